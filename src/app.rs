@@ -1,0 +1,167 @@
+//! A node: built from a configuration and a listener, run until stopped. Stopping has two stages: draining answers what
+//! is under way and takes nothing new; then the background ends too.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::config::{Config, ConfigError};
+use crate::gateway::Gateway;
+use crate::http;
+use crate::http::reply::Node;
+use crate::protocol::id::{NodeId, TextId};
+use crate::store::Store;
+use crate::store::error::StoreError;
+use crate::store::schema::Schema;
+
+/// How long the background may take to end once nothing needs it.
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a node cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The configuration is no good.
+    #[error("configuration: {0}")]
+    Config(#[from] ConfigError),
+    /// The database is no good.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The schema is not one this binary works on.
+    #[error(
+        "the database's schema is {0}; run `countersign migrate` with this version, or deploy the one it belongs to"
+    )]
+    Schema(&'static str),
+    /// The socket is no good.
+    #[error("cannot listen: {0}")]
+    Listen(#[from] std::io::Error),
+}
+
+/// A node that is ready to run.
+pub struct App {
+    config: Arc<Config>,
+    listener: TcpListener,
+    address: SocketAddr,
+    gateway: Arc<Gateway>,
+    /// Connections and use cases.
+    work: TaskTracker,
+    /// Batches, sweeps, waking.
+    background: TaskTracker,
+    drain: CancellationToken,
+    end: CancellationToken,
+}
+
+impl App {
+    /// Builds a node on the configured address.
+    pub async fn build(config: Config, clock: Clock) -> Result<Self, AppError> {
+        config.validate()?;
+        let listener = TcpListener::bind(config.server.listen).await?;
+        Self::build_on(config, clock, listener).await
+    }
+
+    /// Builds a node on a socket that is already listening.
+    pub async fn build_on(
+        config: Config,
+        clock: Clock,
+        listener: TcpListener,
+    ) -> Result<Self, AppError> {
+        config.validate()?;
+        let config = Arc::new(config);
+        let address = listener.local_addr()?;
+        let name = match config.node.id.as_str() {
+            "" => format!("node-{}", clock.operation_id().0.simple()),
+            name => name.to_owned(),
+        };
+        let node = NodeId::parse(&name)
+            .filter(|node| !node.as_str().contains(' '))
+            .ok_or_else(|| ConfigError::Invalid {
+                key: "node.id",
+                problem: "must be 1 to 128 characters without spaces".into(),
+            })?;
+        let background = TaskTracker::new();
+        let (drain, end) = (CancellationToken::new(), CancellationToken::new());
+        let store = Arc::new(Store::open(&config, &node, &clock, &background)?);
+        match store.schema().await? {
+            Schema::Known => {}
+            Schema::Behind => return Err(AppError::Schema("behind this binary")),
+            Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
+        }
+        let gateway = Gateway::start(&config, node, clock, store, &background, &drain, &end);
+        Ok(Self {
+            config,
+            listener,
+            address,
+            gateway,
+            work: TaskTracker::new(),
+            background,
+            drain,
+            end,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The use cases, for those who hold the node in their own process.
+    #[must_use]
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
+    }
+
+    /// Serves until `stop`, then drains and ends.
+    pub async fn run(self, stop: CancellationToken) {
+        let Self {
+            config,
+            listener,
+            address,
+            gateway,
+            work,
+            background,
+            drain,
+            end,
+        } = self;
+        tracing::info!(%address, node = %gateway.node, "serving");
+        let hard = CancellationToken::new();
+        let router = http::router(Node {
+            gateway,
+            tasks: work.clone(),
+        });
+        let drain_when_told = {
+            let drain = drain.clone();
+            async move {
+                stop.cancelled().await;
+                drain.cancel();
+            }
+        };
+        tokio::join!(
+            drain_when_told,
+            http::serve::serve(listener, router, &config.server, &work, &drain, &hard)
+        );
+        tracing::info!("draining");
+        work.close();
+        let patience = Duration::from_secs(config.server.drain_seconds);
+        if tokio::time::timeout(patience, work.wait()).await.is_err() {
+            tracing::warn!(left = work.len(), "cutting off what did not finish in time");
+            hard.cancel();
+        }
+        end.cancel();
+        background.close();
+        if tokio::time::timeout(BACKGROUND_PATIENCE, background.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                left = background.len(),
+                "leaving background work unfinished"
+            );
+        }
+        tracing::info!("stopped");
+    }
+}

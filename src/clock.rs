@@ -1,0 +1,82 @@
+//! The one clock, which tests can move, and the ids that are made from it.
+//! The database's clock judges exchanges; this one judges what the database does not see, and carries the same offset.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
+use uuid::{ContextV7, Uuid};
+
+use crate::protocol::id::{MessageId, OperationId};
+use crate::protocol::timestamp::Timestamp;
+
+/// A clock; clones share its offset.
+#[derive(Clone)]
+pub struct Clock {
+    /// Microseconds added to the real time: zero outside tests.
+    offset: Arc<AtomicI64>,
+    /// Keeps ids of one node increasing within a millisecond.
+    sequence: Arc<Mutex<ContextV7>>,
+}
+
+impl Clock {
+    /// The system's clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            offset: Arc::default(),
+            sequence: Arc::new(Mutex::new(ContextV7::new())),
+        }
+    }
+
+    /// What time it is.
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that asks the system"
+    )]
+    pub fn now(&self) -> Timestamp {
+        let offset = time::Duration::microseconds(self.offset.load(Ordering::Relaxed));
+        Timestamp::from(OffsetDateTime::now_utc().saturating_add(offset))
+    }
+
+    /// The same offset for the database's clock.
+    #[must_use]
+    pub fn offset(&self) -> PgInterval {
+        PgInterval {
+            months: 0,
+            days: 0,
+            microseconds: self.offset.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Moves time forward, for tests.
+    pub fn advance(&self, by: std::time::Duration) {
+        let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        self.offset.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// A new id that sorts by time.
+    fn uuid(&self) -> Uuid {
+        let now = self.now().inner();
+        let seconds = u64::try_from(now.unix_timestamp()).unwrap_or_default();
+        Uuid::new_v7(uuid::Timestamp::from_unix(
+            &*self.sequence,
+            seconds,
+            now.nanosecond(),
+        ))
+    }
+
+    /// A new message's id.
+    #[must_use]
+    pub fn message_id(&self) -> MessageId {
+        MessageId(self.uuid())
+    }
+
+    /// A new attempt's id.
+    #[must_use]
+    pub fn operation_id(&self) -> OperationId {
+        OperationId(self.uuid())
+    }
+}

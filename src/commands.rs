@@ -1,0 +1,475 @@
+//! The commands of the binary: each reads the configuration, does one thing, and says what it did.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+use countersign::app::App;
+use countersign::clock::Clock;
+use countersign::config::{Config, Secret};
+use countersign::gateway::administration::{Administration, CredentialRequest};
+use countersign::http::platform::parse_thumbprint;
+use countersign::protocol::id::{ApproverId, CredentialId, NodeId, SignerKeyId, TenantId, TextId};
+use countersign::protocol::signature::PublicKey;
+use countersign::protocol::timestamp::Timestamp;
+use countersign::store::Store;
+use countersign::store::credential::RoleName;
+use countersign::store::schema::{self, Schema};
+use countersign::store::signing_key::NewSigningKey;
+use countersign::telemetry;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::dev::{self, DevOptions};
+
+/// An open, self-hosted approval gateway for AI agents.
+#[derive(Parser)]
+#[command(version, about)]
+pub struct Cli {
+    /// A TOML file with the configuration; COUNTERSIGN_… variables override it.
+    #[arg(
+        long,
+        global = true,
+        env = "COUNTERSIGN_CONFIG_FILE",
+        value_name = "FILE"
+    )]
+    config: Option<PathBuf>,
+    /// PostgreSQL to use, instead of database.url.
+    #[arg(long, global = true, value_name = "URL")]
+    database_url: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+enum Command {
+    /// Run a node.
+    Serve(ServeArgs),
+    /// Apply the migrations that are missing.
+    Migrate,
+    /// Check configuration, database and schema.
+    Check,
+    /// Ask a running node whether it is ready; for a container's health check.
+    Health {
+        /// The node; by default the configured address.
+        #[arg(long, value_name = "HOST:PORT")]
+        address: Option<String>,
+    },
+    /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
+    Dev(DevArgs),
+    /// Manage tenants.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// Manage credentials.
+    #[command(subcommand)]
+    Credential(CredentialCommand),
+    /// Manage approvers' signing keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+/// `countersign serve`.
+#[derive(Args)]
+struct ServeArgs {
+    /// Where to listen, instead of server.listen.
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    /// Written with the node's URL once it is ready.
+    #[arg(long, hide = true)]
+    ready_file: Option<PathBuf>,
+    /// Stop when standard input ends: the parent is gone.
+    #[arg(long, hide = true)]
+    stop_with_stdin: bool,
+}
+
+/// `countersign dev`.
+#[derive(Args)]
+struct DevArgs {
+    /// Where the first node listens; the others follow. Port 0: free ones.
+    #[arg(long, default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// How many nodes, each a process of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    nodes: u16,
+    /// Where to keep PostgreSQL and the demo credentials.
+    #[arg(long, conflicts_with = "ephemeral")]
+    data_dir: Option<PathBuf>,
+    /// Leave nothing behind.
+    #[arg(long)]
+    ephemeral: bool,
+    /// A file to write, whole, once every node is ready.
+    #[arg(long)]
+    ready_file: Option<PathBuf>,
+}
+
+/// `countersign tenant`.
+#[derive(Subcommand)]
+enum TenantCommand {
+    /// Make a tenant.
+    Create {
+        /// Its name.
+        name: String,
+    },
+    /// List tenants.
+    List,
+    /// Disable a tenant: its credentials stop, its data stays.
+    Disable {
+        /// Its id.
+        tenant: String,
+    },
+}
+
+/// `countersign credential`.
+#[derive(Subcommand)]
+enum CredentialCommand {
+    /// Make a credential; its key is shown this once.
+    Create {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: String,
+        /// enforcer, approver or admin.
+        #[arg(long)]
+        role: String,
+        /// The one id it may act as.
+        #[arg(long)]
+        bound_id: Option<String>,
+        /// A client certificate's SHA-256 thumbprint, instead of an API key.
+        #[arg(long)]
+        thumbprint: Option<String>,
+        /// When it ends (RFC 3339).
+        #[arg(long)]
+        expires_at: Option<String>,
+    },
+    /// List credentials.
+    List {
+        /// Only of this tenant.
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+    /// Revoke a credential.
+    Revoke {
+        /// Its id.
+        credential: String,
+    },
+}
+
+/// `countersign key`.
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Register a signing key.
+    Put {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: String,
+        /// The approver.
+        #[arg(long)]
+        approver: String,
+        /// The key's name.
+        #[arg(long)]
+        key: String,
+        /// The Ed25519 public key, in base64url.
+        #[arg(long)]
+        public_key: String,
+    },
+    /// List an approver's keys.
+    List {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: String,
+        /// The approver.
+        #[arg(long)]
+        approver: String,
+    },
+    /// Revoke a signing key.
+    Revoke {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: String,
+        /// The approver.
+        #[arg(long)]
+        approver: String,
+        /// The key's name.
+        #[arg(long)]
+        key: String,
+    },
+}
+
+/// Runs a command.
+pub async fn run(cli: Cli) -> anyhow::Result<()> {
+    let mut config = Config::load(cli.config.as_deref()).context("configuration")?;
+    let database_url = cli.database_url;
+    if let Some(url) = &database_url {
+        config.database.url = Secret::from(url.as_str());
+    }
+    telemetry::start(&config.log);
+    match cli.command {
+        Command::Serve(args) => serve(config, args).await,
+        Command::Migrate => {
+            config.validate()?;
+            schema::migrate(config.database.url.expose()).await?;
+            say("the schema is up to date")
+        }
+        Command::Check => check(config).await,
+        Command::Health { address } => {
+            health(address.unwrap_or_else(|| config.server.listen.to_string())).await
+        }
+        Command::Dev(args) => {
+            let options = DevOptions {
+                listen: args.listen,
+                nodes: args.nodes,
+                data_dir: args.data_dir,
+                ephemeral: args.ephemeral,
+                ready_file: args.ready_file,
+                database_url,
+            };
+            anyhow::ensure!(
+                options.listen.ip().is_loopback(),
+                "dev serves plain HTTP, on loopback only"
+            );
+            dev::run(options, config, stop_signals()?).await
+        }
+        Command::Tenant(command) => tenant(&administration(&config)?, command).await,
+        Command::Credential(command) => credential(&administration(&config)?, command).await,
+        Command::Key(command) => key(&administration(&config)?, command).await,
+    }
+}
+
+/// Cancelled by the first Ctrl-C or SIGTERM.
+fn stop_signals() -> anyhow::Result<CancellationToken> {
+    let (mut interrupt, mut terminate) = (
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+    );
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        told.cancel();
+    });
+    Ok(stop)
+}
+
+async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
+    if let Some(listen) = args.listen {
+        config.server.listen = listen;
+    }
+    let stop = stop_signals()?;
+    if args.stop_with_stdin {
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            let mut byte = [0];
+            while tokio::io::stdin()
+                .read(&mut byte)
+                .await
+                .is_ok_and(|count| count > 0)
+            {}
+            stop.cancel();
+        });
+    }
+    let app = App::build(config, Clock::system()).await?;
+    if let Some(file) = args.ready_file {
+        let part = file.with_extension("part");
+        tokio::fs::write(&part, format!("http://{}", app.address())).await?;
+        tokio::fs::rename(&part, &file).await?;
+    }
+    app.run(stop).await;
+    Ok(())
+}
+
+async fn check(config: Config) -> anyhow::Result<()> {
+    config.validate().context("configuration")?;
+    say("configuration   ok")?;
+    let store = open(&config)?;
+    store.ping().await.context("database")?;
+    say("database        ok")?;
+    match store.schema().await.context("schema")? {
+        Schema::Known => say("schema          ok"),
+        Schema::Behind => {
+            anyhow::bail!("schema: migrations are missing; run `countersign migrate`")
+        }
+        Schema::Ahead => {
+            anyhow::bail!("schema: newer than this binary; deploy the version it belongs to")
+        }
+    }
+}
+
+/// One GET, by hand: a health check should need nothing but a socket.
+async fn health(address: String) -> anyhow::Result<()> {
+    let ask = async {
+        let mut stream = tokio::net::TcpStream::connect(&address).await?;
+        let request =
+            format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(5), ask)
+        .await
+        .context("no answer in 5 s")??;
+    let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+    anyhow::ensure!(answer.starts_with("HTTP/1.1 200"), "not ready: {body}");
+    say(body)
+}
+
+fn open(config: &Config) -> anyhow::Result<Arc<Store>> {
+    let node = NodeId::parse("command-line").context("no node id")?;
+    Ok(Arc::new(Store::open(
+        config,
+        &node,
+        &Clock::system(),
+        &TaskTracker::new(),
+    )?))
+}
+
+fn administration(config: &Config) -> anyhow::Result<Administration> {
+    config.validate()?;
+    Ok(Administration::new(open(config)?, Clock::system()))
+}
+
+fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
+    T::parse(text).with_context(|| {
+        format!(
+            "{what} should be {}",
+            countersign::protocol::id::ID_EXPECTED
+        )
+    })
+}
+
+async fn tenant(administration: &Administration, command: TenantCommand) -> anyhow::Result<()> {
+    match command {
+        TenantCommand::Create { name } => {
+            let tenant = administration.create_tenant(&name).await?;
+            print(&serde_json::json!({ "tenantId": tenant, "name": name }))
+        }
+        TenantCommand::List => print(&administration.tenants().await?),
+        TenantCommand::Disable { tenant } => {
+            administration
+                .disable_tenant(&id::<TenantId>("tenant", &tenant)?)
+                .await?;
+            say("disabled")
+        }
+    }
+}
+
+async fn credential(
+    administration: &Administration,
+    command: CredentialCommand,
+) -> anyhow::Result<()> {
+    match command {
+        CredentialCommand::Create {
+            tenant,
+            role,
+            bound_id,
+            thumbprint,
+            expires_at,
+        } => {
+            let request = CredentialRequest {
+                role: RoleName::parse(&role)
+                    .context("role should be enforcer, approver or admin")?,
+                bound_id,
+                thumbprint: thumbprint
+                    .map(|text| {
+                        parse_thumbprint(&text)
+                            .context("thumbprint should be a SHA-256 in hexadecimal")
+                    })
+                    .transpose()?,
+                expires_at: expires_at
+                    .map(|text| {
+                        Timestamp::parse(&text).context("expires-at should be an RFC 3339 time")
+                    })
+                    .transpose()?,
+            };
+            let made = administration
+                .create_credential(&id("tenant", &tenant)?, request)
+                .await?;
+            print(&serde_json::json!({ "credentialId": made.id, "apiKey": made.api_key }))
+        }
+        CredentialCommand::List { tenant } => {
+            let tenant = tenant
+                .map(|tenant| id::<TenantId>("tenant", &tenant))
+                .transpose()?;
+            print(&administration.credentials(tenant.as_ref(), None).await?)
+        }
+        CredentialCommand::Revoke { credential } => {
+            let credential = id::<CredentialId>("credential", &credential)?;
+            administration
+                .revoke_credential(None, None, &credential)
+                .await?;
+            say("revoked")
+        }
+    }
+}
+
+async fn key(administration: &Administration, command: KeyCommand) -> anyhow::Result<()> {
+    match command {
+        KeyCommand::Put {
+            tenant,
+            approver,
+            key,
+            public_key,
+        } => {
+            let public_key = PublicKey::parse(&public_key)
+                .context("public-key should be 32 bytes in base64url")?;
+            let key = NewSigningKey {
+                id: id("key", &key)?,
+                public_key,
+                not_before: None,
+                not_after: None,
+            };
+            let (tenant, approver) = (id("tenant", &tenant)?, id("approver", &approver)?);
+            administration
+                .register_key(&tenant, &approver, &key, false)
+                .await?;
+            say("registered")
+        }
+        KeyCommand::List { tenant, approver } => {
+            let (tenant, approver) = (
+                id("tenant", &tenant)?,
+                id::<ApproverId>("approver", &approver)?,
+            );
+            let keys = administration.keys(&tenant, &approver).await?;
+            print(
+                &keys
+                    .iter()
+                    .map(countersign::http::platform::key_json)
+                    .collect::<Vec<_>>(),
+            )
+        }
+        KeyCommand::Revoke {
+            tenant,
+            approver,
+            key,
+        } => {
+            let (tenant, approver) = (id("tenant", &tenant)?, id("approver", &approver)?);
+            administration
+                .revoke_key(&tenant, &approver, &id::<SignerKeyId>("key", &key)?)
+                .await?;
+            say("revoked")
+        }
+    }
+}
+
+/// Prints a value as JSON, for people and for scripts.
+fn print<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
+    say(&serde_json::to_string_pretty(value)?)
+}
+
+#[expect(
+    clippy::print_stdout,
+    clippy::unnecessary_wraps,
+    reason = "a command's answer, as the last thing it does"
+)]
+fn say(text: &str) -> anyhow::Result<()> {
+    println!("{text}");
+    Ok(())
+}

@@ -1,0 +1,411 @@
+//! Configuration: defaults, then a file, then the environment, then flags. Unknown keys are refused, secrets redacted.
+//! Every number of the protocol's limits is a key here.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::decision::Verify;
+
+/// What every environment variable of ours begins with.
+const ENV_PREFIX: &str = "COUNTERSIGN_";
+
+/// A value that never appears in logs or error messages.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() {
+            "(none)"
+        } else {
+            "(redacted)"
+        })
+    }
+}
+
+macro_rules! section {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Deserialize, Serialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type),+ }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+    };
+}
+
+section! {
+    /// `[server]`: how the node serves.
+    Server {
+        /// Where to listen. Plain HTTP is served on loopback only.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
+        /// What envelopes carry as `sender.gatewayId`; the same on every node.
+        gateway_id: String = "countersign".into(),
+        /// How long a client may take to send its headers.
+        header_timeout_seconds: u64 = 10,
+        /// How long a client may take to send a body.
+        body_timeout_seconds: u64 = 30,
+        /// Most connections at once.
+        max_connections: usize = 25_000,
+        /// Most connections at once from one address (a load balancer is one).
+        max_connections_per_address: usize = 20_000,
+        /// How long a stopping node may take to finish its work.
+        drain_seconds: u64 = 20,
+    }
+}
+
+section! {
+    /// `[node]`: this process.
+    Node {
+        /// Its name in the history; made up if empty.
+        id: String = String::new(),
+    }
+}
+
+section! {
+    /// `[database]`: PostgreSQL.
+    Database {
+        /// Where it is.
+        url: Secret = Secret::default(),
+        /// A file that holds `url`.
+        url_file: Option<PathBuf> = None,
+        /// Where it is without a pooler in between, for LISTEN; `url` if empty.
+        listen_url: Secret = Secret::default(),
+        /// Most connections for requests.
+        pool_size: usize = 16,
+        /// Most connections for health, sweeps and administration.
+        quiet_pool_size: usize = 4,
+        /// How long a request waits for a connection before 503.
+        acquire_timeout_ms: u64 = 2_000,
+        /// Longest statement.
+        statement_timeout_ms: u64 = 5_000,
+        /// Longest wait for a row's lock.
+        lock_timeout_ms: u64 = 2_000,
+        /// Longest idle transaction.
+        idle_in_transaction_timeout_ms: u64 = 10_000,
+        /// Prepared statements kept per connection; 0 behind `PgBouncer` in transaction mode.
+        statement_cache: usize = 100,
+        /// Whether to set the timeouts at connect; false behind `PgBouncer`, where `alter role … set` does it.
+        session_settings: bool = true,
+    }
+}
+
+impl Database {
+    /// The URL that reaches PostgreSQL directly.
+    #[must_use]
+    pub fn direct_url(&self) -> &str {
+        if self.listen_url.is_empty() {
+            self.url.expose()
+        } else {
+            self.listen_url.expose()
+        }
+    }
+}
+
+section! {
+    /// `[protocol]`: names.
+    Protocol {
+        /// The protocol's short name: media type, error prefix and extension keys follow from it.
+        name: String = "proto".into(),
+    }
+}
+
+section! {
+    /// `[artifacts]`: what is taken for review.
+    Artifacts {
+        /// Whether plaintext artifacts are taken; false for gateways that must never see any.
+        open: bool = true,
+        /// Longest life of an exchange.
+        max_lifetime_seconds: u64 = 30 * 24 * 3_600,
+    }
+}
+
+section! {
+    /// `[decisions]`: how decisions are judged.
+    Decisions {
+        /// Whether signatures must verify: `registered`, `required` or `off`.
+        verify: Verify = Verify::Registered,
+    }
+}
+
+section! {
+    /// `[idempotency]`: the `Idempotency-Key` header.
+    Idempotency {
+        /// Whether submissions must carry it.
+        required: bool = false,
+        /// How long a key stays bound.
+        lifetime_seconds: u64 = 24 * 3_600,
+    }
+}
+
+section! {
+    /// `[limits]`: sizes, pages, waits.
+    Limits {
+        /// Largest artifact payload.
+        artifact_bytes: usize = 2 << 20,
+        /// What a submission may hold around its payload.
+        envelope_bytes: usize = 64 << 10,
+        /// Largest other body.
+        body_bytes: usize = 256 << 10,
+        /// Most pending items of one approver.
+        pending_per_approver: u32 = 10_000,
+        /// Most waits of one identity on a node.
+        waits_per_identity: usize = 1_000,
+        /// How far ahead of ours a client's clock may be.
+        clock_skew_seconds: u64 = 60,
+        /// Wait, when none is asked for.
+        wait_default_seconds: u64 = 30,
+        /// Longest wait.
+        wait_max_seconds: u64 = 60,
+        /// Items on a page, when no limit is asked for.
+        page_default: u32 = 50,
+        /// Most items on a page.
+        page_max: u32 = 200,
+        /// Payload bytes after which a page ends.
+        page_bytes: u32 = 8 << 20,
+    }
+}
+
+/// How nodes learn that they must look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WakeMode {
+    /// LISTEN/NOTIFY for haste, polling as the net.
+    Notify,
+    /// Polling alone, for engines without LISTEN/NOTIFY.
+    Poll,
+}
+
+section! {
+    /// `[wake]`: how fast news travels between nodes.
+    Wake {
+        /// `notify` or `poll`.
+        mode: WakeMode = WakeMode::Notify,
+        /// How often the net looks while notifications arrive.
+        sweep_ms: u64 = 5_000,
+        /// How often it looks while they do not, or in mode `poll`.
+        poll_ms: u64 = 250,
+        /// How often a canary is sent.
+        canary_ms: u64 = 5_000,
+        /// How soon it must be back.
+        canary_timeout_ms: u64 = 2_000,
+    }
+}
+
+section! {
+    /// `[retention]`: what is kept, and how long.
+    Retention {
+        /// Finished exchanges.
+        exchange_seconds: u64 = 90 * 24 * 3_600,
+        /// Artifacts of finished exchanges, if shorter; 0 keeps them as long as the exchange.
+        scrub_seconds: u64 = 0,
+        /// How often to look for what to forget.
+        every_seconds: u64 = 600,
+    }
+}
+
+section! {
+    /// `[platform]`: the operator.
+    Platform {
+        /// The first operator key.
+        operator_key: Secret = Secret::default(),
+        /// A file that holds it.
+        operator_key_file: Option<PathBuf> = None,
+    }
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For machines.
+    Json,
+    /// For people.
+    Pretty,
+}
+
+section! {
+    /// `[log]`: logs, on standard error.
+    Log {
+        /// `json` or `pretty`.
+        format: LogFormat = LogFormat::Pretty,
+        /// What to log, as a filter such as `info,countersign=debug`.
+        filter: String = "info".into(),
+    }
+}
+
+/// The whole configuration.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How the node serves.
+    pub server: Server,
+    /// This process.
+    pub node: Node,
+    /// PostgreSQL.
+    pub database: Database,
+    /// Names.
+    pub protocol: Protocol,
+    /// What is taken for review.
+    pub artifacts: Artifacts,
+    /// How decisions are judged.
+    pub decisions: Decisions,
+    /// The `Idempotency-Key` header.
+    pub idempotency: Idempotency,
+    /// Sizes, pages, waits.
+    pub limits: Limits,
+    /// How fast news travels.
+    pub wake: Wake,
+    /// What is kept.
+    pub retention: Retention,
+    /// The operator.
+    pub platform: Platform,
+    /// Logs.
+    pub log: Log,
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read, or a key is unknown or has the wrong type.
+    #[error("{0}")]
+    Unreadable(#[from] Box<figment::Error>),
+    /// A file that should hold a secret cannot be read.
+    #[error("{key}: cannot read {}: {error}", path.display())]
+    SecretFile {
+        /// The key that names the file.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A value makes no sense.
+    #[error("{key}: {problem}")]
+    Invalid {
+        /// The key.
+        key: &'static str,
+        /// What is wrong, and what to set.
+        problem: String,
+    },
+}
+
+impl Config {
+    /// Reads the configuration: defaults, then `file`, then the environment.
+    pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
+        let mut figment = Figment::from(Serialized::defaults(Self::default()));
+        if let Some(file) = file {
+            figment = figment.merge(Toml::file_exact(file));
+        }
+        let mut config: Self = figment
+            .merge(Env::prefixed(ENV_PREFIX).split("__"))
+            .extract()
+            .map_err(Box::new)?;
+        config.read_secret_files()?;
+        Ok(config)
+    }
+
+    fn read_secret_files(&mut self) -> Result<(), ConfigError> {
+        let files = [
+            (
+                "database.url_file",
+                self.database.url_file.as_deref(),
+                &mut self.database.url,
+            ),
+            (
+                "platform.operator_key_file",
+                self.platform.operator_key_file.as_deref(),
+                &mut self.platform.operator_key,
+            ),
+        ];
+        for (key, path, secret) in files {
+            let Some(path) = path else { continue };
+            let text = std::fs::read_to_string(path).map_err(|error| ConfigError::SecretFile {
+                key,
+                path: path.to_owned(),
+                error,
+            })?;
+            *secret = Secret::from(text.trim_end_matches(['\r', '\n']));
+        }
+        Ok(())
+    }
+
+    /// Checks what types cannot say.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let invalid = |key, problem: &str| {
+            Err(ConfigError::Invalid {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
+        if self.database.url.is_empty() {
+            return invalid(
+                "database.url",
+                "is not set; use COUNTERSIGN_DATABASE__URL=postgres://user:password@host/database, --database-url, \
+                 or `countersign dev` for a private PostgreSQL",
+            );
+        }
+        if !self.server.listen.ip().is_loopback() {
+            return invalid(
+                "server.listen",
+                "plain HTTP is served on loopback only; listen on 127.0.0.1 or [::1]",
+            );
+        }
+        let name = &self.protocol.name;
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return invalid("protocol.name", "must be letters and digits");
+        }
+        if self.limits.page_max == 0
+            || self.limits.page_default == 0
+            || self.limits.page_default > self.limits.page_max
+        {
+            return invalid(
+                "limits.page_default",
+                "must lie between 1 and limits.page_max",
+            );
+        }
+        if self.limits.wait_default_seconds == 0
+            || self.limits.wait_default_seconds > self.limits.wait_max_seconds
+        {
+            return invalid(
+                "limits.wait_default_seconds",
+                "must lie between 1 and limits.wait_max_seconds",
+            );
+        }
+        let key = &self.platform.operator_key;
+        if !key.is_empty() && key.expose().len() < 32 {
+            return invalid("platform.operator_key", "must have at least 32 characters");
+        }
+        Ok(())
+    }
+}

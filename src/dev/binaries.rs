@@ -1,0 +1,307 @@
+//! PostgreSQL's programs: where they are, whether they are new enough, as whom they run, what they
+//! said. PostgreSQL refuses to run as root, so for root every program, and every file it is to own,
+//! goes to an unprivileged account; anybody else runs them as themselves.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::unistd::{User, chown, geteuid};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// The variable that names the directory of the programs, for one that is not found by itself.
+const OVERRIDE: &str = "COUNTERSIGN_POSTGRES_BIN";
+
+/// The oldest PostgreSQL that is still maintained and that the schema is tested on.
+const OLDEST: u32 = 15;
+
+/// Where distributions keep the versions: a directory, and what precedes the number in names there.
+const PLACES: [(&str, &str); 4] = [
+    ("/usr/lib/postgresql", ""),
+    ("/usr", "pgsql-"),
+    ("/opt/homebrew/opt", "postgresql@"),
+    ("/usr/local/opt", "postgresql@"),
+];
+
+/// How many bytes of the log explain a failure: some twenty lines.
+const TAIL: i64 = 2048;
+
+/// Why no private PostgreSQL could be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    /// No PostgreSQL is installed where we look.
+    #[error(
+        "PostgreSQL was not found: install version 15 or later (Debian and Ubuntu: \
+         `apt-get install postgresql`), name the directory of its programs in \
+         COUNTERSIGN_POSTGRES_BIN, or use a server of your own with --database-url"
+    )]
+    NotFound,
+    /// Only an old PostgreSQL is installed.
+    #[error("PostgreSQL 15 or later is needed; {bin} holds {version}", bin = .bin.display())]
+    TooOld {
+        /// The version found.
+        version: u32,
+        /// Where it was found.
+        bin: PathBuf,
+    },
+    /// We are root, and there is nobody else to run the server as.
+    #[error(
+        "PostgreSQL refuses to run as root, and there is neither a user `postgres` nor `nobody`"
+    )]
+    NoAccount,
+    /// We are root, and the account that runs the server cannot get to its data.
+    #[error(
+        "PostgreSQL runs as `{account}`, who may not enter {directory}: choose another --data-dir, \
+         or run as an ordinary user",
+        directory = .directory.display()
+    )]
+    Unreachable {
+        /// The directory that is closed.
+        directory: PathBuf,
+        /// The account in question.
+        account: String,
+    },
+    /// Another process is using this data directory.
+    #[error("{data_dir} is in use by another `countersign dev`", data_dir = .data_dir.display())]
+    InUse {
+        /// The directory in question.
+        data_dir: PathBuf,
+    },
+    /// A file, a process or a port could not be had.
+    #[error("could not {what}")]
+    Io {
+        /// What was attempted.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// PostgreSQL itself gave up.
+    #[error("could not {what}; PostgreSQL says:\n{log_tail}")]
+    Failed {
+        /// What was attempted.
+        what: &'static str,
+        /// The last lines of its log.
+        log_tail: String,
+    },
+}
+
+impl PostgresError {
+    /// Wraps the failure of `verb`ing `path`.
+    pub fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let what = format!("{verb} {}", path.display());
+        |source| Self::Io { what, source }
+    }
+}
+
+/// A PostgreSQL installation, the account that it runs as, and the file that takes its words.
+#[derive(Debug)]
+pub struct Binaries {
+    /// The directory that holds the programs.
+    bin: PathBuf,
+    /// Whom to become; nobody else unless we are root.
+    account: Option<User>,
+    /// Everything the programs say goes here.
+    log: PathBuf,
+}
+
+impl Binaries {
+    /// Finds one that is new enough: the one named, else the one on `PATH`, else the newest.
+    pub async fn find(log: PathBuf) -> Result<Self, PostgresError> {
+        let mut refusal = PostgresError::NotFound;
+        for bin in candidates() {
+            match version(&bin).await {
+                Some(version) if version >= OLDEST => {
+                    let account = account()?;
+                    return Ok(Self { bin, account, log });
+                }
+                Some(version) => refusal = PostgresError::TooOld { version, bin },
+                None => {}
+            }
+        }
+        Err(refusal)
+    }
+
+    /// One of the programs, as the right account, and out of reach of our terminal's Ctrl-C.
+    pub fn command(&self, program: &str, directory: &Path) -> Result<Command, PostgresError> {
+        let mut options = File::options();
+        let out = options
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&self.log);
+        let out = out.map_err(PostgresError::io("write", &self.log))?;
+        let err = out
+            .try_clone()
+            .map_err(PostgresError::io("write", &self.log))?;
+        let mut command = Command::new(self.bin.join(program));
+        // PGPORT, PGOPTIONS and the like are about some other server of the user's.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"PG") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .env("LC_ALL", "C")
+            .current_dir(directory)
+            .process_group(0);
+        command.stdin(Stdio::null()).stdout(out).stderr(err);
+        if let Some(account) = &self.account {
+            command.uid(account.uid.as_raw()).gid(account.gid.as_raw());
+        }
+        Ok(command)
+    }
+
+    /// Runs a program to its end with `input`; its failure is explained by the log.
+    pub async fn run(
+        &self,
+        mut command: Command,
+        what: &'static str,
+        input: &str,
+    ) -> Result<(), PostgresError> {
+        let failed = |source| PostgresError::Io {
+            what: what.to_owned(),
+            source,
+        };
+        let mut child = command
+            .stdin(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A program that ended early says why by its exit code.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        if child.wait().await.map_err(failed)?.success() {
+            return Ok(());
+        }
+        Err(self.failed(what))
+    }
+
+    /// A failure, explained by the end of the log.
+    pub fn failed(&self, what: &'static str) -> PostgresError {
+        PostgresError::Failed {
+            what,
+            log_tail: self.log_tail(),
+        }
+    }
+
+    /// The end of the log, in whole lines.
+    pub fn log_tail(&self) -> String {
+        let mut bytes = Vec::new();
+        if let Ok(mut file) = File::open(&self.log) {
+            // A log shorter than that is read from its beginning, where the file then still is.
+            let cut = file.seek(SeekFrom::End(-TAIL)).is_ok();
+            let _ = file.read_to_end(&mut bytes);
+            if cut {
+                let line = bytes.iter().position(|byte| *byte == b'\n');
+                bytes.drain(..line.map_or(0, |end| end + 1));
+            }
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Gives a file or directory to the account that the programs run as.
+    pub fn hand_over(&self, path: &Path) -> io::Result<()> {
+        let Some(account) = &self.account else {
+            return Ok(());
+        };
+        Ok(chown(path, Some(account.uid), Some(account.gid))?)
+    }
+
+    /// Makes sure that the account can enter `data_dir`, whose path must be absolute.
+    ///
+    /// `data_dir` is ours and is opened if need be; the directories above it are not, so one that
+    /// is closed is named in the error.
+    pub fn open_way_to(&self, data_dir: &Path) -> Result<(), PostgresError> {
+        let Some(account) = &self.account else {
+            return Ok(());
+        };
+        for directory in data_dir.ancestors() {
+            let failed = PostgresError::io("look at", directory);
+            let metadata = fs::metadata(directory).map_err(failed)?;
+            if may_enter(account, &metadata) {
+                continue;
+            }
+            if directory != data_dir {
+                let (directory, account) = (directory.to_owned(), account.name.clone());
+                return Err(PostgresError::Unreachable { directory, account });
+            }
+            let mut permissions = metadata.permissions();
+            permissions.set_mode(metadata.mode() | 0o011);
+            fs::set_permissions(directory, permissions)
+                .map_err(PostgresError::io("open", directory))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the account may go through a directory, by its mode.
+fn may_enter(account: &User, directory: &Metadata) -> bool {
+    let bit = if directory.uid() == account.uid.as_raw() {
+        0o100
+    } else if directory.gid() == account.gid.as_raw() {
+        0o010
+    } else {
+        0o001
+    };
+    directory.mode() & bit != 0
+}
+
+/// The directories to look into, the preferred ones first.
+fn candidates() -> Vec<PathBuf> {
+    if let Some(named) = std::env::var_os(OVERRIDE) {
+        return vec![PathBuf::from(named)];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A link on PATH leads to the directory that holds the other programs too.
+    let mut found: Vec<PathBuf> = std::env::split_paths(&path)
+        .filter_map(|directory| directory.join("initdb").canonicalize().ok())
+        .filter_map(|initdb| initdb.parent().map(Path::to_owned))
+        .collect();
+    let mut packaged: Vec<(u32, PathBuf)> = Vec::new();
+    for (parent, prefix) in PLACES {
+        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let version = name.to_str().and_then(|name| name.strip_prefix(prefix));
+            if let Some(version) = version.and_then(|version| version.parse().ok()) {
+                packaged.push((version, entry.path().join("bin")));
+            }
+        }
+    }
+    packaged.sort_by(|(one, _), (other, _)| other.cmp(one));
+    found.extend(packaged.into_iter().map(|(_, bin)| bin));
+    found
+}
+
+/// The major version of the server in `bin`, if there is one that runs.
+async fn version(bin: &Path) -> Option<u32> {
+    let output = Command::new(bin.join("postgres"))
+        .arg("--version")
+        .output()
+        .await
+        .ok()?;
+    // "postgres (PostgreSQL) 17.5 (Debian 17.5-1)", and "18beta1" before a release.
+    let text = String::from_utf8(output.stdout).ok()?;
+    let number = text.split_whitespace().nth(2)?;
+    number
+        .split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// Whom to run as: ourselves, or for root the account made for PostgreSQL, or else for nothing.
+fn account() -> Result<Option<User>, PostgresError> {
+    if !geteuid().is_root() {
+        return Ok(None);
+    }
+    for name in ["postgres", "nobody"] {
+        if let Ok(Some(user)) = User::from_name(name) {
+            return Ok(Some(user));
+        }
+    }
+    Err(PostgresError::NoAccount)
+}

@@ -1,0 +1,98 @@
+//! The demo tenant and its credentials. Keys are shown once, so `dev` keeps them beside its data and shows them again.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use countersign::gateway::administration::{Administration, CredentialRequest};
+use countersign::gateway::authenticate::random_text;
+use countersign::protocol::id::{TenantId, TextId as _};
+use countersign::store::credential::RoleName;
+
+/// An enforcer's id for examples.
+pub const ENFORCER: &str = "demo-enforcer";
+/// An approver's id for examples.
+pub const APPROVER: &str = "demo-approver";
+/// The file they are kept in.
+const FILE: &str = "demo.json";
+/// The tenant's name.
+const TENANT: &str = "dev";
+
+/// The demo tenant and its keys.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Demo {
+    /// The tenant.
+    pub tenant_id: String,
+    /// The operator's key.
+    pub operator: String,
+    /// An administrator's key.
+    pub admin: String,
+    /// A key that may act as any enforcer.
+    pub enforcer: String,
+    /// A key that may act as any approver.
+    pub approver: String,
+}
+
+impl Demo {
+    /// The demo of the last run if it is still good, or a new one.
+    pub async fn prepare(administration: &Administration, data_dir: &Path) -> anyhow::Result<Self> {
+        let file = data_dir.join(FILE);
+        if let Ok(text) = std::fs::read(&file)
+            && let Ok(demo) = serde_json::from_slice::<Self>(&text)
+            && demo.is_good(administration).await?
+        {
+            return Ok(demo);
+        }
+        let demo = Self::make(administration).await?;
+        super::write_whole(&file, &serde_json::to_vec_pretty(&demo)?)?;
+        Ok(demo)
+    }
+
+    /// Whether every key still stands in this database.
+    async fn is_good(&self, administration: &Administration) -> anyhow::Result<bool> {
+        let Some(tenant) = TenantId::parse(&self.tenant_id) else {
+            return Ok(false);
+        };
+        let tenants = administration.tenants().await?;
+        if !tenants
+            .iter()
+            .any(|known| known.tenant_id == tenant && known.disabled_at.is_none())
+        {
+            return Ok(false);
+        }
+        let credentials = administration.credentials(Some(&tenant), None).await?;
+        Ok([&self.admin, &self.enforcer, &self.approver]
+            .into_iter()
+            .all(|key| {
+                credentials.iter().any(|known| {
+                    known.revoked_at.is_none()
+                        && key.starts_with(&format!("csk_{}_", known.credential_id))
+                })
+            }))
+    }
+
+    async fn make(administration: &Administration) -> anyhow::Result<Self> {
+        let tenant = administration.create_tenant(TENANT).await?;
+        let mut keys = Vec::new();
+        for role in [RoleName::Admin, RoleName::Enforcer, RoleName::Approver] {
+            let request = CredentialRequest {
+                role,
+                bound_id: None,
+                thumbprint: None,
+                expires_at: None,
+            };
+            let made = administration.create_credential(&tenant, request).await?;
+            keys.push(made.api_key.unwrap_or_default());
+        }
+        let mut keys = keys.into_iter();
+        let mut next = || keys.next().unwrap_or_default();
+        Ok(Self {
+            tenant_id: tenant.to_string(),
+            operator: format!("cso_{}", random_text::<32>()?),
+            admin: next(),
+            enforcer: next(),
+            approver: next(),
+        })
+    }
+}

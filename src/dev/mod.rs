@@ -1,0 +1,205 @@
+//! `countersign dev`: a whole gateway from nothing. A private PostgreSQL, a demo tenant, and nodes that are processes of
+//! their own, so that one can be killed and the others live. All of it ends together.
+
+mod banner;
+mod binaries;
+mod demo;
+mod nodes;
+pub mod postgres;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::demo::Demo;
+use self::nodes::Nodes;
+use self::postgres::PrivatePostgres;
+use countersign::clock::Clock;
+use countersign::config::{Config, Secret};
+use countersign::gateway::administration::Administration;
+use countersign::protocol::id::{NodeId, TextId};
+use countersign::store::{Store, schema};
+
+/// What `countersign dev` is asked to do.
+#[derive(Debug)]
+pub struct DevOptions {
+    /// Where the first node listens; the others on the ports that follow, or on free ones for port 0.
+    pub listen: SocketAddr,
+    /// How many nodes.
+    pub nodes: u16,
+    /// Where PostgreSQL and the demo credentials are kept.
+    pub data_dir: Option<PathBuf>,
+    /// Whether to leave nothing behind.
+    pub ephemeral: bool,
+    /// Written once every node is ready.
+    pub ready_file: Option<PathBuf>,
+    /// An existing PostgreSQL to use instead.
+    pub database_url: Option<String>,
+}
+
+/// One key of the ready file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Key<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    api_key: &'a str,
+}
+
+/// The ready file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ready<'a> {
+    nodes: &'a [String],
+    pids: Vec<u32>,
+    database_url: &'a str,
+    tenant_id: &'a str,
+    operator: Key<'a>,
+    admin: Key<'a>,
+    enforcer: Key<'a>,
+    approver: Key<'a>,
+}
+
+/// Runs a whole gateway until `stop`.
+pub async fn run(options: DevOptions, base: Config, stop: CancellationToken) -> anyhow::Result<()> {
+    let data_dir = DataDir::open(&options)?;
+    let postgres = match &options.database_url {
+        Some(_) => None,
+        None => Some(PrivatePostgres::start(data_dir.path()).await?),
+    };
+    let url = match (&options.database_url, &postgres) {
+        (Some(url), _) => url.clone(),
+        (None, Some(postgres)) => postgres.url().to_owned(),
+        (None, None) => anyhow::bail!("there is no database"),
+    };
+    let outcome = run_on(&options, base, &url, data_dir.path(), stop).await;
+    // PostgreSQL is stopped whatever happened to the nodes.
+    if let Some(postgres) = postgres {
+        postgres.stop().await?;
+    }
+    outcome
+}
+
+async fn run_on(
+    options: &DevOptions,
+    mut config: Config,
+    url: &str,
+    data_dir: &Path,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    config.database.url = Secret::from(url);
+    schema::migrate(url).await?;
+    let demo = prepare_demo(&config, data_dir).await?;
+    let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
+    let outcome = async {
+        if let Some(file) = &options.ready_file {
+            let ready = Ready {
+                nodes: nodes.urls(),
+                pids: nodes.pids(),
+                database_url: url,
+                tenant_id: &demo.tenant_id,
+                operator: Key {
+                    id: None,
+                    api_key: &demo.operator,
+                },
+                admin: Key {
+                    id: None,
+                    api_key: &demo.admin,
+                },
+                enforcer: Key {
+                    id: Some(demo::ENFORCER),
+                    api_key: &demo.enforcer,
+                },
+                approver: Key {
+                    id: Some(demo::APPROVER),
+                    api_key: &demo.approver,
+                },
+            };
+            write_whole(file, &serde_json::to_vec_pretty(&ready)?)?;
+        }
+        banner::print(nodes.urls(), &demo, url, data_dir, options.ephemeral);
+        nodes.watch(&stop).await
+    }
+    .await;
+    nodes.stop().await;
+    outcome
+}
+
+/// Finds or makes the demo tenant and its credentials.
+async fn prepare_demo(config: &Config, data_dir: &Path) -> anyhow::Result<Demo> {
+    let clock = Clock::system();
+    let tasks = TaskTracker::new();
+    let node = NodeId::parse("dev").ok_or_else(|| anyhow::anyhow!("dev is no node id"))?;
+    let store = Arc::new(Store::open(config, &node, &clock, &tasks)?);
+    Demo::prepare(&Administration::new(store, clock), data_dir).await
+}
+
+/// Writes a file that appears whole or not at all, readable by its owner only: it holds keys.
+fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let part = path.with_extension("part");
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    Ok(std::fs::rename(&part, path)?)
+}
+
+/// Where things are kept; an ephemeral one is removed at the end.
+struct DataDir {
+    path: PathBuf,
+    ephemeral: bool,
+}
+
+impl DataDir {
+    fn open(options: &DevOptions) -> anyhow::Result<Self> {
+        let path = match (&options.data_dir, options.ephemeral) {
+            (Some(path), _) => path.clone(),
+            (None, true) => {
+                std::env::temp_dir().join(format!("countersign-{}", Clock::system().operation_id()))
+            }
+            (None, false) => default_data_dir(),
+        };
+        std::fs::create_dir_all(&path)
+            .map_err(|error| anyhow::anyhow!("cannot create {}: {error}", path.display()))?;
+        Ok(Self {
+            path,
+            ephemeral: options.ephemeral,
+        })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        if self.ephemeral
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!(%error, path = %self.path.display(), "could not be removed");
+        }
+    }
+}
+
+/// The user's own data directory; the system's for root, whose home PostgreSQL's user cannot enter.
+fn default_data_dir() -> PathBuf {
+    if nix::unistd::geteuid().is_root() {
+        return PathBuf::from("/var/lib/countersign-dev");
+    }
+    let base = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    base.unwrap_or_else(std::env::temp_dir)
+        .join("countersign-dev")
+}

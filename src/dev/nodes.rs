@@ -1,0 +1,203 @@
+//! The nodes of `countersign dev`: processes of their own. Each holds the other end of a pipe to us, so that none
+//! outlives us however we end.
+
+use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::DevOptions;
+use super::demo::Demo;
+use countersign::config::Config;
+
+/// How long a node may take to become ready.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How often a starting node is looked at.
+const GLANCE: Duration = Duration::from_millis(20);
+/// What a node may take beyond its drain before it is killed.
+const STOP_MARGIN: Duration = Duration::from_secs(6);
+
+/// One node.
+struct Member {
+    child: Child,
+    pid: u32,
+    exited: bool,
+}
+
+/// The nodes.
+pub struct Nodes {
+    members: Vec<Member>,
+    urls: Vec<String>,
+    patience: Duration,
+}
+
+impl Nodes {
+    /// Starts them all and waits until each is ready.
+    pub async fn start(
+        options: &DevOptions,
+        config: &Config,
+        demo: &Demo,
+        data_dir: &Path,
+    ) -> anyhow::Result<Self> {
+        let run_dir = data_dir.join("run");
+        std::fs::create_dir_all(&run_dir)?;
+        let patience = Duration::from_secs(config.server.drain_seconds) + STOP_MARGIN;
+        let mut nodes = Self {
+            members: Vec::new(),
+            urls: Vec::new(),
+            patience,
+        };
+        let mut ready_files = Vec::new();
+        for index in 0..options.nodes {
+            let name = format!("node-{}", index + 1);
+            let ready_file = run_dir.join(format!("{name}.json"));
+            drop(std::fs::remove_file(&ready_file));
+            let mut listen = options.listen;
+            if listen.port() != 0 {
+                let port = listen
+                    .port()
+                    .checked_add(index)
+                    .context("there are not that many ports")?;
+                listen.set_port(port);
+            }
+            nodes
+                .members
+                .push(spawn(&name, listen, &ready_file, config, demo)?);
+            ready_files.push(ready_file);
+        }
+        for (index, file) in ready_files.iter().enumerate() {
+            let started = nodes.await_ready(index, file).await;
+            match started {
+                Ok(url) => nodes.urls.push(url),
+                Err(error) => {
+                    nodes.stop().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(nodes)
+    }
+
+    async fn await_ready(&mut self, index: usize, file: &PathBuf) -> anyhow::Result<String> {
+        let deadline = Instant::now() + START_PATIENCE;
+        let member = self.members.get_mut(index).context("no such node")?;
+        loop {
+            if let Ok(text) = std::fs::read_to_string(file) {
+                return Ok(text);
+            }
+            if let Some(status) = member.child.try_wait()? {
+                member.exited = true;
+                anyhow::bail!(
+                    "node {} ended at once with {status}; its log says why",
+                    index + 1
+                );
+            }
+            anyhow::ensure!(
+                Instant::now() < deadline,
+                "node {} is not ready after {START_PATIENCE:?}",
+                index + 1
+            );
+            sleep(GLANCE).await;
+        }
+    }
+
+    /// Where they listen.
+    pub fn urls(&self) -> &[String] {
+        &self.urls
+    }
+
+    /// Their process ids, in the same order.
+    pub fn pids(&self) -> Vec<u32> {
+        self.members.iter().map(|member| member.pid).collect()
+    }
+
+    /// Waits for `stop`, or for the last node to end.
+    pub async fn watch(&mut self, stop: &CancellationToken) -> anyhow::Result<()> {
+        loop {
+            if stop
+                .run_until_cancelled(sleep(Duration::from_millis(200)))
+                .await
+                .is_none()
+            {
+                return Ok(());
+            }
+            for (index, member) in self
+                .members
+                .iter_mut()
+                .enumerate()
+                .filter(|(_, member)| !member.exited)
+            {
+                if let Some(status) = member.child.try_wait()? {
+                    member.exited = true;
+                    tracing::warn!(
+                        node = index + 1,
+                        code = status.code(),
+                        signal = status.signal(),
+                        "a node ended"
+                    );
+                }
+            }
+            anyhow::ensure!(
+                self.members.iter().any(|member| !member.exited),
+                "every node has ended"
+            );
+        }
+    }
+
+    /// Drains them all at once and waits until they are gone.
+    pub async fn stop(&mut self) {
+        for member in self.members.iter().filter(|member| !member.exited) {
+            if let Ok(pid) = i32::try_from(member.pid) {
+                let _already_gone = kill(Pid::from_raw(pid), Signal::SIGTERM);
+            }
+        }
+        let deadline = Instant::now() + self.patience;
+        for member in self.members.iter_mut().filter(|member| !member.exited) {
+            if tokio::time::timeout_at(deadline, member.child.wait())
+                .await
+                .is_err()
+            {
+                tracing::warn!(pid = member.pid, "a node did not stop and is killed");
+                drop(member.child.kill().await);
+            }
+            member.exited = true;
+        }
+    }
+}
+
+/// Starts one node. What differs from its surroundings goes by environment, so that no key stands in a process list.
+fn spawn(
+    name: &str,
+    listen: SocketAddr,
+    ready_file: &Path,
+    config: &Config,
+    demo: &Demo,
+) -> anyhow::Result<Member> {
+    let child = Command::new(std::env::current_exe()?)
+        .args(["serve", "--stop-with-stdin", "--ready-file"])
+        .arg(ready_file)
+        .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
+        .env("COUNTERSIGN_NODE__ID", name)
+        .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())
+        .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY", &demo.operator)
+        .stdin(Stdio::piped())
+        // A Ctrl-C at the terminal is for us alone: we drain the nodes in our own time.
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .context("cannot start a node")?;
+    let pid = child.id().context("a node ended at once")?;
+    Ok(Member {
+        child,
+        pid,
+        exited: false,
+    })
+}

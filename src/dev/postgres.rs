@@ -1,0 +1,287 @@
+//! A PostgreSQL of our own: found, initialised, started, recovered and stopped.
+//! Whatever way the last run ended, the next start finds the data as that run committed it, and no
+//! two servers ever share a data directory. Only this machine, with the password, can connect.
+
+use std::fmt::Write as _;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::fs;
+use tokio::net::TcpListener;
+use tokio::process::Child;
+use tokio::time::{sleep, timeout};
+
+use super::binaries::Binaries;
+pub use super::binaries::PostgresError;
+
+/// How long the server may take to start or stop: after a crash it first replays its log.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often a starting server is looked at.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// How many ports are tried; each is free when asked for, and seldom gone a moment later.
+const PORTS_TO_TRY: u32 = 5;
+
+/// How the name of a data directory in the making begins.
+const UNFINISHED: &str = "postgres.new-";
+
+/// Creates the database, unless it is there.
+const CREATE_DATABASE: &str = "select 'create database countersign' \
+     where not exists (select from pg_database where datname = 'countersign') \\gexec\n";
+
+/// A running private server; stopped by `stop`, and by a best effort on drop.
+pub struct PrivatePostgres {
+    /// The server itself.
+    server: Server,
+    /// Where to connect.
+    url: String,
+    /// What started it, and can explain why it would not stop.
+    binaries: Binaries,
+    /// Held for as long as we live; the system lets go of it however we die.
+    _lock: File,
+}
+
+impl PrivatePostgres {
+    /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it
+    /// when the last run was killed.
+    pub async fn start(data_dir: &Path) -> Result<Self, PostgresError> {
+        let binaries = Binaries::find(data_dir.join("postgres.log")).await?;
+        let created = fs::create_dir_all(data_dir).await;
+        created.map_err(PostgresError::io("create", data_dir))?;
+        let absolute = fs::canonicalize(data_dir).await;
+        let data_dir = absolute.map_err(PostgresError::io("find", data_dir))?;
+        binaries.open_way_to(&data_dir)?;
+        let lock = lock(&data_dir)?;
+        sweep_unfinished(&data_dir).await;
+
+        let data = data_dir.join("postgres");
+        let password_file = data_dir.join("postgres.password");
+        if !data.exists() {
+            initialise(&binaries, &data, &password_file).await?;
+        }
+        let password = fs::read_to_string(&password_file).await;
+        let password = password.map_err(PostgresError::io("read", &password_file))?;
+        stop_leftover(&binaries, &data).await?;
+        let (server, port) = launch(&binaries, &data).await?;
+
+        let mut psql = binaries.command("psql", &data)?;
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
+        psql.arg(format!("postgres://countersign@127.0.0.1:{port}/postgres"));
+        psql.env("PGPASSWORD", &password);
+        let what = "create the database";
+        binaries.run(psql, what, CREATE_DATABASE).await?;
+        let url = format!("postgres://countersign:{password}@127.0.0.1:{port}/countersign");
+        Ok(Self {
+            server,
+            url,
+            binaries,
+            _lock: lock,
+        })
+    }
+
+    /// Where to connect: loopback TCP, with the user, the password and the database in it.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Stops it cleanly (fast shutdown), waiting until it is gone.
+    pub async fn stop(mut self) -> Result<(), PostgresError> {
+        self.server.interrupt();
+        match timeout(PATIENCE, self.server.child.wait()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(PostgresError::io("wait for", Path::new("postgres"))(error)),
+            Err(_) => Err(self.binaries.failed("stop PostgreSQL in time")),
+        }
+    }
+}
+
+/// The server process, a direct child, which does not outlive this value for long.
+struct Server {
+    /// The process.
+    child: Child,
+}
+
+impl Server {
+    /// Asks for a fast shutdown, which ends sessions and writes a checkpoint.
+    fn interrupt(&self) {
+        if let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()) {
+            // It can only fail because the server is gone already.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGINT);
+        }
+    }
+
+    /// Waits until the server is ready (true) or has given up (false).
+    async fn ready(&mut self, data: &Path) -> bool {
+        let id = self.child.id();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if let Some(file) = PidFile::read(data).await
+                && u32::try_from(file.pid).ok() == id
+                && file.ready
+            {
+                return true;
+            }
+            sleep(GLANCE).await;
+        }
+        false
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.interrupt();
+    }
+}
+
+/// Takes the data directory for ourselves: two of us would stop each other's servers.
+fn lock(data_dir: &Path) -> Result<File, PostgresError> {
+    let path = data_dir.join("postgres.lock");
+    let file = File::create(&path).map_err(PostgresError::io("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(PostgresError::InUse {
+            data_dir: data_dir.to_owned(),
+        }),
+        Err(TryLockError::Error(source)) => Err(PostgresError::io("lock", &path)(source)),
+    }
+}
+
+/// Makes a new data directory with a new password, in full or not at all.
+async fn initialise(
+    binaries: &Binaries,
+    data: &Path,
+    password_file: &Path,
+) -> Result<(), PostgresError> {
+    write_password(password_file)
+        .and_then(|()| binaries.hand_over(password_file))
+        .map_err(PostgresError::io("write", password_file))?;
+
+    // Only a whole directory gets the name: no server can use what an interrupted initdb leaves.
+    // The initdb of a killed run may still be at work, so each attempt has a directory of its own.
+    let unfinished = data.with_file_name(format!("{UNFINISHED}{}", std::process::id()));
+    let created = fs::create_dir(&unfinished).await;
+    created
+        .and_then(|()| binaries.hand_over(&unfinished))
+        .map_err(PostgresError::io("create", &unfinished))?;
+    let mut initdb = binaries.command("initdb", &unfinished)?;
+    initdb.args(["--username=countersign", "--auth=scram-sha-256"]);
+    initdb.args(["--encoding=UTF8", "--locale=C", "-D"]);
+    initdb.arg(&unfinished).arg("--pwfile").arg(password_file);
+    binaries.run(initdb, "initialise a database", "").await?;
+    let renamed = fs::rename(&unfinished, data).await;
+    renamed.map_err(PostgresError::io("create", data))
+}
+
+/// Writes a random password to a file that only its owner can read.
+fn write_password(path: &Path) -> io::Result<()> {
+    let mut secret = [0; 24];
+    getrandom::fill(&mut secret).map_err(|error| io::Error::other(error.to_string()))?;
+    let mut password = String::new();
+    for byte in secret {
+        let _ = write!(password, "{byte:02x}");
+    }
+    let mut options = File::options();
+    options.create(true).write(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    io::Write::write_all(&mut file, password.as_bytes())?;
+    file.sync_all()
+}
+
+/// Removes what an interrupted initialisation left, as far as it can be: nothing depends on it.
+async fn sweep_unfinished(data_dir: &Path) {
+    let Ok(mut entries) = fs::read_dir(data_dir).await else {
+        return;
+    };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let name = entry.file_name();
+        if name.as_bytes().starts_with(UNFINISHED.as_bytes()) {
+            let _ = fs::remove_dir_all(entry.path()).await;
+        }
+    }
+}
+
+/// Stops the server of an earlier run that was killed before it could do so.
+async fn stop_leftover(binaries: &Binaries, data: &Path) -> Result<(), PostgresError> {
+    let Some(PidFile { pid, .. }) = PidFile::read(data).await else {
+        return Ok(());
+    };
+    // By now the number may belong to something else, or to a dead process that nobody has reaped.
+    // Either would keep PostgreSQL from starting; the command line tells them from a server.
+    if Path::new("/proc/self").exists() {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).await;
+        let words = words.unwrap_or_default();
+        let path = data.as_os_str().as_bytes();
+        if !words.split(|byte| *byte == 0).any(|word| word == path) {
+            let _ = fs::remove_file(data.join("postmaster.pid")).await;
+            return Ok(());
+        }
+    } else if kill(Pid::from_raw(pid), None).is_err() {
+        return Ok(());
+    }
+    tracing::info!(pid, "stopping a PostgreSQL left by an earlier run");
+    let mut pg_ctl = binaries.command("pg_ctl", data)?;
+    pg_ctl.args(["stop", "-m", "fast", "-w", "-t", "60", "-D"]);
+    pg_ctl.arg(data);
+    let what = "stop the server of an earlier run";
+    match binaries.run(pg_ctl, what, "").await {
+        // It was on its way out and was quicker.
+        Err(_) if PidFile::read(data).await.is_none() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Starts a server and waits until it accepts connections; gives it and its port.
+async fn launch(binaries: &Binaries, data: &Path) -> Result<(Server, u16), PostgresError> {
+    for _ in 0..PORTS_TO_TRY {
+        let port = free_port().await;
+        let port = port.map_err(PostgresError::io("find a port for", data))?;
+        let mut postgres = binaries.command("postgres", data)?;
+        // No socket file: nothing would use it, and it would limit how long `data_dir` may be.
+        postgres.arg("-D").arg(data);
+        postgres.args(["--unix_socket_directories=", "--max_connections=300"]);
+        postgres.args(["--listen_addresses=127.0.0.1", "-p", &port.to_string()]);
+        let child = postgres.spawn();
+        let child = child.map_err(PostgresError::io("run postgres in", data))?;
+        let mut server = Server { child };
+        match timeout(PATIENCE, server.ready(data)).await {
+            Ok(true) => return Ok((server, port)),
+            Ok(false) if binaries.log_tail().contains("Address already in use") => {}
+            Ok(false) => break,
+            Err(_) => return Err(binaries.failed("start PostgreSQL in time")),
+        }
+    }
+    Err(binaries.failed("start PostgreSQL"))
+}
+
+/// A port that nobody listens on at this moment.
+async fn free_port() -> io::Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// What a server says about itself in `postmaster.pid`.
+struct PidFile {
+    /// Its process.
+    pid: i32,
+    /// Whether it accepts connections.
+    ready: bool,
+}
+
+impl PidFile {
+    /// Reads the file, if there is one that makes sense.
+    async fn read(data: &Path) -> Option<Self> {
+        let text = fs::read_to_string(data.join("postmaster.pid")).await.ok()?;
+        let mut lines = text.lines();
+        let pid = lines.next()?.trim().parse().ok()?;
+        // The eighth line is the status: starting, ready, stopping.
+        let ready = lines.nth(6).is_some_and(|status| status.trim() == "ready");
+        Some(Self { pid, ready })
+    }
+}

@@ -1,0 +1,211 @@
+//! Tenants, credentials and signing keys: what can be done to them. Who may is judged by the callers of this, the
+//! platform endpoints and the command line.
+
+use std::sync::Arc;
+
+use super::authenticate::FreshKey;
+use super::error::Error;
+use crate::clock::Clock;
+use crate::protocol::decision::SigningKey;
+use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
+use crate::protocol::timestamp::Timestamp;
+use crate::store::Store;
+use crate::store::credential::{CredentialLine, NewCredential, Proof, RoleName, Tenant};
+use crate::store::error::StoreError;
+use crate::store::signing_key::{NewSigningKey, Registration};
+
+/// A credential that is asked for.
+#[derive(Debug)]
+pub struct CredentialRequest {
+    /// Its role.
+    pub role: RoleName,
+    /// The one id it may act as.
+    pub bound_id: Option<String>,
+    /// A certificate's thumbprint; without one it is an API key.
+    pub thumbprint: Option<[u8; 32]>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A credential that was made.
+#[derive(Debug)]
+pub struct MadeCredential {
+    /// Its id.
+    pub id: CredentialId,
+    /// The API key, shown this once.
+    pub api_key: Option<String>,
+}
+
+/// The administration of a database.
+#[derive(Clone)]
+pub struct Administration {
+    store: Arc<Store>,
+    clock: Clock,
+}
+
+impl Administration {
+    /// The administration of this store.
+    #[must_use]
+    pub fn new(store: Arc<Store>, clock: Clock) -> Self {
+        Self { store, clock }
+    }
+
+    /// A new id, of the characters that may stand inside an API key.
+    fn new_id<T: TextId>(&self) -> Result<T, Error> {
+        T::parse(&self.clock.operation_id().0.simple().to_string()).ok_or(Error::Internal)
+    }
+
+    /// Makes a tenant.
+    pub async fn create_tenant(&self, name: &str) -> Result<TenantId, Error> {
+        let id: TenantId = self.new_id()?;
+        self.store.create_tenant(&id, name).await?;
+        tracing::info!(tenant = %id, "a tenant was made");
+        Ok(id)
+    }
+
+    /// Every tenant.
+    pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
+        Ok(self.store.tenants().await?)
+    }
+
+    /// Disables a tenant: its credentials stop, its data stays.
+    pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
+        if !self.store.disable_tenant(tenant).await? {
+            return Err(Error::NotFound);
+        }
+        tracing::info!(%tenant, "a tenant was disabled");
+        Ok(())
+    }
+
+    /// Makes a credential.
+    pub async fn create_credential(
+        &self,
+        tenant: &TenantId,
+        request: CredentialRequest,
+    ) -> Result<MadeCredential, Error> {
+        let CredentialRequest {
+            role,
+            bound_id,
+            thumbprint,
+            expires_at,
+        } = request;
+        if let Some(bound) = &bound_id {
+            let is_id = match role {
+                RoleName::Enforcer => EnforcerId::parse(bound).is_some(),
+                RoleName::Approver => ApproverId::parse(bound).is_some(),
+                RoleName::Admin => {
+                    return Err(Error::invalid(
+                        "/boundId",
+                        "none, as an administrator acts as nobody",
+                    ));
+                }
+            };
+            if !is_id {
+                return Err(Error::invalid("/boundId", crate::protocol::id::ID_EXPECTED));
+            }
+        }
+        if expires_at.is_some_and(|at| at <= self.clock.now()) {
+            return Err(Error::invalid("/expiresAt", "a time to come"));
+        }
+        let id: CredentialId = self.new_id()?;
+        let (proof, api_key) = if let Some(thumbprint) = thumbprint {
+            (Proof::Certificate(thumbprint), None)
+        } else {
+            let fresh = FreshKey::generate(id.clone())?;
+            (Proof::ApiKey(fresh.hash), Some(fresh.key))
+        };
+        let new = NewCredential {
+            tenant: tenant.clone(),
+            id: id.clone(),
+            role,
+            bound_id,
+            proof,
+            expires_at,
+        };
+        match self.store.create_credential(&new).await {
+            Ok(true) => {}
+            Ok(false) => return Err(Error::NotFound),
+            Err(StoreError::Taken(_)) => {
+                return Err(Error::Taken {
+                    pointer: "/thumbprint",
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tracing::info!(%tenant, credential = %id, role = role.as_str(), "a credential was made");
+        Ok(MadeCredential { id, api_key })
+    }
+
+    /// Credentials of a tenant, or of all; of one role, or of all.
+    pub async fn credentials(
+        &self,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+    ) -> Result<Vec<CredentialLine>, Error> {
+        Ok(self.store.credentials(tenant, role).await?)
+    }
+
+    /// Revokes a credential, within a tenant and role where they are named.
+    pub async fn revoke_credential(
+        &self,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+        id: &CredentialId,
+    ) -> Result<(), Error> {
+        if !self.store.revoke_credential(tenant, role, id).await? {
+            return Err(Error::NotFound);
+        }
+        tracing::info!(credential = %id, "a credential was revoked");
+        Ok(())
+    }
+
+    /// Registers a signing key; with `first_only`, only an approver's first ever.
+    pub async fn register_key(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        key: &NewSigningKey,
+        first_only: bool,
+    ) -> Result<(), Error> {
+        match self
+            .store
+            .register_key(tenant, approver, key, first_only)
+            .await?
+        {
+            Registration::Registered => {
+                tracing::info!(%tenant, %approver, key = %key.id, "a signing key was registered");
+                Ok(())
+            }
+            Registration::Taken => Err(Error::Taken {
+                pointer: "/publicKey",
+            }),
+            Registration::NotTheFirst => Err(Error::Forbidden {
+                pointer: None,
+                expected: "an administrator: an approver registers only its first key itself",
+            }),
+        }
+    }
+
+    /// An approver's signing keys, revoked ones included.
+    pub async fn keys(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+    ) -> Result<Vec<SigningKey>, Error> {
+        Ok(self.store.keys_of(tenant, approver).await?)
+    }
+
+    /// Revokes a signing key.
+    pub async fn revoke_key(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        key: &SignerKeyId,
+    ) -> Result<(), Error> {
+        if !self.store.revoke_key(tenant, approver, key).await? {
+            return Err(Error::NotFound);
+        }
+        tracing::info!(%tenant, %approver, %key, "a signing key was revoked");
+        Ok(())
+    }
+}

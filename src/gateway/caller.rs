@@ -1,0 +1,188 @@
+//! Who a credential turned out to be. A use case takes the role it needs as a type, so it cannot forget to ask.
+
+use super::error::Error;
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+
+/// Where a call comes from: one tenant, one credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The credential, as idempotency keys and the history name it.
+    pub principal: String,
+}
+
+/// A caller that acts as an enforcer: one, or any of its tenant.
+#[derive(Debug, Clone)]
+pub struct Enforcer {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The one id it may act as.
+    pub bound: Option<EnforcerId>,
+}
+
+/// A caller that acts as an approver: one, or any of its tenant.
+#[derive(Debug, Clone)]
+pub struct Approver {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The one id it may act as.
+    pub bound: Option<ApproverId>,
+}
+
+/// A caller that manages its tenant.
+#[derive(Debug, Clone)]
+pub struct Admin {
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// The caller that manages tenants and reads no exchange.
+#[derive(Debug, Clone)]
+pub struct Operator;
+
+/// Anyone who is known.
+#[derive(Debug, Clone)]
+pub enum Caller {
+    /// An enforcer.
+    Enforcer(Enforcer),
+    /// An approver.
+    Approver(Approver),
+    /// An administrator.
+    Admin(Admin),
+    /// The operator.
+    Operator(Operator),
+}
+
+/// A set of callers that some call is for.
+pub trait Role: Sized {
+    /// Who is meant, for the refusal of others.
+    const EXPECTED: &'static str;
+
+    /// The caller, if it is one of them.
+    fn of(caller: Caller) -> Option<Self>;
+}
+
+macro_rules! roles {
+    ($($(#[$doc:meta])* $name:ident = $($variant:ident)|+, $expected:literal;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        #[expect(missing_docs, reason = "each variant is the type it is named after")]
+        pub enum $name { $($variant($variant)),+ }
+
+        impl Role for $name {
+            const EXPECTED: &'static str = $expected;
+
+            fn of(caller: Caller) -> Option<Self> {
+                match caller {
+                    $(Caller::$variant(caller) => Some(Self::$variant(caller)),)+
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+roles! {
+    /// Anyone of a tenant.
+    Member = Enforcer | Approver | Admin, "a credential of a tenant";
+    /// Whoever receives messages.
+    EnforcerOrApprover = Enforcer | Approver, "an enforcer or an approver";
+    /// Whoever follows an exchange to its end.
+    EnforcerOrAdmin = Enforcer | Admin, "an enforcer or an administrator";
+    /// Whoever may ask for a refresh, or look after signing keys.
+    ApproverOrAdmin = Approver | Admin, "an approver or an administrator";
+    /// Whoever manages credentials.
+    AdminOrOperator = Admin | Operator, "an administrator or the operator";
+}
+
+macro_rules! single_roles {
+    ($($name:ident, $expected:literal;)+) => {$(
+        impl Role for $name {
+            const EXPECTED: &'static str = $expected;
+
+            fn of(caller: Caller) -> Option<Self> {
+                match caller {
+                    Caller::$name(caller) => Some(caller),
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+single_roles! {
+    Enforcer, "an enforcer";
+    Approver, "an approver";
+    Admin, "an administrator";
+    Operator, "the operator";
+}
+
+impl Member {
+    /// Where it comes from.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        match self {
+            Self::Enforcer(caller) => &caller.origin,
+            Self::Approver(caller) => &caller.origin,
+            Self::Admin(caller) => &caller.origin,
+        }
+    }
+}
+
+impl From<EnforcerOrAdmin> for Member {
+    fn from(caller: EnforcerOrAdmin) -> Self {
+        match caller {
+            EnforcerOrAdmin::Enforcer(caller) => Self::Enforcer(caller),
+            EnforcerOrAdmin::Admin(caller) => Self::Admin(caller),
+        }
+    }
+}
+
+/// The refusal of an id that the credential is not for.
+fn not_yours(pointer: &str) -> Error {
+    Error::Forbidden {
+        pointer: Some(pointer.to_owned()),
+        expected: "an id that this credential may act as",
+    }
+}
+
+/// The id a caller acts as: the one it names, if it may, else the one it is bound to.
+fn acting<T: Clone + PartialEq>(
+    bound: Option<&T>,
+    named: Option<T>,
+    pointer: &str,
+) -> Result<T, Error> {
+    match (bound, named) {
+        (Some(bound), Some(named)) if *bound != named => Err(not_yours(pointer)),
+        (_, Some(named)) => Ok(named),
+        (Some(bound), None) => Ok(bound.clone()),
+        (None, None) => Err(Error::invalid(pointer, "the id to act as (required)")),
+    }
+}
+
+impl Enforcer {
+    /// The enforcer this call acts as: the one named at `pointer`, or the one the credential is bound to.
+    pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId, Error> {
+        acting(self.bound.as_ref(), named, pointer)
+    }
+
+    /// Whether it may act as this enforcer.
+    #[must_use]
+    pub fn may_be(&self, id: &EnforcerId) -> bool {
+        self.bound.as_ref().is_none_or(|bound| bound == id)
+    }
+}
+
+impl Approver {
+    /// The approver this call acts as: the one named at `pointer`, or the one the credential is bound to.
+    pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId, Error> {
+        acting(self.bound.as_ref(), named, pointer)
+    }
+
+    /// Whether it may act as this approver.
+    #[must_use]
+    pub fn may_be(&self, id: &ApproverId) -> bool {
+        self.bound.as_ref().is_none_or(|bound| bound == id)
+    }
+}

@@ -1,0 +1,92 @@
+//! Deciding an exchange.
+
+use super::Gateway;
+use super::caller::Approver;
+use super::error::Error;
+use crate::protocol::decision::{Decision, Trust, judge_signature};
+use crate::protocol::envelope::Incoming;
+use crate::protocol::exchange::{Decided, DecisionRefusal, judge_decision};
+use crate::protocol::id::ApproverId;
+use crate::protocol::json;
+use crate::store::decide::DecisionRow;
+use crate::wake::Key;
+
+/// How often the signature is judged anew when the approver's keys change meanwhile.
+const TRIES: usize = 3;
+
+impl Gateway {
+    /// Reads a decision out of an envelope's bytes: everything that needs no database.
+    pub fn read_decision(
+        &self,
+        caller: &Approver,
+        body: &[u8],
+    ) -> Result<(ApproverId, Decision), Error> {
+        let node = json::parse(body)?;
+        let envelope = Incoming::parse(&node, "decision.submit")?;
+        let Some(named) = envelope.sender.approver_id.clone() else {
+            return Err(Error::invalid(
+                "/sender/approverId",
+                "the approver that decides (required)",
+            ));
+        };
+        let approver = caller.acting(Some(named), "/sender/approverId")?;
+        self.check_created(envelope.created_at)?;
+        let decision = Decision::parse(&envelope)?;
+        if decision.expires_at.is_some_and(|at| at <= self.clock.now()) {
+            return Err(Error::DecisionExpired);
+        }
+        Ok((approver, decision))
+    }
+
+    /// Accepts a decision, at most one per exchange, and hands it to delivery.
+    pub async fn decide(
+        &self,
+        caller: &Approver,
+        approver: ApproverId,
+        decision: Decision,
+    ) -> Result<Decided, Error> {
+        let tenant = &caller.origin.tenant;
+        let request = decision.request_id.clone();
+        let operation = self.clock.operation_id();
+        let message = self.clock.message_id();
+        let mut refusal = DecisionRefusal::JudgeAgain;
+        for _ in 0..TRIES {
+            let keys = self.store.keys_of(tenant, &approver).await?;
+            let trust = judge_signature(
+                &decision,
+                &keys,
+                self.config.decisions.verify,
+                self.clock.now(),
+            )?;
+            let verified = matches!(trust, Trust::Verified(_));
+            let row = DecisionRow {
+                operation,
+                tenant: tenant.clone(),
+                approver: approver.clone(),
+                decision: decision.clone(),
+                trust,
+                message,
+            };
+            let outcome = self.store.decide(row).await?;
+            match judge_decision(&outcome.fact, verified) {
+                Ok(decided) => {
+                    if !decided.duplicate {
+                        let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
+                        self.wake.wake(
+                            [Key::Exchange(tenant.clone(), request)]
+                                .into_iter()
+                                .chain(enforcer),
+                        );
+                    }
+                    return Ok(decided);
+                }
+                Err(DecisionRefusal::JudgeAgain) => {}
+                Err(other) => {
+                    refusal = other;
+                    break;
+                }
+            }
+        }
+        Err(refusal.into())
+    }
+}

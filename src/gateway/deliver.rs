@@ -1,0 +1,217 @@
+//! Reading, waiting and acknowledging. A waiter registers, reads, and then waits without holding a connection.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::Gateway;
+use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
+use super::error::Error;
+use crate::protocol::envelope::Incoming;
+use crate::protocol::exchange::State;
+use crate::protocol::id::{EnforcerId, MessageId, RequestId};
+use crate::protocol::json;
+use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
+use crate::store::ack::{AckRecipient, AckRow};
+use crate::store::exchange::Exchange;
+use crate::wake::Key;
+
+/// How a wait ended.
+#[derive(Debug)]
+pub enum Waited {
+    /// With a decision.
+    Decided(Box<Exchange>),
+    /// With an end that brings no decision.
+    Over(State),
+    /// With neither in time.
+    Pending,
+}
+
+/// An ack, ready to be taken.
+#[derive(Debug)]
+pub struct AckCommand {
+    origin: Origin,
+    recipient: AckRecipient,
+    ack: Ack,
+}
+
+/// An acknowledged message.
+#[derive(Debug)]
+pub struct Acknowledged {
+    /// The exchange it is about.
+    pub request_id: RequestId,
+    /// The message.
+    pub message_id: MessageId,
+    /// How far the recipient got.
+    pub status: AckStatus,
+}
+
+/// Whether this caller may see the exchange.
+fn may_read(caller: &Member, exchange: &Exchange) -> bool {
+    match caller {
+        Member::Enforcer(enforcer) => enforcer.may_be(&exchange.enforcer_id),
+        Member::Approver(approver) => exchange
+            .approver_ids
+            .iter()
+            .any(|asked| approver.may_be(asked)),
+        Member::Admin(_) => true,
+    }
+}
+
+impl Gateway {
+    /// An exchange, for those it concerns.
+    pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange, Error> {
+        let found = self
+            .store
+            .exchange(&caller.origin().tenant, request)
+            .await?;
+        found
+            .filter(|exchange| may_read(caller, exchange))
+            .ok_or(Error::NotFound)
+    }
+
+    /// Waits for an exchange's decision, at most `patience` long.
+    pub async fn wait(
+        &self,
+        caller: EnforcerOrAdmin,
+        request: &RequestId,
+        patience: Duration,
+    ) -> Result<Waited, Error> {
+        let caller = Member::from(caller);
+        let origin = caller.origin();
+        let deadline = Instant::now() + patience;
+        let mut turn = None;
+        // Registered before reading: a decision in between is then not missed.
+        let mut waiter = self
+            .wake
+            .register(Key::Exchange(origin.tenant.clone(), request.clone()));
+        loop {
+            let exchange = self.exchange(&caller, request).await?;
+            match exchange.state {
+                State::Decided | State::Delivered => {
+                    return Ok(Waited::Decided(Box::new(exchange)));
+                }
+                State::Expired | State::Withdrawn | State::Cancelled => {
+                    return Ok(Waited::Over(exchange.state));
+                }
+                State::PendingApproval => {}
+            }
+            if Instant::now() >= deadline {
+                return Ok(Waited::Pending);
+            }
+            if turn.is_none() {
+                turn = Some(self.waits.enter(
+                    &origin.principal,
+                    &exchange.enforcer_id,
+                    self.config.limits.waits_per_identity,
+                )?);
+            }
+            // The exchange's own end releases the wait, whether or not a sweep has been by.
+            let look_again =
+                deadline.min(Instant::now() + exchange.expires_in + Duration::from_millis(1));
+            tokio::select! {
+                () = waiter.woken() => {}
+                () = sleep_until(look_again) => {}
+                () = self.draining.cancelled() => return Ok(Waited::Pending),
+            }
+        }
+    }
+
+    /// Reads an ack out of an envelope's bytes.
+    pub fn read_ack(&self, caller: &EnforcerOrApprover, body: &[u8]) -> Result<AckCommand, Error> {
+        let node = json::parse(body)?;
+        let envelope = Incoming::parse(&node, "ack.submit")?;
+        let (origin, recipient) = match caller {
+            EnforcerOrApprover::Enforcer(enforcer) => {
+                let named = envelope.sender.enforcer_id.clone();
+                (
+                    &enforcer.origin,
+                    AckRecipient::Enforcer(enforcer.acting(named, "/sender/enforcerId")?),
+                )
+            }
+            EnforcerOrApprover::Approver(approver) => {
+                let named = envelope.sender.approver_id.clone();
+                (
+                    &approver.origin,
+                    AckRecipient::Approver(approver.acting(named, "/sender/approverId")?),
+                )
+            }
+        };
+        self.check_created(envelope.created_at)?;
+        Ok(AckCommand {
+            origin: origin.clone(),
+            recipient,
+            ack: parse_ack(envelope.body)?,
+        })
+    }
+
+    /// Takes an ack: the message is not offered again, and a decision is delivered.
+    pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged, Error> {
+        let AckCommand {
+            origin,
+            recipient,
+            ack,
+        } = command;
+        // An id that is no UUID cannot be one of ours.
+        let message = ack.message_id.ok_or(Error::NotFound)?;
+        let row = AckRow {
+            operation: self.clock.operation_id(),
+            tenant: origin.tenant,
+            recipient,
+            message,
+        };
+        let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
+        Ok(Acknowledged {
+            request_id: acked.request_id,
+            message_id: message,
+            status: ack.status,
+        })
+    }
+}
+
+/// Counts the waits of each identity on this node.
+#[derive(Clone, Default)]
+pub(super) struct WaitCounter {
+    /// Held for a few instructions, never across an await.
+    counts: Arc<Mutex<HashMap<(String, EnforcerId), usize>>>,
+}
+
+/// A counted wait, given back when dropped.
+struct Turn {
+    identity: (String, EnforcerId),
+    counter: WaitCounter,
+}
+
+impl WaitCounter {
+    fn enter(&self, principal: &str, enforcer: &EnforcerId, most: usize) -> Result<Turn, Error> {
+        let identity = (principal.to_owned(), enforcer.clone());
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(identity.clone()).or_default();
+        if *count >= most {
+            return Err(Error::TooManyWaits);
+        }
+        *count += 1;
+        Ok(Turn {
+            identity,
+            counter: self.clone(),
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut counts = self
+            .counter
+            .counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.identity) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.identity);
+            }
+        }
+    }
+}

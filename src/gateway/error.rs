@@ -1,0 +1,201 @@
+//! Every way a use case can refuse. It knows no HTTP: `http::error` gives each its status and code, with no wildcard.
+
+use crate::protocol::artifact::ArtifactError;
+use crate::protocol::decision::Distrust;
+use crate::protocol::exchange::{DecisionRefusal, State, StateRefusal, SubmissionRefusal};
+use crate::protocol::json::JsonError;
+use crate::protocol::message::NotJson;
+use crate::protocol::reader::Invalid;
+use crate::store::error::StoreError;
+
+/// A refusal.
+#[derive(Debug, Clone)]
+pub enum Error {
+    /// Not strict JSON.
+    Json(JsonError),
+    /// A member or parameter that does not conform.
+    Invalid(Invalid),
+    /// A query parameter, path segment or header that does not conform.
+    Parameter {
+        /// Its name.
+        name: &'static str,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// An open Artifact that does not conform.
+    InvalidArtifact(Invalid),
+    /// An open Artifact that is not what its hash says.
+    ArtifactHash,
+    /// A submission past its time.
+    ArtifactExpired,
+    /// A payload over the limit.
+    PayloadTooLarge {
+        /// The member.
+        pointer: &'static str,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// Open Artifacts are not taken here.
+    OpenRefused,
+    /// Nobody to ask.
+    NoApprover {
+        /// The member that names nobody.
+        pointer: &'static str,
+    },
+    /// The id was used for something else.
+    AlreadyExists,
+    /// The idempotency key was used for something else.
+    IdempotencyKeyReused,
+    /// An inbox is full.
+    InboxFull,
+    /// A whole body over the limit.
+    BodyTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A body that did not arrive in time, or whole.
+    BodyIncomplete,
+    /// A media type or encoding the gateway does not read.
+    UnsupportedMediaType,
+    /// Nothing at this path.
+    NoSuchRoute,
+    /// The path exists, for other methods.
+    MethodNotAllowed,
+    /// Too many waits at once.
+    TooManyWaits,
+    /// No credential, or none that is good.
+    Unauthenticated,
+    /// The credential does not reach that far.
+    Forbidden {
+        /// The member or path segment it may not name, if that is why.
+        pointer: Option<String>,
+        /// What would be allowed.
+        expected: &'static str,
+    },
+    /// The decision's own time has passed.
+    DecisionExpired,
+    /// The decision is about another artifact.
+    DecisionHash,
+    /// The signature does not verify, or the key is unknown.
+    SignatureInvalid,
+    /// The key has been revoked.
+    KeyRevoked,
+    /// Not there, or not for this caller.
+    NotFound,
+    /// The exchange has its decision.
+    AlreadyDecided,
+    /// The exchange's time ran out.
+    Expired,
+    /// The exchange is in a state that does not allow this.
+    InvalidState(State),
+    /// The name is taken.
+    Taken {
+        /// What is taken.
+        pointer: &'static str,
+    },
+    /// The database is away, or the node is draining or overloaded.
+    Unavailable,
+    /// A fault of ours.
+    Internal,
+}
+
+impl Error {
+    /// A member that does not conform.
+    pub fn invalid(pointer: impl Into<String>, expected: &'static str) -> Self {
+        Self::Invalid(Invalid::shape(pointer, expected))
+    }
+}
+
+impl From<JsonError> for Error {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl From<ArtifactError> for Error {
+    fn from(error: ArtifactError) -> Self {
+        match error {
+            ArtifactError::Invalid(invalid) => Self::Invalid(invalid),
+            ArtifactError::InvalidArtifact(invalid) => Self::InvalidArtifact(invalid),
+            ArtifactError::HashMismatch => Self::ArtifactHash,
+            ArtifactError::TooLarge { pointer, limit } => Self::PayloadTooLarge { pointer, limit },
+        }
+    }
+}
+
+impl From<SubmissionRefusal> for Error {
+    fn from(refusal: SubmissionRefusal) -> Self {
+        match refusal {
+            SubmissionRefusal::KeyReused => Self::IdempotencyKeyReused,
+            SubmissionRefusal::AlreadyExists => Self::AlreadyExists,
+            SubmissionRefusal::Expired => Self::ArtifactExpired,
+            SubmissionRefusal::Crowded => Self::InboxFull,
+            SubmissionRefusal::Unsettled => Self::Unavailable,
+        }
+    }
+}
+
+impl From<DecisionRefusal> for Error {
+    fn from(refusal: DecisionRefusal) -> Self {
+        match refusal {
+            DecisionRefusal::NotFound => Self::NotFound,
+            DecisionRefusal::AlreadyDecided => Self::AlreadyDecided,
+            DecisionRefusal::Expired => Self::Expired,
+            DecisionRefusal::HashMismatch => Self::DecisionHash,
+            DecisionRefusal::RepoMismatch => {
+                Self::invalid("/body/repoRef", "the repoRef of the artifact")
+            }
+            DecisionRefusal::KeyRevoked => Self::KeyRevoked,
+            // The keys changed on every try: someone is registering keys in a loop.
+            DecisionRefusal::JudgeAgain => Self::Unavailable,
+        }
+    }
+}
+
+impl From<Distrust> for Error {
+    fn from(distrust: Distrust) -> Self {
+        match distrust {
+            Distrust::Invalid => Self::SignatureInvalid,
+            Distrust::Revoked => Self::KeyRevoked,
+        }
+    }
+}
+
+impl From<StateRefusal> for Error {
+    fn from(refusal: StateRefusal) -> Self {
+        match refusal {
+            StateRefusal::NotFound => Self::NotFound,
+            StateRefusal::Conflict(State::Decided | State::Delivered) => Self::AlreadyDecided,
+            StateRefusal::Conflict(State::Expired) => Self::Expired,
+            StateRefusal::Conflict(state) => Self::InvalidState(state),
+        }
+    }
+}
+
+impl From<NotJson> for Error {
+    fn from(error: NotJson) -> Self {
+        tracing::error!(%error, "an envelope could not be put together");
+        Self::Internal
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => {
+                tracing::debug!(%error, "a call could not be served");
+                Self::Unavailable
+            }
+            StoreError::Fault(_) | StoreError::Taken(_) => {
+                tracing::error!(%error, "a call failed");
+                Self::Internal
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Inboxes: pages, and removal of an item.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::Gateway;
+use super::caller::Approver;
+use super::error::Error;
+use crate::protocol::cursor::{self, Position};
+use crate::protocol::id::{ApproverId, RequestId};
+use crate::protocol::message::ApprovalRequest;
+use crate::store::inbox::{After, Shelf};
+
+/// Which page is asked for, as the query says.
+#[derive(Debug, Default, Clone)]
+pub struct PageRequest {
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// How many items at most.
+    pub limit: Option<String>,
+}
+
+/// One page of something.
+#[derive(Debug)]
+pub struct Page<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<String>,
+}
+
+/// The refusal of a cursor from elsewhere.
+pub(super) const FOREIGN_CURSOR: Error = Error::Parameter {
+    name: "cursor",
+    expected: "a cursor from this listing",
+};
+
+impl Gateway {
+    /// How many items a page may hold: what was asked for, within the limits.
+    pub(super) fn page_limit(&self, request: &PageRequest) -> Result<i64, Error> {
+        let limits = &self.config.limits;
+        let Some(limit) = &request.limit else {
+            return Ok(i64::from(limits.page_default));
+        };
+        match limit.parse::<u64>() {
+            Ok(0) | Err(_) if !is_huge(limit) => Err(Error::Parameter {
+                name: "limit",
+                expected: "an integer of at least 1",
+            }),
+            Ok(limit) => Ok(i64::try_from(limit)
+                .unwrap_or(i64::MAX)
+                .min(i64::from(limits.page_max))),
+            Err(_) => Ok(i64::from(limits.page_max)),
+        }
+    }
+
+    /// One page of an approver's inbox, oldest first.
+    pub async fn inbox(
+        &self,
+        caller: &Approver,
+        approver: &ApproverId,
+        shelf: Shelf,
+        request: &PageRequest,
+    ) -> Result<Page<ApprovalRequest>, Error> {
+        let tenant = &caller.origin.tenant;
+        let listing = match shelf {
+            Shelf::Active => format!("inbox\n{tenant}\n{approver}"),
+            Shelf::Expired => format!("expired\n{tenant}\n{approver}"),
+        };
+        let limit = self.page_limit(request)?;
+        let after = match &request.cursor {
+            None => None,
+            Some(text) => {
+                let Position { at, id } = cursor::decode(&listing, text).ok_or(FOREIGN_CURSOR)?;
+                Some(After {
+                    created_at: at,
+                    message_id: Uuid::try_parse(&id).map_err(|_| FOREIGN_CURSOR)?,
+                })
+            }
+        };
+        let max_bytes = i64::from(self.config.limits.page_bytes);
+        let page = self
+            .store
+            .inbox_page(tenant, approver, shelf, after, limit, max_bytes)
+            .await?;
+        let next = page.items.last().filter(|_| page.more).map(|last| {
+            let at: OffsetDateTime = last.created_at.inner();
+            cursor::encode(
+                &listing,
+                &Position {
+                    at,
+                    id: last.message_id.to_string(),
+                },
+            )
+        });
+        Ok(Page {
+            items: page.items,
+            next,
+        })
+    }
+
+    /// Hides an item from its approver; the exchange stays decidable.
+    pub async fn remove_item(
+        &self,
+        caller: &Approver,
+        approver: &ApproverId,
+        request: &RequestId,
+    ) -> Result<(), Error> {
+        if self
+            .store
+            .remove_item(&caller.origin.tenant, approver, request)
+            .await?
+        {
+            return Ok(());
+        }
+        Err(Error::NotFound)
+    }
+}
+
+/// Whether this is an integer too large for a machine word: still an integer, and clamped like any other.
+pub(super) fn is_huge(text: &str) -> bool {
+    text.len() > 19 && text.bytes().all(|byte| byte.is_ascii_digit())
+}

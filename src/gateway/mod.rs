@@ -1,0 +1,136 @@
+//! The use cases: one function each, the same for every transport. Judge what needs no database, run one guarded
+//! statement, judge what it found, then name who must look. Nothing here knows HTTP or SQL.
+
+pub mod administration;
+pub mod authenticate;
+pub mod caller;
+mod decide;
+mod deliver;
+pub mod error;
+mod inbox;
+mod platform;
+mod refresh;
+mod submit;
+mod sweep;
+mod withdraw;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use self::administration::{CredentialRequest, MadeCredential};
+pub use self::deliver::{AckCommand, Acknowledged, Waited};
+pub use self::inbox::{Page, PageRequest};
+pub use self::platform::ExchangeListing;
+pub use self::refresh::RefreshCommand;
+pub use self::submit::SubmitCommand;
+pub use self::withdraw::Ended;
+
+use self::authenticate::Credentials;
+use self::deliver::WaitCounter;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::protocol::error::Names;
+use crate::protocol::id::NodeId;
+use crate::protocol::timestamp::Timestamp;
+use crate::store::Store;
+use crate::wake::Hub;
+
+/// Everything a use case needs.
+pub struct Gateway {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// The names that follow from the protocol's.
+    pub names: Names,
+    /// The clock.
+    pub clock: Clock,
+    /// This process.
+    pub node: NodeId,
+    store: Arc<Store>,
+    wake: Hub,
+    credentials: Credentials,
+    operator: Option<[u8; 32]>,
+    waits: WaitCounter,
+    /// Set when the node begins to drain.
+    draining: CancellationToken,
+}
+
+impl Gateway {
+    /// Puts a gateway together on an open store, and starts what runs beside the requests.
+    #[must_use]
+    pub fn start(
+        config: &Arc<Config>,
+        node: NodeId,
+        clock: Clock,
+        store: Arc<Store>,
+        tasks: &TaskTracker,
+        draining: &CancellationToken,
+        stopped: &CancellationToken,
+    ) -> Arc<Self> {
+        let wake = Hub::start(config, &node, &store, tasks, stopped);
+        let gateway = Arc::new(Self {
+            names: Names::new(&config.protocol.name),
+            clock,
+            node,
+            store,
+            wake,
+            credentials: Credentials::default(),
+            operator: authenticate::operator_hash(&config.platform.operator_key),
+            waits: WaitCounter::default(),
+            draining: draining.clone(),
+            config: Arc::clone(config),
+        });
+        sweep::start(&gateway, tasks, stopped);
+        gateway
+    }
+
+    /// Whether the database answers and its schema is one this node knows; and whether hints arrive.
+    pub async fn readiness(&self) -> Readiness {
+        use crate::store::schema::Schema;
+        if self.draining.is_cancelled() {
+            return Readiness::Draining;
+        }
+        match self.store.schema().await {
+            Err(_) => Readiness::DatabaseAway,
+            Ok(Schema::Behind) => Readiness::SchemaBehind,
+            Ok(Schema::Ahead) => Readiness::SchemaAhead,
+            Ok(Schema::Known) if self.wake.healthy() => Readiness::Ready,
+            Ok(Schema::Known) => Readiness::Degraded,
+        }
+    }
+
+    /// Connections for requests: how many are open, and how many of them idle.
+    #[must_use]
+    pub fn pool_usage(&self) -> (usize, usize) {
+        self.store.pool_usage()
+    }
+
+    /// This instant moved by a number of seconds.
+    fn in_seconds(&self, seconds: u64) -> Timestamp {
+        Timestamp::from(
+            self.clock
+                .now()
+                .inner()
+                .saturating_add(Duration::from_secs(seconds).try_into().unwrap_or_default()),
+        )
+    }
+}
+
+/// Whether a node should be sent requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// Yes.
+    Ready,
+    /// Yes, though hints do not arrive and it polls.
+    Degraded,
+    /// No: it is stopping.
+    Draining,
+    /// No: the database does not answer.
+    DatabaseAway,
+    /// No: migrations are missing.
+    SchemaBehind,
+    /// No: the schema is too new.
+    SchemaAhead,
+}

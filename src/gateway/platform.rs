@@ -1,0 +1,206 @@
+//! The platform's use cases: the administration, behind the rights of administrators, operator and approvers.
+
+use super::Gateway;
+use super::administration::{Administration, CredentialRequest, MadeCredential};
+use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin};
+use super::error::Error;
+use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
+use crate::protocol::cursor::{self, Position};
+use crate::protocol::decision::SigningKey;
+use crate::protocol::exchange::State;
+use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
+use crate::store::credential::{CredentialLine, RoleName};
+use crate::store::exchange::{ExchangeFilter, ExchangeLine};
+use crate::store::signing_key::NewSigningKey;
+
+/// Which exchanges are asked for.
+#[derive(Debug, Default)]
+pub struct ExchangeListing {
+    /// Only in this state.
+    pub state: Option<State>,
+    /// Only of this enforcer.
+    pub enforcer: Option<EnforcerId>,
+    /// Only asking this approver.
+    pub approver: Option<ApproverId>,
+    /// Which page.
+    pub page: PageRequest,
+}
+
+/// The tenant an approver or administrator belongs to; an approver must also be the one that is meant.
+fn key_owner<'c>(
+    caller: &'c ApproverOrAdmin,
+    approver: &ApproverId,
+) -> Result<&'c TenantId, Error> {
+    match caller {
+        ApproverOrAdmin::Admin(admin) => Ok(&admin.origin.tenant),
+        ApproverOrAdmin::Approver(caller) => {
+            caller.acting(Some(approver.clone()), "approverId")?;
+            Ok(&caller.origin.tenant)
+        }
+    }
+}
+
+impl Gateway {
+    /// What can be done to tenants, credentials and keys by whoever may.
+    #[must_use]
+    pub fn administration(&self) -> Administration {
+        Administration::new(self.store.clone(), self.clock.clone())
+    }
+
+    /// Makes a credential: an administrator any of its tenant, the operator administrators alone.
+    pub async fn create_credential(
+        &self,
+        caller: &AdminOrOperator,
+        tenant: Option<TenantId>,
+        request: CredentialRequest,
+    ) -> Result<MadeCredential, Error> {
+        let tenant = match (caller, tenant) {
+            (AdminOrOperator::Admin(admin), None) => admin.origin.tenant.clone(),
+            (AdminOrOperator::Admin(admin), Some(tenant)) if tenant == admin.origin.tenant => {
+                tenant
+            }
+            (AdminOrOperator::Admin(_), Some(_)) => {
+                return Err(Error::Forbidden {
+                    pointer: Some("/tenantId".into()),
+                    expected: "your own tenant",
+                });
+            }
+            (AdminOrOperator::Operator(_), None) => {
+                return Err(Error::invalid(
+                    "/tenantId",
+                    "the tenant to make an administrator for (required)",
+                ));
+            }
+            (AdminOrOperator::Operator(_), Some(_)) if request.role != RoleName::Admin => {
+                return Err(Error::Forbidden {
+                    pointer: Some("/role".into()),
+                    expected: "admin",
+                });
+            }
+            (AdminOrOperator::Operator(_), Some(tenant)) => tenant,
+        };
+        self.administration()
+            .create_credential(&tenant, request)
+            .await
+    }
+
+    /// How far a manager of credentials reaches: its tenant, or the administrators of all.
+    fn reach(caller: &AdminOrOperator) -> (Option<&TenantId>, Option<RoleName>) {
+        match caller {
+            AdminOrOperator::Admin(admin) => (Some(&admin.origin.tenant), None),
+            AdminOrOperator::Operator(_) => (None, Some(RoleName::Admin)),
+        }
+    }
+
+    /// Lists credentials without secrets.
+    pub async fn credentials(
+        &self,
+        caller: &AdminOrOperator,
+    ) -> Result<Vec<CredentialLine>, Error> {
+        let (tenant, role) = Self::reach(caller);
+        self.administration().credentials(tenant, role).await
+    }
+
+    /// Revokes a credential.
+    pub async fn revoke_credential(
+        &self,
+        caller: &AdminOrOperator,
+        id: &CredentialId,
+    ) -> Result<(), Error> {
+        let (tenant, role) = Self::reach(caller);
+        self.administration()
+            .revoke_credential(tenant, role, id)
+            .await
+    }
+
+    /// Registers a signing key: an administrator any, an approver its own first.
+    pub async fn register_key(
+        &self,
+        caller: &ApproverOrAdmin,
+        approver: &ApproverId,
+        key: &NewSigningKey,
+    ) -> Result<(), Error> {
+        let tenant = key_owner(caller, approver)?;
+        let first_only = matches!(caller, ApproverOrAdmin::Approver(_));
+        self.administration()
+            .register_key(tenant, approver, key, first_only)
+            .await
+    }
+
+    /// Lists an approver's signing keys.
+    pub async fn signing_keys(
+        &self,
+        caller: &ApproverOrAdmin,
+        approver: &ApproverId,
+    ) -> Result<Vec<SigningKey>, Error> {
+        self.administration()
+            .keys(key_owner(caller, approver)?, approver)
+            .await
+    }
+
+    /// Revokes a signing key.
+    pub async fn revoke_key(
+        &self,
+        caller: &ApproverOrAdmin,
+        approver: &ApproverId,
+        key: &SignerKeyId,
+    ) -> Result<(), Error> {
+        self.administration()
+            .revoke_key(key_owner(caller, approver)?, approver, key)
+            .await
+    }
+
+    /// Lists exchanges without payloads: an administrator all of its tenant, an enforcer its own.
+    pub async fn list_exchanges(
+        &self,
+        caller: &EnforcerOrAdmin,
+        listing: ExchangeListing,
+    ) -> Result<Page<ExchangeLine>, Error> {
+        let limit = self.page_limit(&listing.page)?;
+        let (tenant, enforcer) = match caller {
+            EnforcerOrAdmin::Admin(admin) => (&admin.origin.tenant, listing.enforcer),
+            EnforcerOrAdmin::Enforcer(caller) => match (&caller.bound, listing.enforcer) {
+                (None, named) => (&caller.origin.tenant, named),
+                (Some(bound), named) => {
+                    caller.acting(named, "enforcerId")?;
+                    (&caller.origin.tenant, Some(bound.clone()))
+                }
+            },
+        };
+        let filter = ExchangeFilter {
+            state: listing.state,
+            enforcer,
+            approver: listing.approver,
+        };
+        let name = format!(
+            "exchanges\n{tenant}\n{}\n{}\n{}",
+            filter.state.map_or("", State::as_str),
+            filter.enforcer.as_ref().map_or("", EnforcerId::as_str),
+            filter.approver.as_ref().map_or("", ApproverId::as_str),
+        );
+        let start = match &listing.page.cursor {
+            None => None,
+            Some(text) => Some(cursor::decode(&name, text).ok_or(FOREIGN_CURSOR)?),
+        };
+        let after = start
+            .as_ref()
+            .map(|position| (position.at, position.id.as_str()));
+        let mut items = self
+            .store
+            .list_exchanges(tenant, &filter, after, limit + 1)
+            .await?;
+        let wanted = usize::try_from(limit).unwrap_or_default();
+        let more = items.len() > wanted;
+        items.truncate(wanted);
+        let next = items.last().filter(|_| more).map(|last| {
+            cursor::encode(
+                &name,
+                &Position {
+                    at: last.created_at.inner(),
+                    id: last.request_id.clone(),
+                },
+            )
+        });
+        Ok(Page { items, next })
+    }
+}

@@ -1,0 +1,96 @@
+//! Asking the enforcer to submit again.
+
+use super::Gateway;
+use super::caller::ApproverOrAdmin;
+use super::error::Error;
+use crate::protocol::envelope::Incoming;
+use crate::protocol::exchange::StateRefusal;
+use crate::protocol::id::{ApproverId, RequestId, TenantId};
+use crate::protocol::json;
+use crate::protocol::message::RefreshRequest;
+use crate::protocol::refresh::parse_reason;
+use crate::store::refresh::RefreshFact;
+use crate::wake::Key;
+
+/// Who asks for a refresh.
+#[derive(Debug)]
+pub struct RefreshCommand {
+    tenant: TenantId,
+    /// None for an administrator.
+    approver: Option<ApproverId>,
+    reason: Option<String>,
+}
+
+impl Gateway {
+    /// Reads a refresh out of an envelope's bytes.
+    pub fn read_refresh(
+        &self,
+        caller: &ApproverOrAdmin,
+        request: &RequestId,
+        body: &[u8],
+    ) -> Result<RefreshCommand, Error> {
+        let node = json::parse(body)?;
+        let envelope = Incoming::parse(&node, "refresh.request")?;
+        envelope.expect_request(request)?;
+        let (tenant, approver) = match caller {
+            ApproverOrAdmin::Approver(approver) => {
+                let named = envelope.sender.approver_id.clone();
+                (
+                    approver.origin.tenant.clone(),
+                    Some(approver.acting(named, "/sender/approverId")?),
+                )
+            }
+            ApproverOrAdmin::Admin(admin) => (admin.origin.tenant.clone(), None),
+        };
+        self.check_created(envelope.created_at)?;
+        Ok(RefreshCommand {
+            tenant,
+            approver,
+            reason: parse_reason(envelope.body, "/body")?,
+        })
+    }
+
+    /// Queues a refresh for the enforcer, or answers with the one that is waiting.
+    pub async fn refresh(
+        &self,
+        request: &RequestId,
+        command: RefreshCommand,
+    ) -> Result<RefreshRequest, Error> {
+        let RefreshCommand {
+            tenant,
+            approver,
+            reason,
+        } = command;
+        // The waiting one may be acknowledged between the two looks; then there is room for ours.
+        for _ in 0..3 {
+            let message = self.clock.message_id();
+            let fact = self
+                .store
+                .queue_refresh(
+                    &tenant,
+                    request,
+                    approver.as_ref(),
+                    message,
+                    reason.as_deref(),
+                )
+                .await?;
+            match fact {
+                RefreshFact::Queued(queued) => {
+                    self.wake
+                        .wake([Key::Enforcer(tenant, queued.enforcer_id.clone())]);
+                    return Ok(queued);
+                }
+                RefreshFact::Refused(StateRefusal::Conflict(state)) => {
+                    return Err(Error::InvalidState(state));
+                }
+                RefreshFact::Refused(StateRefusal::NotFound) => return Err(Error::NotFound),
+                RefreshFact::Waiting => {
+                    if let Some(waiting) = self.store.waiting_refresh(&tenant, request).await? {
+                        return Ok(waiting);
+                    }
+                }
+            }
+        }
+        Err(Error::Unavailable)
+    }
+}

@@ -1,0 +1,145 @@
+//! Submitting an artifact.
+
+use sha2::{Digest, Sha256};
+
+use super::Gateway;
+use super::caller::Enforcer;
+use super::error::Error;
+use crate::protocol::artifact::{self, Form, Rules, Submission};
+use crate::protocol::envelope::Incoming;
+use crate::protocol::exchange::{Submitted, judge_submission};
+use crate::protocol::id::{ApproverId, EnforcerId};
+use crate::protocol::json;
+use crate::protocol::reader::Invalid;
+use crate::protocol::routing::Route;
+use crate::protocol::timestamp::Timestamp;
+use crate::store::submit::{IdempotencyKey, SubmissionRow};
+use crate::wake::Key;
+
+/// A submission, ready to be taken.
+#[derive(Debug)]
+pub struct SubmitCommand {
+    /// The enforcer it acts as.
+    pub enforcer: EnforcerId,
+    /// What it submits.
+    pub submission: Submission,
+    /// Its idempotency key.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+impl Gateway {
+    /// Refuses an envelope made in the future.
+    pub(super) fn check_created(&self, created_at: Timestamp) -> Result<(), Invalid> {
+        if created_at > self.in_seconds(self.config.limits.clock_skew_seconds) {
+            return Err(Invalid::timestamp(
+                "/createdAt",
+                "a time that is not in the future",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads a submission out of an envelope's bytes: everything that needs no database.
+    pub fn read_submission(
+        &self,
+        caller: &Enforcer,
+        body: &[u8],
+        path: &str,
+        idempotency_key: Option<String>,
+    ) -> Result<SubmitCommand, Error> {
+        if idempotency_key.is_none() && self.config.idempotency.required {
+            return Err(Error::Parameter {
+                name: "Idempotency-Key",
+                expected: "a header with a key of your own (required)",
+            });
+        }
+        let node = json::parse(body)?;
+        let envelope = Incoming::parse(&node, "artifact.submit")?;
+        let Some(named) = envelope.sender.enforcer_id.clone() else {
+            return Err(Error::invalid(
+                "/sender/enforcerId",
+                "the enforcer that submits (required)",
+            ));
+        };
+        let enforcer = caller.acting(Some(named), "/sender/enforcerId")?;
+        self.check_created(envelope.created_at)?;
+        if !self.config.artifacts.open && !artifact::is_sealed(envelope.body) {
+            return Err(Error::OpenRefused);
+        }
+        let rules = Rules {
+            max_payload: self.config.limits.artifact_bytes,
+            requested_actions: self.names.requested_actions.clone(),
+            latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
+            latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
+        };
+        let submission = artifact::parse(&envelope, &rules)?;
+        let idempotency = idempotency_key.map(|key| IdempotencyKey {
+            principal: caller.origin.principal.clone(),
+            key,
+            fingerprint: Sha256::new()
+                .chain_update(path)
+                .chain_update([b'\n'])
+                .chain_update(body)
+                .finalize()
+                .into(),
+        });
+        Ok(SubmitCommand {
+            enforcer,
+            submission,
+            idempotency,
+        })
+    }
+
+    /// Takes a submission: at most one exchange per id, whoever tries how often on however many nodes.
+    pub async fn submit(
+        &self,
+        caller: &Enforcer,
+        command: SubmitCommand,
+    ) -> Result<Submitted, Error> {
+        let tenant = &caller.origin.tenant;
+        let SubmitCommand {
+            enforcer,
+            submission,
+            idempotency,
+        } = command;
+        let approvers = approvers(&submission)?;
+        let asked = approvers
+            .iter()
+            .map(|approver| (approver.clone(), self.clock.message_id()))
+            .collect();
+        let operation = self.clock.operation_id();
+        let (hash, expires_at) = (submission.artifact_hash, submission.expires_at);
+        let row = SubmissionRow {
+            operation,
+            tenant: tenant.clone(),
+            enforcer: enforcer.clone(),
+            submission,
+            asked,
+            idempotency,
+        };
+        let fact = self.store.submit(row).await?;
+        let submitted = judge_submission(fact, operation, &enforcer, hash, expires_at)?;
+        if !submitted.duplicate {
+            self.wake.wake(
+                approvers
+                    .into_iter()
+                    .map(|approver| Key::Approver(tenant.clone(), approver)),
+            );
+        }
+        Ok(submitted)
+    }
+}
+
+/// Whom a submission asks.
+fn approvers(submission: &Submission) -> Result<Vec<ApproverId>, Error> {
+    match (&submission.route, submission.form) {
+        (Route::Approver(approver), _) => Ok(vec![approver.clone()]),
+        // No pairing exists yet that a token could stand for, or that could name anyone.
+        (Route::Token(_), _) => Err(Error::NoApprover {
+            pointer: "/body/metadata/routingToken",
+        }),
+        (Route::Paired, Form::Sealed | Form::Open) => Err(Error::NoApprover {
+            pointer: "/recipient/approverId",
+        }),
+    }
+}

@@ -1,0 +1,132 @@
+//! Ending an exchange without a decision: by the enforcer, or by an administrator.
+
+use super::Gateway;
+use super::caller::{Admin, Enforcer, Origin};
+use super::error::Error;
+use crate::protocol::envelope::Incoming;
+use crate::protocol::exchange::{StateRefusal, judge_end};
+use crate::protocol::id::{EnforcerId, RequestId};
+use crate::protocol::json;
+use crate::protocol::refresh::parse_reason;
+use crate::protocol::timestamp::Timestamp;
+use crate::store::end::Ending;
+use crate::wake::Key;
+
+/// An exchange that was ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// When it would have expired.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Gateway {
+    /// Reads a withdrawal: an envelope, or nothing at all.
+    pub fn read_withdrawal(
+        &self,
+        caller: &Enforcer,
+        request: &RequestId,
+        body: &[u8],
+    ) -> Result<(Option<EnforcerId>, Option<String>), Error> {
+        if body.is_empty() {
+            // Who withdraws is then whoever the credential is for.
+            return Ok((caller.bound.clone(), None));
+        }
+        let node = json::parse(body)?;
+        let envelope = Incoming::parse(&node, "exchange.withdrawn")?;
+        envelope.expect_request(request)?;
+        let Some(named) = envelope.sender.enforcer_id.clone() else {
+            return Err(Error::invalid(
+                "/sender/enforcerId",
+                "the enforcer that withdraws (required)",
+            ));
+        };
+        let enforcer = caller.acting(Some(named), "/sender/enforcerId")?;
+        self.check_created(envelope.created_at)?;
+        Ok((Some(enforcer), parse_reason(envelope.body, "/body")?))
+    }
+
+    /// Withdraws a pending exchange of the enforcer's own.
+    pub async fn withdraw(
+        &self,
+        caller: &Enforcer,
+        request: &RequestId,
+        enforcer: Option<EnforcerId>,
+        reason: Option<&str>,
+    ) -> Result<Ended, Error> {
+        let enforcer = match enforcer {
+            Some(enforcer) => enforcer,
+            // An unbound credential that names nobody acts as the exchange's own enforcer.
+            None => {
+                self.store
+                    .exchange(&caller.origin.tenant, request)
+                    .await?
+                    .ok_or(Error::NotFound)?
+                    .enforcer_id
+            }
+        };
+        self.end(
+            &caller.origin,
+            request,
+            &Ending::Withdrawn(enforcer),
+            reason,
+        )
+        .await
+    }
+
+    /// Cancels a pending exchange.
+    pub async fn cancel(
+        &self,
+        caller: &Admin,
+        request: &RequestId,
+        reason: Option<&str>,
+    ) -> Result<Ended, Error> {
+        let ended = self
+            .end(
+                &caller.origin,
+                request,
+                &Ending::Cancelled(caller.origin.principal.clone()),
+                reason,
+            )
+            .await?;
+        tracing::info!(%request, by = caller.origin.principal, "an exchange was cancelled");
+        Ok(ended)
+    }
+
+    async fn end(
+        &self,
+        origin: &Origin,
+        request: &RequestId,
+        ending: &Ending,
+        reason: Option<&str>,
+    ) -> Result<Ended, Error> {
+        let tenant = &origin.tenant;
+        let approvers = self.store.approvers_of(tenant, request).await?;
+        if approvers.is_empty() {
+            return Err(StateRefusal::NotFound.into());
+        }
+        let operation = self.clock.operation_id();
+        let messages: Vec<_> = approvers
+            .into_iter()
+            .map(|approver| (approver, self.clock.message_id()))
+            .collect();
+        let fact = self
+            .store
+            .end(tenant, request, operation, ending, reason, &messages)
+            .await?;
+        let at = judge_end(&fact)?;
+        let approvers = messages
+            .into_iter()
+            .map(|(approver, _)| Key::Approver(tenant.clone(), approver));
+        self.wake.wake(
+            [Key::Exchange(tenant.clone(), request.clone())]
+                .into_iter()
+                .chain(approvers),
+        );
+        Ok(Ended {
+            at,
+            expires_at: fact.expires_at,
+        })
+    }
+}

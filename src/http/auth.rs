@@ -1,0 +1,39 @@
+//! Takes the credential out of a request. What it is worth is judged by the gateway; which role a handler needs is the
+//! type it asks for. No body has been read when this runs.
+
+use axum::extract::FromRequestParts;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+
+use super::error::Refusal;
+use super::reply::Node;
+use crate::gateway::caller::Role;
+use crate::gateway::error::Error;
+
+/// A caller of the role `R`.
+pub struct As<R>(pub R);
+
+impl<R: Role + Send> FromRequestParts<Node> for As<R> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+        let token = presented(parts).ok_or(Error::Unauthenticated)?;
+        let caller = node.gateway.authenticate(token).await?;
+        let role = R::of(caller).ok_or(Error::Forbidden {
+            pointer: None,
+            expected: R::EXPECTED,
+        })?;
+        Ok(Self(role))
+    }
+}
+
+/// The token a request presents: a bearer token, or an API key in its own header.
+fn presented(parts: &Parts) -> Option<&str> {
+    match parts.headers.get(AUTHORIZATION) {
+        Some(value) => {
+            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        }
+        None => parts.headers.get("x-api-key")?.to_str().ok(),
+    }
+}

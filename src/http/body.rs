@@ -1,0 +1,152 @@
+//! Reads bodies, within their limits and in time; and the parameters beside them.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Query;
+use axum::http::{HeaderMap, Uri, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::error::Refusal;
+use super::reply::Node;
+use crate::gateway::PageRequest;
+use crate::gateway::error::Error;
+use crate::protocol::id::TextId;
+use crate::protocol::json;
+
+/// Longest idempotency key.
+const MAX_KEY_BYTES: usize = 255;
+
+/// Which limit a body is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A submission: the payload's limit and an envelope around it.
+    Artifact,
+    /// Anything else.
+    Other,
+    /// Anything else, where nothing at all will do too.
+    Optional,
+}
+
+/// Reads a JSON body. Too long a one is refused by its stated length, before it is read.
+pub async fn read(
+    node: &Node,
+    headers: &HeaderMap,
+    body: Body,
+    kind: Kind,
+) -> Result<Bytes, Error> {
+    let limits = &node.gateway.config.limits;
+    let limit = match kind {
+        Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
+        Kind::Other | Kind::Optional => limits.body_bytes,
+    };
+    let stated = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if stated.is_some_and(|length| length > limit) {
+        return Err(Error::BodyTooLarge { limit });
+    }
+    let empty =
+        stated == Some(0) || (stated.is_none() && !headers.contains_key(header::TRANSFER_ENCODING));
+    if !(kind == Kind::Optional && empty) {
+        check_media_type(node, headers)?;
+    }
+    let patience = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
+    match timeout(patience, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Error::BodyTooLarge { limit }),
+        Ok(Err(_)) | Err(_) => Err(Error::BodyIncomplete),
+    }
+}
+
+fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), Error> {
+    let plain = headers
+        .get(header::CONTENT_ENCODING)
+        .is_none_or(|value| value == "identity");
+    let stated = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = stated.split(';').next().unwrap_or_default().trim();
+    let known = [node.gateway.names.media_type.as_str(), "application/json"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(essence));
+    if plain && known {
+        Ok(())
+    } else {
+        Err(Error::UnsupportedMediaType)
+    }
+}
+
+/// Names the exchange a refused envelope is about, if it got as far as saying so.
+pub fn about(bytes: &[u8]) -> impl FnOnce(Error) -> Refusal + '_ {
+    |error| {
+        let request = json::parse(bytes).ok().and_then(|node| {
+            let id = node.as_object()?.get("requestId")?.as_str()?.to_owned();
+            crate::protocol::id::RequestId::parse(&id).map(|_| id)
+        });
+        Refusal {
+            error,
+            about: request,
+        }
+    }
+}
+
+/// The `Idempotency-Key` header.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let refused = Error::Parameter {
+        name: "Idempotency-Key",
+        expected: "one key of 1 to 255 visible ASCII characters",
+    };
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(refused),
+        (Some(value), None) => match value.to_str() {
+            Ok(key)
+                if (1..=MAX_KEY_BYTES).contains(&key.len())
+                    && key.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            {
+                Ok(Some(key.to_owned()))
+            }
+            _ => Err(refused),
+        },
+    }
+}
+
+/// The query's `cursor` and `limit`.
+#[derive(Debug, Default, Deserialize)]
+pub struct PageQuery {
+    cursor: Option<String>,
+    limit: Option<String>,
+}
+
+impl From<PageQuery> for PageRequest {
+    fn from(query: PageQuery) -> Self {
+        Self {
+            cursor: query.cursor,
+            limit: query.limit,
+        }
+    }
+}
+
+/// The query as `T`.
+pub fn query<T: for<'de> Deserialize<'de>>(uri: &Uri) -> Result<T, Error> {
+    let refused = Error::Parameter {
+        name: "query",
+        expected: "each parameter once, percent-encoded",
+    };
+    Query::<T>::try_from_uri(uri)
+        .map(|Query(query)| query)
+        .map_err(|_| refused)
+}
+
+/// An id in the path, which must at least be an id.
+pub fn path_id<T: TextId>(name: &'static str, text: &str) -> Result<T, Error> {
+    T::parse(text).ok_or(Error::Parameter {
+        name,
+        expected: crate::protocol::id::ID_EXPECTED,
+    })
+}

@@ -1,0 +1,351 @@
+//! Every refusal on the wire: status, code, message, details. The one place that knows, with no wildcard arm, so that a
+//! new refusal does not compile until it is mapped. Nothing internal leaves in a message.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::gateway::error::Error;
+use crate::protocol::error::{Code, Names};
+use crate::protocol::id::RequestId;
+use crate::protocol::json::Reason;
+use crate::protocol::reader::{Fault, Invalid};
+
+/// Longest pointer that is echoed: member names are the caller's, and may be as long as the body.
+const MAX_POINTER_CHARS: usize = 512;
+/// What a caller that was told to come back should wait.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// A refusal on its way out; which framing it gets is decided by the route it leaves through.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// What was refused, and why.
+    pub error: Error,
+    /// The exchange it is about, where one is known.
+    pub about: Option<String>,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, about: None }
+    }
+}
+
+/// Says which exchange a refusal is about.
+pub trait About<T> {
+    /// It is about this exchange.
+    fn about(self, request: &RequestId) -> Result<T, Refusal>;
+}
+
+impl<T> About<T> for Result<T, Error> {
+    fn about(self, request: &RequestId) -> Result<T, Refusal> {
+        self.map_err(|error| Refusal {
+            error,
+            about: Some(request.as_str().to_owned()),
+        })
+    }
+}
+
+/// A refusal as one sentence, for logs and for a person at the terminal.
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&Description::of(self).message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = Description::of(&self.error).status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// A refusal, described.
+pub struct Description {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Code of the catalogue.
+    pub code: Code,
+    /// A sentence for people.
+    pub message: String,
+    /// Members for programs.
+    pub details: Map<String, Value>,
+}
+
+impl Description {
+    fn new(status: StatusCode, code: Code, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            details: Map::new(),
+        }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn member(status: StatusCode, code: Code, invalid: &Invalid) -> Self {
+        let message = if invalid.pointer.is_empty() {
+            format!("the body should be {}", invalid.expected)
+        } else {
+            format!("{} should be: {}", clip(&invalid.pointer), invalid.expected)
+        };
+        Self::new(status, code, message)
+            .with("pointer", clip(&invalid.pointer))
+            .with("expected", invalid.expected.clone().into_owned())
+    }
+
+    /// Describes a refusal.
+    #[must_use]
+    pub fn of(error: &Error) -> Self {
+        use StatusCode as S;
+        match error {
+            Error::Json(error) => {
+                let code = match error.reason {
+                    Reason::NotUtf8
+                    | Reason::Syntax
+                    | Reason::UnexpectedEnd
+                    | Reason::TrailingBytes
+                    | Reason::TooDeep => Code::MalformedJson,
+                    Reason::DuplicateMember
+                    | Reason::LoneSurrogate
+                    | Reason::NulCharacter
+                    | Reason::IntegerRange
+                    | Reason::NumberOverflow => Code::Canonicalization,
+                };
+                Self::new(S::BAD_REQUEST, code, error.to_string())
+                    .with("pointer", clip(&error.pointer))
+            }
+            Error::Invalid(invalid) => {
+                let code = match invalid.fault {
+                    Fault::Shape => Code::Validation,
+                    Fault::Timestamp => Code::Timestamp,
+                    Fault::Unsupported => Code::Unsupported,
+                };
+                Self::member(S::BAD_REQUEST, code, invalid)
+            }
+            Error::Parameter { name, expected } => Self::new(
+                S::BAD_REQUEST,
+                Code::Validation,
+                format!("{name} should be {expected}"),
+            )
+            .with("parameter", *name)
+            .with("expected", *expected),
+            Error::InvalidArtifact(invalid) => {
+                Self::member(S::UNPROCESSABLE_ENTITY, Code::InvalidArtifact, invalid)
+            }
+            Error::ArtifactHash => Self::new(
+                S::UNPROCESSABLE_ENTITY,
+                Code::HashMismatch,
+                "the artifact is not what its artifactHash says",
+            )
+            .with("pointer", "/body/artifactHash")
+            .with(
+                "expected",
+                "SHA-256 of the canonical artifact without artifactHash",
+            ),
+            Error::ArtifactExpired => Self::new(
+                S::UNPROCESSABLE_ENTITY,
+                Code::Expired,
+                "the submission is past its expiresAt",
+            )
+            .with("pointer", "/body/expiresAt")
+            .with("expected", "a time to come"),
+            Error::PayloadTooLarge { pointer, limit } => Self::new(
+                S::PAYLOAD_TOO_LARGE,
+                Code::TooLarge,
+                format!("{pointer} is over {limit} bytes"),
+            )
+            .with("pointer", *pointer)
+            .with("limit", *limit),
+            Error::BodyTooLarge { limit } => Self::new(
+                S::PAYLOAD_TOO_LARGE,
+                Code::TooLarge,
+                format!("the body is over {limit} bytes"),
+            )
+            .with("limit", *limit),
+            Error::BodyIncomplete => Self::new(
+                S::BAD_REQUEST,
+                Code::Validation,
+                "the body did not arrive whole and in time",
+            ),
+            Error::UnsupportedMediaType => Self::new(
+                S::UNSUPPORTED_MEDIA_TYPE,
+                Code::UnsupportedMediaType,
+                "the body should be JSON, uncompressed, and say so in Content-Type",
+            ),
+            Error::OpenRefused => Self::new(
+                S::FORBIDDEN,
+                Code::PolicyDeny,
+                "this gateway takes sealed artifacts only",
+            )
+            .with("pointer", "/body/ciphertext")
+            .with("expected", "a sealed artifact"),
+            Error::NoApprover { pointer } => Self::new(
+                S::UNPROCESSABLE_ENTITY,
+                Code::NoApprover,
+                "the submission names nobody to ask",
+            )
+            .with("pointer", *pointer)
+            .with("expected", "an approver, or a pairing with one"),
+            Error::AlreadyExists => Self::new(
+                S::CONFLICT,
+                Code::AlreadyExists,
+                "this requestId was used for another artifact",
+            )
+            .with("pointer", "/requestId")
+            .with("conflict", "AlreadyExistsConflict"),
+            Error::IdempotencyKeyReused => Self::new(
+                S::CONFLICT,
+                Code::IdempotencyKeyReused,
+                "this Idempotency-Key was used for another request",
+            )
+            .with("parameter", "Idempotency-Key"),
+            Error::InboxFull => Self::new(
+                S::TOO_MANY_REQUESTS,
+                Code::RateLimited,
+                "the approver's inbox is full",
+            ),
+            Error::TooManyWaits => Self::new(
+                S::TOO_MANY_REQUESTS,
+                Code::RateLimited,
+                "too many waits at once for this identity",
+            ),
+            Error::Unauthenticated => Self::new(
+                S::UNAUTHORIZED,
+                Code::Unauthenticated,
+                "a valid credential is needed",
+            ),
+            Error::Forbidden { pointer, expected } => {
+                let described = Self::new(
+                    S::FORBIDDEN,
+                    Code::Forbidden,
+                    format!("the credential does not allow this; it takes {expected}"),
+                )
+                .with("expected", *expected);
+                match pointer {
+                    Some(pointer) if pointer.starts_with('/') => {
+                        described.with("pointer", pointer.clone())
+                    }
+                    Some(parameter) => described.with("parameter", parameter.clone()),
+                    None => described,
+                }
+            }
+            Error::DecisionExpired => Self::new(
+                S::BAD_REQUEST,
+                Code::Expired,
+                "the decision is past its expiresAt",
+            )
+            .with("pointer", "/body/expiresAt")
+            .with("expected", "a time to come"),
+            Error::DecisionHash => Self::new(
+                S::BAD_REQUEST,
+                Code::HashMismatch,
+                "the decision is about another artifact",
+            )
+            .with("pointer", "/body/artifactHash")
+            .with("expected", "the artifactHash of the exchange"),
+            Error::SignatureInvalid => Self::new(
+                S::FORBIDDEN,
+                Code::SignatureInvalid,
+                "the signature does not verify under the approver's keys",
+            )
+            .with("pointer", "/body/signature"),
+            Error::KeyRevoked => Self::new(
+                S::FORBIDDEN,
+                Code::KeyRevoked,
+                "the signing key has been revoked",
+            )
+            .with("pointer", "/body/signerKeyId"),
+            Error::NotFound => Self::new(
+                S::NOT_FOUND,
+                Code::NotFound,
+                "there is no such thing for this credential",
+            ),
+            Error::NoSuchRoute => Self::new(
+                S::NOT_FOUND,
+                Code::NotFound,
+                "there is nothing at this path",
+            ),
+            Error::MethodNotAllowed => Self::new(
+                S::METHOD_NOT_ALLOWED,
+                Code::MethodNotAllowed,
+                "this path takes other methods; see Allow",
+            ),
+            Error::AlreadyDecided => Self::new(
+                S::CONFLICT,
+                Code::AlreadyDecided,
+                "the exchange has its decision already",
+            )
+            .with("conflict", "AlreadyDecidedConflict"),
+            Error::Expired => Self::new(S::CONFLICT, Code::Expired, "the exchange has expired"),
+            Error::InvalidState(state) => Self::new(
+                S::CONFLICT,
+                Code::InvalidState,
+                format!("the exchange is {}", state.as_str()),
+            )
+            .with("state", state.as_str()),
+            Error::Taken { pointer } => Self::new(
+                S::CONFLICT,
+                Code::AlreadyExists,
+                format!("{pointer} is taken"),
+            )
+            .with("pointer", *pointer),
+            Error::Unavailable => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                Code::Unavailable,
+                "the gateway cannot serve this now; try again",
+            ),
+            Error::Internal => Self::new(
+                S::INTERNAL_SERVER_ERROR,
+                Code::Internal,
+                "a fault of the gateway",
+            ),
+        }
+    }
+
+    /// Headers that go with the status.
+    pub fn headers(&self, response: &mut Response) {
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"countersign\""),
+            );
+        }
+        if matches!(
+            self.status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        ) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+    }
+
+    /// The transport JSON of an error, which is also the body of its envelope.
+    #[must_use]
+    pub fn body(&self, names: &Names, about: Option<&str>) -> Value {
+        let mut body = json!({
+            "code": names.code(self.code),
+            "message": self.message,
+            "retryable": self.code.retryable(),
+        });
+        if let Some(request) = about {
+            body["requestId"] = request.into();
+        }
+        if !self.details.is_empty() {
+            body["details"] = Value::Object(self.details.clone());
+        }
+        body
+    }
+}
+
+/// A pointer short enough to echo.
+fn clip(pointer: &str) -> String {
+    pointer.chars().take(MAX_POINTER_CHARS).collect()
+}

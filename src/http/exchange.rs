@@ -1,0 +1,322 @@
+//! The exchange's life over REST: parse, call, print. No rule about exchanges lives here.
+
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use super::auth::As;
+use super::body::{self, Kind};
+use super::error::{About, Refusal};
+use super::reply::Node;
+use crate::gateway::Waited;
+use crate::gateway::caller::{
+    Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
+};
+use crate::gateway::error::Error;
+use crate::protocol::exchange::State as ExchangeState;
+use crate::protocol::id::{MessageId, RequestId};
+use crate::protocol::message::{StatusBody, raw};
+use crate::protocol::refresh::AckStatus;
+use crate::protocol::timestamp::Timestamp;
+
+/// The body of `artifact.accepted`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactAccepted<'a> {
+    request_id: &'a RequestId,
+    state: ExchangeState,
+    expires_at: Timestamp,
+    duplicate: bool,
+}
+
+/// `POST /v1/artifacts`.
+pub async fn submit(
+    State(node): State<Node>,
+    As(caller): As<Enforcer>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
+    let key = body::idempotency_key(&parts.headers)?;
+    let command = node
+        .gateway
+        .read_submission(&caller, &bytes, parts.uri.path(), key)
+        .map_err(body::about(&bytes))?;
+    let request = command.submission.request_id.clone();
+    let gateway = node.gateway.clone();
+    let submitted = node
+        .finish(async move { gateway.submit(&caller, command).await })
+        .await
+        .about(&request)?;
+    let body = ArtifactAccepted {
+        request_id: &request,
+        state: submitted.state,
+        expires_at: submitted.expires_at,
+        duplicate: submitted.duplicate,
+    };
+    let envelope = node.envelope(
+        "artifact.accepted",
+        &request,
+        Some(submitted.expires_at),
+        body,
+    );
+    let mut response = node.respond(StatusCode::ACCEPTED, &envelope);
+    if submitted.replayed {
+        response
+            .headers_mut()
+            .insert("idempotency-replayed", HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// The body of `decision.accepted`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DecisionAccepted<'a> {
+    request_id: &'a RequestId,
+    state: ExchangeState,
+    decision: &'static str,
+    verified: bool,
+    duplicate: bool,
+}
+
+/// `POST /v1/decisions`.
+pub async fn decide(
+    State(node): State<Node>,
+    As(caller): As<Approver>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let (approver, decision) = node
+        .gateway
+        .read_decision(&caller, &bytes)
+        .map_err(body::about(&bytes))?;
+    let (request, verdict) = (decision.request_id.clone(), decision.verdict);
+    let gateway = node.gateway.clone();
+    let decided = node
+        .finish(async move { gateway.decide(&caller, approver, decision).await })
+        .await
+        .about(&request)?;
+    let body = DecisionAccepted {
+        request_id: &request,
+        state: decided.state,
+        decision: verdict.as_str(),
+        verified: decided.verified,
+        duplicate: decided.duplicate,
+    };
+    Ok(node.respond(
+        StatusCode::OK,
+        &node.envelope("decision.accepted", &request, None, body),
+    ))
+}
+
+/// The exchange a path names: one that cannot be an id names nothing.
+fn path_request(text: &str) -> Result<RequestId, Error> {
+    use crate::protocol::id::TextId as _;
+    RequestId::parse(text).ok_or(Error::NotFound)
+}
+
+/// `GET /v1/exchanges/{requestId}`.
+pub async fn status(
+    State(node): State<Node>,
+    As(caller): As<Member>,
+    Path(request): Path<String>,
+) -> Result<Response, Refusal> {
+    let request = path_request(&request)?;
+    let exchange = node
+        .gateway
+        .exchange(&caller, &request)
+        .await
+        .about(&request)?;
+    let body = StatusBody {
+        request_id: exchange.request_id,
+        state: exchange.state,
+        created_at: exchange.accepted_at,
+        expires_at: exchange.expires_at,
+        artifact_hash: exchange.artifact_hash,
+        decision: exchange
+            .decision
+            .map(|decision| raw(decision.body))
+            .transpose()
+            .map_err(Error::from)?,
+    };
+    Ok(node.respond(
+        StatusCode::OK,
+        &node.envelope("exchange.status", &request, Some(exchange.expires_at), body),
+    ))
+}
+
+/// The query of a wait.
+#[derive(Deserialize)]
+struct WaitQuery {
+    timeout: Option<String>,
+}
+
+/// `GET /v1/exchanges/{requestId}/wait`.
+pub async fn wait(
+    State(node): State<Node>,
+    As(caller): As<EnforcerOrAdmin>,
+    Path(request): Path<String>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let request = path_request(&request)?;
+    let patience = patience(&node, body::query::<WaitQuery>(&uri)?.timeout.as_deref())?;
+    match node
+        .gateway
+        .wait(caller, &request, patience)
+        .await
+        .about(&request)?
+    {
+        Waited::Decided(exchange) => {
+            let (enforcer, expires_at) = (exchange.enforcer_id, exchange.expires_at);
+            let delivery = exchange.decision.ok_or(Error::Internal)?;
+            let envelope = delivery
+                .envelope(
+                    &node.gateway.config.server.gateway_id,
+                    &request,
+                    &enforcer,
+                    expires_at,
+                )
+                .map_err(Error::from)?;
+            Ok(node.respond(StatusCode::OK, &envelope))
+        }
+        Waited::Over(state) => {
+            let mut response = StatusCode::NO_CONTENT.into_response();
+            response
+                .headers_mut()
+                .insert("exchange-state", HeaderValue::from_static(state.as_str()));
+            Ok(response)
+        }
+        Waited::Pending => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}
+
+/// How long to wait: what was asked for, within the limits.
+fn patience(node: &Node, asked: Option<&str>) -> Result<Duration, Error> {
+    let limits = &node.gateway.config.limits;
+    let refused = Error::Parameter {
+        name: "timeout",
+        expected: "an integer of at least 1",
+    };
+    let seconds = match asked {
+        None => limits.wait_default_seconds,
+        Some(text) if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            return Err(refused);
+        }
+        // Digits that do not fit a word are merely a long time.
+        Some(text) => match text.parse::<u64>().unwrap_or(u64::MAX) {
+            0 => return Err(refused),
+            seconds => seconds.min(limits.wait_max_seconds),
+        },
+    };
+    Ok(Duration::from_secs(seconds))
+}
+
+/// The body of `exchange.withdrawn`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Withdrawn<'a> {
+    request_id: &'a RequestId,
+    state: ExchangeState,
+    withdrawn_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+/// `POST /v1/exchanges/{requestId}/withdraw`.
+pub async fn withdraw(
+    State(node): State<Node>,
+    As(caller): As<Enforcer>,
+    Path(request): Path<String>,
+    http: Request,
+) -> Result<Response, Refusal> {
+    let request = path_request(&request)?;
+    let (parts, body) = http.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Optional).await?;
+    let (enforcer, reason) = node
+        .gateway
+        .read_withdrawal(&caller, &request, &bytes)
+        .about(&request)?;
+    let (gateway, id, why) = (node.gateway.clone(), request.clone(), reason.clone());
+    let ended = node
+        .finish(async move {
+            gateway
+                .withdraw(&caller, &id, enforcer, why.as_deref())
+                .await
+        })
+        .await
+        .about(&request)?;
+    let body = Withdrawn {
+        request_id: &request,
+        state: ExchangeState::Withdrawn,
+        withdrawn_at: ended.at,
+        reason: reason.as_deref(),
+    };
+    Ok(node.respond(
+        StatusCode::OK,
+        &node.envelope("exchange.withdrawn", &request, ended.expires_at, body),
+    ))
+}
+
+/// `POST /v1/exchanges/{requestId}/refresh`.
+pub async fn refresh(
+    State(node): State<Node>,
+    As(caller): As<ApproverOrAdmin>,
+    Path(request): Path<String>,
+    http: Request,
+) -> Result<Response, Refusal> {
+    let request = path_request(&request)?;
+    let (parts, body) = http.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let command = node
+        .gateway
+        .read_refresh(&caller, &request, &bytes)
+        .about(&request)?;
+    let (gateway, id) = (node.gateway.clone(), request.clone());
+    let queued = node
+        .finish(async move { gateway.refresh(&id, command).await })
+        .await
+        .about(&request)?;
+    Ok(node.respond(
+        StatusCode::ACCEPTED,
+        &queued.envelope(&node.gateway.config.server.gateway_id),
+    ))
+}
+
+/// The body of `ack.accepted`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AckAccepted {
+    msg_id: MessageId,
+    status: AckStatus,
+}
+
+/// `POST /v1/acks`.
+pub async fn acknowledge(
+    State(node): State<Node>,
+    As(caller): As<EnforcerOrApprover>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let command = node
+        .gateway
+        .read_ack(&caller, &bytes)
+        .map_err(body::about(&bytes))?;
+    let gateway = node.gateway.clone();
+    let acked = node
+        .finish(async move { gateway.acknowledge(command).await })
+        .await
+        .map_err(body::about(&bytes))?;
+    let body = AckAccepted {
+        msg_id: acked.message_id,
+        status: acked.status,
+    };
+    Ok(node.respond(
+        StatusCode::OK,
+        &node.envelope("ack.accepted", &acked.request_id, None, body),
+    ))
+}

@@ -1,0 +1,115 @@
+//! Inboxes over REST.
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::auth::As;
+use super::body::{self, PageQuery};
+use super::error::{About, Refusal};
+use super::reply::{HttpRequestId, Node};
+use crate::gateway::caller::Approver;
+use crate::gateway::error::Error;
+use crate::protocol::envelope::Outgoing;
+use crate::protocol::id::{ApproverId, RequestId, TextId};
+use crate::store::inbox::Shelf;
+
+/// The body of `inbox.page`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InboxPage {
+    items: Vec<Outgoing<Box<RawValue>>>,
+    next_cursor: Option<String>,
+}
+
+/// `GET /v1/approvers/{approverId}/inbox`.
+pub async fn active(
+    State(node): State<Node>,
+    As(caller): As<Approver>,
+    Path(approver): Path<String>,
+    Extension(http): Extension<HttpRequestId>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    page(&node, caller, &approver, Shelf::Active, http, &uri).await
+}
+
+/// `GET /v1/approvers/{approverId}/inbox/expired`.
+pub async fn expired(
+    State(node): State<Node>,
+    As(caller): As<Approver>,
+    Path(approver): Path<String>,
+    Extension(http): Extension<HttpRequestId>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    page(&node, caller, &approver, Shelf::Expired, http, &uri).await
+}
+
+/// The approver a path names, which the caller must be allowed to act as.
+fn path_approver(caller: &Approver, text: &str) -> Result<ApproverId, Error> {
+    caller.acting(Some(body::path_id("approverId", text)?), "approverId")
+}
+
+async fn page(
+    node: &Node,
+    caller: Approver,
+    approver: &str,
+    shelf: Shelf,
+    http: HttpRequestId,
+    uri: &Uri,
+) -> Result<Response, Refusal> {
+    let approver = path_approver(&caller, approver)?;
+    let request = body::query::<PageQuery>(uri)?.into();
+    let gateway = node.gateway.clone();
+    let page = node
+        .finish(async move { gateway.inbox(&caller, &approver, shelf, &request).await })
+        .await?;
+    let gateway_id = &node.gateway.config.server.gateway_id;
+    let items: Result<Vec<_>, _> = page
+        .items
+        .into_iter()
+        .map(|item| item.envelope(gateway_id))
+        .collect();
+    let body = InboxPage {
+        items: items.map_err(Error::from)?,
+        next_cursor: page.next,
+    };
+    Ok(node.respond(
+        StatusCode::OK,
+        &node.envelope_about("inbox.page", http.0, None, body),
+    ))
+}
+
+/// The body of `inbox.removed`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Removed<'a> {
+    request_id: &'a RequestId,
+}
+
+/// `DELETE /v1/approvers/{approverId}/inbox/{requestId}`.
+pub async fn remove(
+    State(node): State<Node>,
+    As(caller): As<Approver>,
+    Path((approver, request)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let approver = path_approver(&caller, &approver)?;
+    let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
+    let (gateway, id) = (node.gateway.clone(), request.clone());
+    node.finish(async move { gateway.remove_item(&caller, &approver, &id).await })
+        .await
+        .about(&request)?;
+    Ok(node.respond(
+        StatusCode::OK,
+        &node.envelope(
+            "inbox.removed",
+            &request,
+            None,
+            Removed {
+                request_id: &request,
+            },
+        ),
+    ))
+}

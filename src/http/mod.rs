@@ -1,0 +1,99 @@
+//! Transport: parse, call, print. Every route stands on this one screen; no rule about exchanges lives in this room.
+
+mod auth;
+mod body;
+pub mod error;
+mod exchange;
+mod health;
+mod inbox;
+pub mod platform;
+pub mod reply;
+pub mod serve;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{delete, get, post, put};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use self::error::Refusal;
+use self::reply::Node;
+use crate::gateway::error::Error;
+
+/// Every route of a node.
+pub fn router(node: Node) -> Router {
+    let protocol = Router::new()
+        .route("/v1/artifacts", post(exchange::submit))
+        .route("/v1/decisions", post(exchange::decide))
+        .route("/v1/acks", post(exchange::acknowledge))
+        .route("/v1/approvers/{approverId}/inbox", get(inbox::active))
+        .route(
+            "/v1/approvers/{approverId}/inbox/expired",
+            get(inbox::expired),
+        )
+        .route(
+            "/v1/approvers/{approverId}/inbox/{requestId}",
+            delete(inbox::remove),
+        )
+        .route("/v1/exchanges/{requestId}", get(exchange::status))
+        .route("/v1/exchanges/{requestId}/wait", get(exchange::wait))
+        .route(
+            "/v1/exchanges/{requestId}/withdraw",
+            post(exchange::withdraw),
+        )
+        .route("/v1/exchanges/{requestId}/refresh", post(exchange::refresh))
+        .route("/v1/requests/{requestId}/refresh", post(exchange::refresh))
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
+
+    let platform = Router::new()
+        .route(
+            "/platform/v1/tenants",
+            post(platform::create_tenant).get(platform::list_tenants),
+        )
+        .route(
+            "/platform/v1/tenants/{tenantId}",
+            delete(platform::disable_tenant),
+        )
+        .route(
+            "/platform/v1/credentials",
+            post(platform::create_credential).get(platform::list_credentials),
+        )
+        .route(
+            "/platform/v1/credentials/{credentialId}",
+            delete(platform::revoke_credential),
+        )
+        .route(
+            "/platform/v1/approvers/{approverId}/keys",
+            get(platform::list_keys),
+        )
+        .route(
+            "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
+            put(platform::put_key).delete(platform::revoke_key),
+        )
+        .route("/platform/v1/exchanges", get(platform::list_exchanges))
+        .route(
+            "/platform/v1/exchanges/{requestId}/cancel",
+            post(platform::cancel),
+        )
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .method_not_allowed_fallback(method_not_allowed);
+
+    protocol
+        .merge(platform)
+        .fallback(async || Refusal::from(Error::NoSuchRoute))
+        .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
+        .layer(from_fn(serve::close_unread))
+        .layer(CatchPanicLayer::custom(
+            |_: Box<dyn std::any::Any + Send>| {
+                tracing::error!("a handler panicked");
+                axum::response::IntoResponse::into_response(Refusal::from(Error::Internal))
+            },
+        ))
+        .layer(from_fn_with_state(node.clone(), reply::identify))
+        .with_state(node)
+}
+
+async fn method_not_allowed() -> Refusal {
+    Refusal::from(Error::MethodNotAllowed)
+}

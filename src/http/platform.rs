@@ -1,0 +1,353 @@
+//! The platform endpoints: plain JSON, outside the protocol's media type and framing.
+
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::auth::As;
+use super::body::{self, Kind, PageQuery};
+use super::error::{About, Refusal};
+use super::reply::{Node, plain};
+use crate::gateway::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
+use crate::gateway::error::Error;
+use crate::gateway::{CredentialRequest, ExchangeListing};
+use crate::protocol::decision::SigningKey;
+use crate::protocol::exchange::State as ExchangeState;
+use crate::protocol::id::{ApproverId, CredentialId, RequestId, SignerKeyId, TenantId, TextId};
+use crate::protocol::json;
+use crate::protocol::reader::{Invalid, Reader};
+use crate::protocol::refresh::parse_reason;
+use crate::protocol::signature::PublicKey;
+use crate::store::credential::RoleName;
+use crate::store::signing_key::NewSigningKey;
+
+/// Longest name of a tenant.
+const MAX_NAME_CHARS: usize = 128;
+
+/// `POST /platform/v1/tenants`.
+pub async fn create_tenant(
+    State(node): State<Node>,
+    As(Operator): As<Operator>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let name = {
+        let document = json::parse(&bytes).map_err(Error::from)?;
+        let read = || -> Result<String, Invalid> {
+            let mut reader = Reader::new(&document, "")?;
+            let name = reader.bounded_str("name", 1, MAX_NAME_CHARS)?.to_owned();
+            reader.finish()?;
+            Ok(name)
+        };
+        read().map_err(Error::from)?
+    };
+    let administration = node.gateway.administration();
+    let (tenant, name) = node
+        .finish(async move {
+            administration
+                .create_tenant(&name)
+                .await
+                .map(|id| (id, name))
+        })
+        .await?;
+    Ok(plain(
+        StatusCode::CREATED,
+        &json!({ "tenantId": tenant, "name": name }),
+    ))
+}
+
+/// `GET /platform/v1/tenants`.
+pub async fn list_tenants(
+    State(node): State<Node>,
+    As(Operator): As<Operator>,
+) -> Result<Response, Refusal> {
+    let administration = node.gateway.administration();
+    let tenants = node
+        .finish(async move { administration.tenants().await })
+        .await?;
+    Ok(plain(StatusCode::OK, &json!({ "items": tenants })))
+}
+
+/// `DELETE /platform/v1/tenants/{tenantId}`.
+pub async fn disable_tenant(
+    State(node): State<Node>,
+    As(Operator): As<Operator>,
+    Path(tenant): Path<String>,
+) -> Result<Response, Refusal> {
+    let tenant = TenantId::parse(&tenant).ok_or(Error::NotFound)?;
+    let administration = node.gateway.administration();
+    node.finish(async move { administration.disable_tenant(&tenant).await })
+        .await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Reads the body of a credential request, and the tenant it names.
+fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest), Error> {
+    let document = json::parse(bytes)?;
+    let mut reader = Reader::new(&document, "")?;
+    let role = reader.one_of("role", &RoleName::ALL.map(RoleName::as_str))?;
+    let role = RoleName::parse(role).ok_or(Error::Internal)?;
+    let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
+    let kind = match reader.optional_str("kind")? {
+        Some(_) => reader.one_of("kind", &["apiKey", "certificate"])?,
+        None => "apiKey",
+    };
+    let thumbprint = match (kind, reader.optional_str("thumbprint")?) {
+        ("apiKey", None) => None,
+        ("certificate", Some(text)) => Some(parse_thumbprint(text).ok_or_else(|| {
+            Error::invalid("/thumbprint", "SHA-256 of the certificate in hexadecimal")
+        })?),
+        (_, None) => {
+            return Err(Error::invalid(
+                "/thumbprint",
+                "SHA-256 of the certificate (required)",
+            ));
+        }
+        (_, Some(_)) => {
+            return Err(Error::invalid(
+                "/thumbprint",
+                "none, unless kind is certificate",
+            ));
+        }
+    };
+    let expires_at = reader.optional_timestamp("expiresAt")?;
+    let tenant = reader.optional_id("tenantId")?;
+    reader.finish()?;
+    Ok((
+        tenant,
+        CredentialRequest {
+            role,
+            bound_id,
+            thumbprint,
+            expires_at,
+        },
+    ))
+}
+
+/// A SHA-256 thumbprint, in the spellings of the usual tools: either case, with or without colons.
+#[must_use]
+pub fn parse_thumbprint(text: &str) -> Option<[u8; 32]> {
+    let digits = text.replace(':', "").to_ascii_lowercase();
+    crate::protocol::canonical::Sha256Hex::parse(&digits).map(|hash| *hash.as_bytes())
+}
+
+/// `POST /platform/v1/credentials`.
+pub async fn create_credential(
+    State(node): State<Node>,
+    As(caller): As<AdminOrOperator>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let (tenant, request) = read_credential(&bytes)?;
+    let gateway = node.gateway.clone();
+    let made = node
+        .finish(async move { gateway.create_credential(&caller, tenant, request).await })
+        .await?;
+    let mut answer = json!({ "credentialId": made.id });
+    if let Some(key) = made.api_key {
+        answer["apiKey"] = key.into();
+    }
+    Ok(plain(StatusCode::CREATED, &answer))
+}
+
+/// `GET /platform/v1/credentials`.
+pub async fn list_credentials(
+    State(node): State<Node>,
+    As(caller): As<AdminOrOperator>,
+) -> Result<Response, Refusal> {
+    let gateway = node.gateway.clone();
+    let credentials = node
+        .finish(async move { gateway.credentials(&caller).await })
+        .await?;
+    Ok(plain(StatusCode::OK, &json!({ "items": credentials })))
+}
+
+/// `DELETE /platform/v1/credentials/{credentialId}`.
+pub async fn revoke_credential(
+    State(node): State<Node>,
+    As(caller): As<AdminOrOperator>,
+    Path(credential): Path<String>,
+) -> Result<Response, Refusal> {
+    let credential = CredentialId::parse(&credential).ok_or(Error::NotFound)?;
+    let gateway = node.gateway.clone();
+    node.finish(async move { gateway.revoke_credential(&caller, &credential).await })
+        .await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// A signing key in an answer.
+#[must_use]
+pub fn key_json(key: &SigningKey) -> serde_json::Value {
+    let mut answer = json!({
+        "signerKeyId": key.id,
+        "publicKey": key.public_key.to_text(),
+        "createdAt": key.created_at,
+    });
+    for (name, at) in [
+        ("notBefore", key.not_before),
+        ("notAfter", key.not_after),
+        ("revokedAt", key.revoked_at),
+    ] {
+        if let Some(at) = at {
+            answer[name] = json!(at);
+        }
+    }
+    answer
+}
+
+/// Reads the body of a key registration.
+fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<NewSigningKey, Error> {
+    let document = json::parse(bytes)?;
+    let mut reader = Reader::new(&document, "")?;
+    let public_key = PublicKey::parse(reader.str("publicKey")?).ok_or_else(|| {
+        Error::invalid(
+            "/publicKey",
+            "an Ed25519 public key of full order: 32 bytes in base64url",
+        )
+    })?;
+    let not_before = reader.optional_timestamp("notBefore")?;
+    let not_after = reader.optional_timestamp("notAfter")?;
+    if not_before
+        .zip(not_after)
+        .is_some_and(|(before, after)| before >= after)
+    {
+        return Err(Error::invalid("/notAfter", "a time after notBefore"));
+    }
+    reader.finish()?;
+    Ok(NewSigningKey {
+        id,
+        public_key,
+        not_before,
+        not_after,
+    })
+}
+
+/// `PUT /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
+pub async fn put_key(
+    State(node): State<Node>,
+    As(caller): As<ApproverOrAdmin>,
+    Path((approver, key)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    if let ApproverOrAdmin::Approver(caller) = &caller {
+        caller.acting(Some(approver.clone()), "approverId")?;
+    }
+    let id = body::path_id("signerKeyId", &key)?;
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let key = read_key(id, &bytes)?;
+    let gateway = node.gateway.clone();
+    let answer = json!({ "approverId": approver, "signerKeyId": key.id, "publicKey": key.public_key.to_text() });
+    node.finish(async move { gateway.register_key(&caller, &approver, &key).await })
+        .await?;
+    Ok(plain(StatusCode::OK, &answer))
+}
+
+/// `GET /platform/v1/approvers/{approverId}/keys`.
+pub async fn list_keys(
+    State(node): State<Node>,
+    As(caller): As<ApproverOrAdmin>,
+    Path(approver): Path<String>,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    let gateway = node.gateway.clone();
+    let keys = node
+        .finish(async move { gateway.signing_keys(&caller, &approver).await })
+        .await?;
+    let items: Vec<_> = keys.iter().map(key_json).collect();
+    Ok(plain(StatusCode::OK, &json!({ "items": items })))
+}
+
+/// `DELETE /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
+pub async fn revoke_key(
+    State(node): State<Node>,
+    As(caller): As<ApproverOrAdmin>,
+    Path((approver, key)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    let key: SignerKeyId = body::path_id("signerKeyId", &key)?;
+    let gateway = node.gateway.clone();
+    node.finish(async move { gateway.revoke_key(&caller, &approver, &key).await })
+        .await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /platform/v1/exchanges/{requestId}/cancel`.
+pub async fn cancel(
+    State(node): State<Node>,
+    As(caller): As<Admin>,
+    Path(request): Path<String>,
+    http: Request,
+) -> Result<Response, Refusal> {
+    let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
+    let (parts, body) = http.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Optional).await?;
+    let reason = if bytes.is_empty() {
+        None
+    } else {
+        let document = json::parse(&bytes).map_err(Error::from)?;
+        parse_reason(&document, "").map_err(Error::from)?
+    };
+    let (gateway, id) = (node.gateway.clone(), request.clone());
+    node.finish(async move { gateway.cancel(&caller, &id, reason.as_deref()).await })
+        .await
+        .about(&request)?;
+    Ok(plain(
+        StatusCode::OK,
+        &json!({ "requestId": request, "state": ExchangeState::Cancelled }),
+    ))
+}
+
+/// The query of the exchange listing.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListingQuery {
+    state: Option<String>,
+    enforcer_id: Option<String>,
+    approver_id: Option<String>,
+    #[serde(flatten)]
+    page: PageQuery,
+}
+
+/// `GET /platform/v1/exchanges`.
+pub async fn list_exchanges(
+    State(node): State<Node>,
+    As(caller): As<EnforcerOrAdmin>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let query: ListingQuery = body::query(&uri)?;
+    let state = query
+        .state
+        .map(|word| {
+            ExchangeState::parse(&word).ok_or(Error::Parameter {
+                name: "state",
+                expected: "a state of an exchange",
+            })
+        })
+        .transpose()?;
+    let listing = ExchangeListing {
+        state,
+        enforcer: query
+            .enforcer_id
+            .map(|id| body::path_id("enforcerId", &id))
+            .transpose()?,
+        approver: query
+            .approver_id
+            .map(|id| body::path_id("approverId", &id))
+            .transpose()?,
+        page: query.page.into(),
+    };
+    let gateway = node.gateway.clone();
+    let page = node
+        .finish(async move { gateway.list_exchanges(&caller, listing).await })
+        .await?;
+    Ok(plain(
+        StatusCode::OK,
+        &json!({ "items": page.items, "nextCursor": page.next }),
+    ))
+}

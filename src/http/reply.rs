@@ -1,0 +1,173 @@
+//! What every route shares: the state, the framing of answers and refusals, and the request's own id.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tokio_util::task::TaskTracker;
+
+use super::error::{Description, Refusal};
+use crate::gateway::Gateway;
+use crate::gateway::error::Error;
+use crate::protocol::envelope::{Outgoing, Recipient, Sender};
+use crate::protocol::id::RequestId;
+use crate::protocol::timestamp::Timestamp;
+
+/// What handlers work with.
+#[derive(Clone)]
+pub struct Node {
+    /// The use cases.
+    pub gateway: Arc<Gateway>,
+    /// Work that must end before the node does.
+    pub tasks: TaskTracker,
+}
+
+impl Node {
+    /// Runs a use case to its end, even if the client hangs up meanwhile.
+    pub async fn finish<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        match self.tasks.spawn(work).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::error!(%error, "a use case did not end");
+                Err(Error::Internal)
+            }
+        }
+    }
+
+    /// An envelope from the gateway about an exchange.
+    pub fn envelope<B>(
+        &self,
+        msg_type: &'static str,
+        request: &RequestId,
+        expires_at: Option<Timestamp>,
+        body: B,
+    ) -> Outgoing<B> {
+        self.envelope_about(msg_type, request.as_str().to_owned(), expires_at, body)
+    }
+
+    /// An envelope from the gateway about something named `about`.
+    pub fn envelope_about<B>(
+        &self,
+        msg_type: &'static str,
+        about: String,
+        expires_at: Option<Timestamp>,
+        body: B,
+    ) -> Outgoing<B> {
+        Outgoing {
+            msg_id: self.gateway.clock.message_id(),
+            msg_type,
+            request_id: about,
+            created_at: self.gateway.clock.now(),
+            expires_at,
+            sender: Sender {
+                gateway_id: Some(self.gateway.config.server.gateway_id.clone()),
+                ..Sender::default()
+            },
+            recipient: None::<Recipient>,
+            trace: None,
+            body,
+        }
+    }
+
+    /// An envelope as a response.
+    pub fn respond<B: Serialize>(&self, status: StatusCode, envelope: &Outgoing<B>) -> Response {
+        respond(status, &self.gateway.names.media_type, envelope)
+    }
+}
+
+/// Plain JSON as a response.
+pub fn plain<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    respond(status, "application/json", value)
+}
+
+fn respond<T: Serialize>(status: StatusCode, media_type: &str, value: &T) -> Response {
+    let Ok(text) = serde_json::to_vec(value) else {
+        return Refusal::from(Error::Internal).into_response();
+    };
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    if let Ok(value) = HeaderValue::from_str(media_type) {
+        response.headers_mut().insert(header::CONTENT_TYPE, value);
+    }
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The id of one HTTP request, in its log line, its answer, and every envelope about no exchange.
+#[derive(Debug, Clone)]
+pub struct HttpRequestId(pub String);
+
+/// Gives every request an id, and logs how it ended. Never the query, a header or a body: they may hold secrets.
+pub async fn identify(State(node): State<Node>, mut request: Request, next: Next) -> Response {
+    let id = node.gateway.clock.operation_id().to_string();
+    request.extensions_mut().insert(HttpRequestId(id.clone()));
+    let method = request.method().clone();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map(|path| path.as_str().to_owned());
+    let started = std::time::Instant::now();
+    let mut response = next.run(request).await;
+    let status = response.status().as_u16();
+    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::debug!(request = id, %method, route, status, ms, "served");
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    response
+}
+
+/// Frames refusals as envelopes.
+pub async fn refuse_in_envelopes(
+    State(node): State<Node>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = request.extensions().get::<HttpRequestId>().cloned();
+    let mut response = next.run(request).await;
+    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
+        return response;
+    };
+    let described = Description::of(&refusal.error);
+    let body = described.body(&node.gateway.names, refusal.about.as_deref());
+    let about = refusal.about.or(id.map(|id| id.0)).unwrap_or_default();
+    let envelope = node.envelope_about("error", about, None, body);
+    framed(
+        &described,
+        &response,
+        node.respond(described.status, &envelope),
+    )
+}
+
+/// Frames refusals as transport JSON.
+pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
+        return response;
+    };
+    let described = Description::of(&refusal.error);
+    let body = described.body(&node.gateway.names, refusal.about.as_deref());
+    framed(&described, &response, plain(described.status, &body))
+}
+
+/// The framed refusal, with the headers that the bare one already had, such as `Allow`.
+fn framed(described: &Description, bare: &Response, mut framed: Response) -> Response {
+    described.headers(&mut framed);
+    for (name, value) in bare.headers() {
+        if name != header::CONTENT_LENGTH && !framed.headers().contains_key(name) {
+            framed.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+    framed
+}

@@ -1,0 +1,341 @@
+//! The body of `artifact.submit`, sealed or open, told apart by the member `ciphertext`.
+//! What is stored is made of the submitted texts themselves, so that it can be handed on byte for byte.
+
+use super::canonical::{Sha256Hex, canonical_without};
+use super::envelope::Incoming;
+use super::id::{RequestId, TextId, is_uuid_or_ulid};
+use super::json::{Node, Value};
+use super::reader::{Fault, Invalid, Reader};
+use super::routing::{Metadata, Route};
+use super::timestamp::Timestamp;
+
+/// The kinds of review an open Artifact may ask for.
+const ARTIFACT_TYPES: [&str; 5] = [
+    "plan.review",
+    "task.review",
+    "patch.review",
+    "command.review",
+    "checkpoint.review",
+];
+
+/// How many actions an artifact may request.
+const MAX_ACTIONS: usize = 5;
+
+/// Whether the gateway can read an artifact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Encrypted: what enforcers normally send.
+    Sealed,
+    /// Plaintext.
+    Open,
+}
+
+impl Form {
+    /// The word stored for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sealed => "sealed",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// What a parser of artifacts needs to know of the gateway's settings.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Largest payload, in bytes of its text.
+    pub max_payload: usize,
+    /// Key of the requested-actions extension.
+    pub requested_actions: String,
+    /// The latest `createdAt` an open Artifact may carry.
+    pub latest_created: Timestamp,
+    /// The latest `expiresAt` a submission may carry.
+    pub latest_expiry: Timestamp,
+}
+
+/// A submission that is well-formed in itself.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// The exchange it opens.
+    pub request_id: RequestId,
+    /// Sealed or open.
+    pub form: Form,
+    /// What kind of review it asks for.
+    pub artifact_type: String,
+    /// Hash of the artifact: verified if open, taken as given if sealed.
+    pub artifact_hash: Sha256Hex,
+    /// The repository, where the gateway can see it.
+    pub repo_ref: Option<String>,
+    /// When the exchange ends.
+    pub expires_at: Timestamp,
+    /// Whom it asks.
+    pub route: Route,
+    /// The text to store: the open Artifact verbatim, or the sealed members without their routing.
+    pub stored: String,
+    /// Text of the envelope's trace.
+    pub trace: Option<String>,
+}
+
+/// Why the body of a submission is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArtifactError {
+    /// The envelope or the sealed body breaks its schema.
+    Invalid(Invalid),
+    /// The open Artifact breaks its schema.
+    InvalidArtifact(Invalid),
+    /// The open Artifact is not what its hash says.
+    HashMismatch,
+    /// The payload is over the limit.
+    TooLarge {
+        /// The member that is too large.
+        pointer: &'static str,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+}
+
+impl From<Invalid> for ArtifactError {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+/// Whether the envelope's body is a sealed artifact.
+#[must_use]
+pub fn is_sealed(body: &Node<'_>) -> bool {
+    body.as_object()
+        .is_some_and(|object| object.get("ciphertext").is_some())
+}
+
+/// Reads the submission an envelope carries.
+pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
+    let submission = if is_sealed(envelope.body) {
+        parse_sealed(envelope, rules)?
+    } else {
+        parse_open(envelope, rules)?
+    };
+    envelope.expect_expiry(submission.expires_at)?;
+    Ok(submission)
+}
+
+fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
+    let mut body = Reader::new(envelope.body, "/body")?;
+    let artifact_type = body.str("artifactType")?;
+    if artifact_type.is_empty() {
+        return Err(
+            Invalid::shape("/body/artifactType", "a string of at least 1 character").into(),
+        );
+    }
+    let artifact_hash = body.hash("artifactHash")?;
+    let expires_at = body.timestamp("expiresAt")?;
+    let ciphertext = body.nested("ciphertext")?;
+    let metadata = body.optional_nested("metadata")?;
+    let members = ["artifactType", "artifactHash", "ciphertext", "expiresAt"];
+    let texts = members.map(|name| {
+        (
+            name,
+            body.object().get(name).map_or("null", |node| node.raw),
+        )
+    });
+    body.finish()?;
+
+    let mut sealed = Reader::new(ciphertext, "/body/ciphertext")?;
+    sealed.str("alg")?;
+    if sealed.str("data")?.len() > rules.max_payload {
+        return Err(ArtifactError::TooLarge {
+            pointer: "/body/ciphertext/data",
+            limit: rules.max_payload,
+        });
+    }
+    for name in ["nonce", "tag", "aad"] {
+        sealed.optional_str(name)?;
+    }
+    if expires_at > rules.latest_expiry {
+        return Err(too_far("/body/expiresAt").into());
+    }
+
+    let metadata = metadata
+        .map(|node| Metadata::parse(node, "/body/metadata"))
+        .transpose()?
+        .unwrap_or_default();
+    let mut stored: Vec<_> = texts
+        .iter()
+        .map(|(name, raw)| format!("\"{name}\":{raw}"))
+        .collect();
+    if let Some(rest) = &metadata.forwarded {
+        stored.push(format!("\"metadata\":{rest}"));
+    }
+    Ok(Submission {
+        request_id: envelope.request_id.clone(),
+        form: Form::Sealed,
+        artifact_type: artifact_type.to_owned(),
+        artifact_hash,
+        repo_ref: None,
+        expires_at,
+        route: metadata.route(envelope.recipient.approver_id.clone()),
+        stored: format!("{{{}}}", stored.join(",")),
+        trace: envelope.trace.map(str::to_owned),
+    })
+}
+
+fn parse_open(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
+    let artifact = read_open(envelope.body, rules).map_err(ArtifactError::InvalidArtifact)?;
+    if artifact.payload_bytes > rules.max_payload {
+        return Err(ArtifactError::TooLarge {
+            pointer: "/body/payload",
+            limit: rules.max_payload,
+        });
+    }
+    let object = envelope
+        .body
+        .as_object()
+        .ok_or_else(|| Invalid::shape("/body", "an object"))?;
+    if Sha256Hex::of(canonical_without(object, "artifactHash").as_bytes()) != artifact.hash {
+        return Err(ArtifactError::HashMismatch);
+    }
+    if artifact.request_id != envelope.request_id {
+        return Err(Invalid::shape("/body/requestId", "the requestId of the envelope").into());
+    }
+    Ok(Submission {
+        request_id: artifact.request_id,
+        form: Form::Open,
+        artifact_type: artifact.artifact_type.to_owned(),
+        artifact_hash: artifact.hash,
+        repo_ref: Some(artifact.repo_ref),
+        expires_at: artifact.expires_at,
+        route: envelope
+            .recipient
+            .approver_id
+            .clone()
+            .map_or(Route::Paired, Route::Approver),
+        stored: envelope.body.raw.to_owned(),
+        trace: envelope.trace.map(str::to_owned),
+    })
+}
+
+/// What the gateway needs of an open Artifact.
+struct OpenArtifact {
+    request_id: RequestId,
+    artifact_type: &'static str,
+    repo_ref: String,
+    expires_at: Timestamp,
+    hash: Sha256Hex,
+    payload_bytes: usize,
+}
+
+/// Checks an Artifact against its whole schema.
+fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
+    let mut body = Reader::new(node, "/body")?;
+    let request_id = body.str("requestId")?;
+    let session_id = body.optional_str("sessionId")?;
+    for (name, id) in [("requestId", Some(request_id)), ("sessionId", session_id)] {
+        if id.is_some_and(|id| !is_uuid_or_ulid(id)) {
+            return Err(Invalid::shape(body.at(name), "a UUID or ULID"));
+        }
+    }
+    let request_id = RequestId::parse(request_id)
+        .ok_or_else(|| Invalid::shape("/body/requestId", "a UUID or ULID"))?;
+    let artifact_type = body.one_of("artifactType", &ARTIFACT_TYPES)?;
+    let repo_ref = body.str("repoRef")?.to_owned();
+    body.optional_str("baseRevision")?;
+    let created_at = body.timestamp("createdAt")?;
+    if created_at > rules.latest_created {
+        return Err(Invalid::timestamp(
+            "/body/createdAt",
+            "a time that is not in the future",
+        ));
+    }
+    let expires_at = body.timestamp("expiresAt")?;
+    if expires_at > rules.latest_expiry {
+        return Err(too_far("/body/expiresAt"));
+    }
+    let payload_bytes = body.nested("payload")?.raw.len();
+    body.constant("artifactHashAlg", "SHA-256")?;
+    let hash = body.hash("artifactHash")?;
+    body.optional_nested("metadata")?;
+    if let Some(extensions) = body.optional_nested("extensions")? {
+        check_extensions(extensions, rules)?;
+    }
+    body.finish()?;
+    Ok(OpenArtifact {
+        request_id,
+        artifact_type,
+        repo_ref,
+        expires_at,
+        hash,
+        payload_bytes,
+    })
+}
+
+fn too_far(pointer: &str) -> Invalid {
+    Invalid::timestamp(pointer, "a time at most 30 days ahead")
+}
+
+fn check_extensions(node: &Node<'_>, rules: &Rules) -> Result<(), Invalid> {
+    let pointer = "/body/extensions";
+    let extensions = Reader::new(node, pointer)?;
+    for member in extensions.object().iter() {
+        if !member.name.contains('.') {
+            return Err(Invalid::shape(
+                extensions.at(&member.name),
+                "a namespaced key, containing a dot",
+            ));
+        }
+        if member.name == rules.requested_actions.as_str() {
+            check_requested_actions(&member.node, &extensions.at(&member.name))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_requested_actions(node: &Node<'_>, pointer: &str) -> Result<(), Invalid> {
+    let mut extension = Reader::new(node, pointer)?;
+    let version = extension.required("version", "1")?;
+    // 1.0 is the same JSON number as 1.
+    if version.value != Value::Number(1.0) {
+        return Err(Invalid {
+            pointer: extension.at("version"),
+            expected: "1".into(),
+            fault: Fault::Unsupported,
+        });
+    }
+    let expected = format!("an array of 1 to {MAX_ACTIONS} actions");
+    let actions = match &extension.required("actions", "an array")?.value {
+        Value::Array(actions) if (1..=MAX_ACTIONS).contains(&actions.len()) => actions,
+        _ => return Err(Invalid::shape(extension.at("actions"), expected)),
+    };
+    let mut seen: Vec<String> = Vec::with_capacity(actions.len());
+    for (index, action) in actions.iter().enumerate() {
+        let at = format!("{}/{index}", extension.at("actions"));
+        let id = check_action(action, &at)?.to_lowercase();
+        if seen.contains(&id) {
+            return Err(Invalid::shape(
+                format!("{at}/id"),
+                "an id unlike the others, ignoring case",
+            ));
+        }
+        seen.push(id);
+    }
+    extension.finish()
+}
+
+fn check_action<'n>(node: &'n Node<'_>, pointer: &str) -> Result<&'n str, Invalid> {
+    let mut action = Reader::new(node, pointer)?;
+    let id = action.str("id")?;
+    let caption = action.str("caption")?;
+    for (name, text) in [("id", id), ("caption", caption)] {
+        if text.is_empty() {
+            return Err(Invalid::shape(
+                action.at(name),
+                "a string of at least 1 character",
+            ));
+        }
+    }
+    if action.optional_str("style")?.is_some() {
+        action.one_of("style", &["primary", "secondary", "danger"])?;
+    }
+    action.one_of("decision", &["approve", "reject"])?;
+    action.finish()?;
+    Ok(id)
+}

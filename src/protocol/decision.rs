@@ -1,0 +1,198 @@
+//! The body of `decision.submit`: a full Decision, or the compact form. Both keep their text and what was signed.
+
+use super::canonical::{Sha256Hex, canonical_without};
+use super::envelope::Incoming;
+use super::id::{RequestId, SignerKeyId};
+use super::reader::{Invalid, Reader};
+use super::signature::{PublicKey, Signature};
+use super::timestamp::Timestamp;
+
+/// Longest nonce; a 256-bit one in base64url has 43 characters.
+const MAX_NONCE_CHARS: usize = 512;
+
+/// The word of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Go ahead.
+    Approve,
+    /// Do not.
+    Reject,
+}
+
+impl Verdict {
+    /// The word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// The verdict a word stands for.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Approve, Self::Reject]
+            .into_iter()
+            .find(|verdict| verdict.as_str() == word)
+    }
+}
+
+/// A decision that is well-formed in itself.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// The exchange it decides.
+    pub request_id: RequestId,
+    /// The artifact it decides on.
+    pub artifact_hash: Sha256Hex,
+    /// The word.
+    pub verdict: Verdict,
+    /// The repository, in the full form.
+    pub repo_ref: Option<String>,
+    /// When the decision itself ends, in the full form.
+    pub expires_at: Option<Timestamp>,
+    /// The key it claims to be signed with.
+    pub signer_key_id: SignerKeyId,
+    /// Makes the signing input unique.
+    pub nonce: String,
+    /// The signature.
+    pub signature: Signature,
+    /// Exactly what was signed.
+    pub signable: String,
+    /// The body's text, handed on byte for byte.
+    pub body: String,
+    /// Text of the envelope's trace.
+    pub trace: Option<String>,
+}
+
+impl Decision {
+    /// Reads the decision an envelope carries.
+    pub fn parse(envelope: &Incoming<'_, '_>) -> Result<Self, Invalid> {
+        let mut body = Reader::new(envelope.body, "/body")?;
+        let full = body.object().get("sigAlg").is_some();
+        let mut repo_ref = None;
+        let mut expires_at = None;
+        if full {
+            let request_id: RequestId = body.id("requestId")?;
+            envelope.expect_request(&request_id)?;
+            body.constant("artifactHashAlg", "SHA-256")?;
+            repo_ref = Some(body.str("repoRef")?.to_owned());
+            body.one_of("scope", &["once", "timebox", "session"])?;
+            let at = body.timestamp("expiresAt")?;
+            envelope.expect_expiry(at)?;
+            expires_at = Some(at);
+            body.constant("sigAlg", "Ed25519")?;
+            body.optional_nested("policyHints")?;
+        } else {
+            body.optional_str("reason")?;
+            if body.optional_str("decisionHash")?.is_some() {
+                body.hash("decisionHash")?;
+            }
+        }
+        let artifact_hash = body.hash("artifactHash")?;
+        let verdict = match body.one_of("decision", &["approve", "reject"])? {
+            "approve" => Verdict::Approve,
+            _ => Verdict::Reject,
+        };
+        let signer_key_id = body.id("signerKeyId")?;
+        let nonce = body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?.to_owned();
+        let signature = Signature::parse(body.str("signature")?)
+            .ok_or_else(|| Invalid::shape("/body/signature", "64 bytes in base64url"))?;
+        let signable = canonical_without(body.object(), "signature");
+        body.finish()?;
+        Ok(Self {
+            request_id: envelope.request_id.clone(),
+            artifact_hash,
+            verdict,
+            repo_ref,
+            expires_at,
+            signer_key_id,
+            nonce,
+            signature,
+            signable,
+            body: envelope.body.raw.to_owned(),
+            trace: envelope.trace.map(str::to_owned),
+        })
+    }
+}
+
+/// Whether decisions must verify (`decisions.verify`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verify {
+    /// Once an approver has a key, its decisions must verify.
+    Registered,
+    /// Always.
+    Required,
+    /// Never; the enforcer alone verifies.
+    Off,
+}
+
+/// One of an approver's keys.
+#[derive(Debug, Clone)]
+pub struct SigningKey {
+    /// Its name.
+    pub id: SignerKeyId,
+    /// The key.
+    pub public_key: PublicKey,
+    /// Valid from.
+    pub not_before: Option<Timestamp>,
+    /// Valid until.
+    pub not_after: Option<Timestamp>,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What the judgement of a signature rests on; it must still hold when the decision is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// It verified under this key.
+    Verified(PublicKey),
+    /// The approver has no key yet.
+    Unregistered,
+    /// Nobody asked.
+    Unchecked,
+}
+
+/// Why a signature is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distrust {
+    /// It does not verify, or the key is unknown or outside its time.
+    Invalid,
+    /// The key has been revoked.
+    Revoked,
+}
+
+/// Judges a decision's signature by the approver's keys.
+pub fn judge_signature(
+    decision: &Decision,
+    keys: &[SigningKey],
+    verify: Verify,
+    now: Timestamp,
+) -> Result<Trust, Distrust> {
+    match verify {
+        Verify::Off => return Ok(Trust::Unchecked),
+        Verify::Registered if keys.is_empty() => return Ok(Trust::Unregistered),
+        Verify::Registered | Verify::Required => {}
+    }
+    let key = keys
+        .iter()
+        .find(|key| key.id == decision.signer_key_id)
+        .ok_or(Distrust::Invalid)?;
+    if key.revoked_at.is_some() {
+        return Err(Distrust::Revoked);
+    }
+    let current =
+        key.not_before.is_none_or(|at| at <= now) && key.not_after.is_none_or(|at| now < at);
+    if current
+        && key
+            .public_key
+            .verifies(decision.signable.as_bytes(), &decision.signature)
+    {
+        Ok(Trust::Verified(key.public_key))
+    } else {
+        Err(Distrust::Invalid)
+    }
+}

@@ -1,0 +1,107 @@
+//! Ids. A client's id is 1 to 128 characters without control characters, compared by case; the gateway's own are UUIDs of
+//! version 7.
+//! Past the edge no `String` means an id.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+/// The longest id a client may choose, in characters.
+pub const MAX_ID_CHARS: usize = 128;
+
+/// What a refused id should have looked like; shown to callers.
+pub const ID_EXPECTED: &str = "1 to 128 characters without control characters";
+
+/// Whether `text` may serve as an id.
+fn is_id(text: &str) -> bool {
+    !text.is_empty()
+        && !text.chars().any(char::is_control)
+        && text.chars().nth(MAX_ID_CHARS).is_none()
+}
+
+/// A client-chosen id that can be parsed from text.
+pub trait TextId: Sized {
+    /// The id, if `text` is one.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+macro_rules! text_id {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id's text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TextId for $name {
+            fn parse(text: &str) -> Option<Self> {
+                is_id(text).then(|| Self(text.to_owned()))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", self.0)
+            }
+        }
+    )+};
+}
+
+text_id! {
+    /// A tenant.
+    TenantId,
+    /// An enforcer, within its tenant.
+    EnforcerId,
+    /// An approver, within its tenant.
+    ApproverId,
+    /// An exchange, within its tenant: chosen by the enforcer.
+    RequestId,
+    /// One of an approver's signing keys.
+    SignerKeyId,
+    /// A credential, unique in the whole cluster.
+    CredentialId,
+    /// A gateway process.
+    NodeId,
+}
+
+macro_rules! own_id {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )+};
+}
+
+own_id! {
+    /// Something the gateway emits; what an ack names.
+    MessageId,
+    /// One attempt at a transition, made by the node that tries it: a retry recognises its own work by it.
+    OperationId,
+}
+
+/// Whether `text` is a hyphenated UUID or has the shape of a ULID (26 letters and digits).
+#[must_use]
+pub fn is_uuid_or_ulid(text: &str) -> bool {
+    let ulid = text.len() == 26 && text.bytes().all(|b| b.is_ascii_alphanumeric());
+    ulid || (text.len() == 36 && Uuid::try_parse(text).is_ok())
+}

@@ -1,0 +1,321 @@
+//! The grammar of RFC 8259, read in one pass over text already known to be UTF-8.
+//! Every cut through the text falls on an ASCII byte, so slices never split a character;
+//! a pointer is put together only while an error travels outward.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::{JsonError, MAX_DEPTH, Member, Node, Object, Reason, Value};
+
+/// 2^53−1: up to here every integer has a double of its own.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// Up to this many members, comparing them one by one is cheaper than hashing.
+const FEW_MEMBERS: usize = 16;
+
+/// What a reading function gives back.
+type Read<T> = Result<T, JsonError>;
+
+/// Reads a text that holds one value and nothing else.
+pub(super) fn document(text: &str) -> Read<Node<'_>> {
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    scanner.skip_white_space();
+    let node = scanner.node()?;
+    scanner.skip_white_space();
+    match scanner.peek() {
+        None => Ok(node),
+        Some(_) => Err(JsonError::new(Reason::TrailingBytes, scanner.at)),
+    }
+}
+
+/// A position in the text.
+struct Scanner<'a> {
+    /// The whole text.
+    text: &'a str,
+    /// The byte to be read next.
+    at: usize,
+    /// How many arrays and objects are open.
+    depth: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// The next byte, left in place.
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Steps over the next byte if it is this one.
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Steps over this byte, or refuses.
+    fn require(&mut self, byte: u8) -> Read<()> {
+        if self.take(byte) {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    /// Steps over the four white space characters JSON knows.
+    fn skip_white_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// The source from a position up to here.
+    fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at]
+    }
+
+    /// The refusal of whatever stands here.
+    fn unexpected(&self) -> JsonError {
+        let reason = match self.peek() {
+            Some(_) => Reason::Syntax,
+            None => Reason::UnexpectedEnd,
+        };
+        JsonError::new(reason, self.at)
+    }
+
+    /// Any value; its first byte tells which kind.
+    fn node(&mut self) -> Read<Node<'a>> {
+        let start = self.at;
+        let value = match self.peek() {
+            Some(b'n') => self.word("null", Value::Null)?,
+            Some(b't') => self.word("true", Value::Bool(true))?,
+            Some(b'f') => self.word("false", Value::Bool(false))?,
+            Some(b'"') => Value::String(self.string()?),
+            Some(b'[') => Value::Array(self.nested(Self::items)?),
+            Some(b'{') => Value::Object(self.nested(Self::members)?),
+            Some(b'-' | b'0'..=b'9') => Value::Number(self.number()?),
+            _ => return Err(self.unexpected()),
+        };
+        let raw = self.since(start);
+        Ok(Node { raw, value })
+    }
+
+    /// One of the three literal names.
+    fn word(&mut self, word: &str, value: Value<'a>) -> Read<Value<'a>> {
+        for byte in word.bytes() {
+            self.require(byte)?;
+        }
+        Ok(value)
+    }
+
+    /// The inside of an array or object, one level further down.
+    fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        if self.depth == MAX_DEPTH {
+            return Err(JsonError::new(Reason::TooDeep, self.at));
+        }
+        self.depth += 1;
+        self.at += 1;
+        self.skip_white_space();
+        let content = inside(self)?;
+        self.depth -= 1;
+        Ok(content)
+    }
+
+    /// The items of an array, and its closing bracket.
+    fn items(&mut self) -> Read<Vec<Node<'a>>> {
+        let mut items = Vec::new();
+        if self.take(b']') {
+            return Ok(items);
+        }
+        loop {
+            self.skip_white_space();
+            let item = self.node();
+            items.push(item.map_err(|error| error.inside(&items.len().to_string()))?);
+            self.skip_white_space();
+            if self.take(b']') {
+                return Ok(items);
+            }
+            self.require(b',')?;
+        }
+    }
+
+    /// The members of an object, and its closing brace.
+    fn members(&mut self) -> Read<Object<'a>> {
+        let mut members = Vec::new();
+        let mut names = HashSet::new();
+        if self.take(b'}') {
+            return Ok(Object { members });
+        }
+        loop {
+            self.skip_white_space();
+            let start = self.at;
+            let name = self.string()?;
+            let raw_name = self.since(start);
+            if is_repeated(&name, &members, &mut names) {
+                return Err(JsonError::new(Reason::DuplicateMember, start).inside(&name));
+            }
+            let node = self.member_value().map_err(|error| error.inside(&name))?;
+            members.push(Member {
+                name,
+                raw_name,
+                node,
+            });
+            self.skip_white_space();
+            if self.take(b'}') {
+                return Ok(Object { members });
+            }
+            self.require(b',')?;
+        }
+    }
+
+    /// The colon after a name, and the value behind it.
+    fn member_value(&mut self) -> Read<Node<'a>> {
+        self.skip_white_space();
+        self.require(b':')?;
+        self.skip_white_space();
+        self.node()
+    }
+
+    /// A string or a member name, unescaped.
+    fn string(&mut self) -> Read<Cow<'a, str>> {
+        self.require(b'"')?;
+        let plain = self.plain_run();
+        if self.take(b'"') {
+            return Ok(Cow::Borrowed(plain));
+        }
+        let mut text = plain.to_owned();
+        while !self.take(b'"') {
+            text.push(self.escape()?);
+            text.push_str(self.plain_run());
+        }
+        Ok(Cow::Owned(text))
+    }
+
+    /// The longest stretch that means what it says: no quote, escape or control character.
+    fn plain_run(&mut self) -> &'a str {
+        let start = self.at;
+        let rest = &self.text.as_bytes()[start..];
+        let length = rest
+            .iter()
+            .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ');
+        self.at += length.unwrap_or(rest.len());
+        self.since(start)
+    }
+
+    /// A backslash and what it stands for.
+    fn escape(&mut self) -> Read<char> {
+        let start = self.at;
+        self.require(b'\\')?;
+        let character = match self.peek() {
+            Some(b'u') => return self.unicode_escape(start),
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            _ => return Err(self.unexpected()),
+        };
+        self.at += 1;
+        Ok(character)
+    }
+
+    /// One `\u` escape, or the two that make a surrogate pair, from the `u` on.
+    fn unicode_escape(&mut self, start: usize) -> Read<char> {
+        let mut code = self.code_unit()?;
+        if (0xd800..0xdc00).contains(&code) && self.text[self.at..].starts_with("\\u") {
+            self.at += 1;
+            let low = self.code_unit()?;
+            if (0xdc00..0xe000).contains(&low) {
+                code = 0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+            }
+        }
+        // A surrogate that found no partner is no character.
+        match char::from_u32(code) {
+            None => Err(JsonError::new(Reason::LoneSurrogate, start)),
+            Some('\0') => Err(JsonError::new(Reason::NulCharacter, start)),
+            Some(character) => Ok(character),
+        }
+    }
+
+    /// The letter `u` and the four hexadecimal digits behind it.
+    fn code_unit(&mut self) -> Read<u32> {
+        self.require(b'u')?;
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            unit = unit << 4 | digit.ok_or_else(|| self.unexpected())?;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+
+    /// A number, exactly rounded, within the range that every party reads alike.
+    fn number(&mut self) -> Read<f64> {
+        let start = self.at;
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits()?;
+        } else if matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(self.unexpected());
+        }
+        let mut is_integer = true;
+        if self.take(b'.') {
+            is_integer = false;
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            is_integer = false;
+            if !self.take(b'-') {
+                self.take(b'+');
+            }
+            self.digits()?;
+        }
+        let literal = self.since(start);
+        if is_integer && !is_safe_integer(literal) {
+            return Err(JsonError::new(Reason::IntegerRange, start));
+        }
+        match literal.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(number),
+            Ok(_) => Err(JsonError::new(Reason::NumberOverflow, start)),
+            Err(_) => Err(JsonError::new(Reason::Syntax, start)),
+        }
+    }
+
+    /// One digit or more.
+    fn digits(&mut self) -> Read<()> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(self.unexpected());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a double holds this integer and no neighbour of it.
+fn is_safe_integer(literal: &str) -> bool {
+    literal
+        .parse::<i64>()
+        .is_ok_and(|integer| integer.unsigned_abs() <= MAX_SAFE_INTEGER)
+}
+
+/// Whether an earlier member has this name; `names` fills once comparing one by one would turn quadratic.
+#[expect(clippy::ptr_arg, reason = "cloning a borrowed `Cow` copies no text")]
+fn is_repeated<'a>(
+    name: &Cow<'a, str>,
+    members: &[Member<'a>],
+    names: &mut HashSet<Cow<'a, str>>,
+) -> bool {
+    if members.len() < FEW_MEMBERS {
+        return members.iter().any(|member| member.name == *name);
+    }
+    if names.is_empty() {
+        names.extend(members.iter().map(|member| member.name.clone()));
+    }
+    !names.insert(name.clone())
+}

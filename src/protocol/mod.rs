@@ -1,0 +1,18 @@
+//! The protocol: pure types and rules. No I/O, no clock, no database; whatever varies comes in as a parameter.
+//! Everything that arrives is parsed here into types that cannot hold a wrong value, with the exact text kept beside it.
+
+pub mod artifact;
+pub mod canonical;
+pub mod cursor;
+pub mod decision;
+pub mod envelope;
+pub mod error;
+pub mod exchange;
+pub mod id;
+pub mod json;
+pub mod message;
+pub mod reader;
+pub mod refresh;
+pub mod routing;
+pub mod signature;
+pub mod timestamp;

@@ -1,0 +1,241 @@
+//! Reads the members of a strict object one by one, remembers which were asked for, and refuses the rest.
+//! Every refusal names the member by its JSON Pointer and says what was expected there.
+
+use std::borrow::Cow;
+
+use super::canonical::Sha256Hex;
+use super::id::{ID_EXPECTED, TextId};
+use super::json::{Node, Object, Value};
+use super::timestamp::Timestamp;
+
+/// What kind of rule a member broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Missing, of the wrong type, out of range, or not known.
+    Shape,
+    /// Not a time, or a time that cannot be.
+    Timestamp,
+    /// A well-formed choice that this version does not offer.
+    Unsupported,
+}
+
+/// A member that does not conform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// JSON Pointer of the member.
+    pub pointer: String,
+    /// What should have stood there.
+    pub expected: Cow<'static, str>,
+    /// Which kind of rule it broke.
+    pub fault: Fault,
+}
+
+impl Invalid {
+    /// A member of the wrong shape.
+    pub fn shape(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            expected: expected.into(),
+            fault: Fault::Shape,
+        }
+    }
+
+    /// A time that is none, or cannot be.
+    pub fn timestamp(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            expected: expected.into(),
+            fault: Fault::Timestamp,
+        }
+    }
+}
+
+/// Appends one member name to a JSON Pointer (RFC 6901).
+#[must_use]
+pub fn child(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A cursor over the members of one object.
+pub struct Reader<'n, 'a> {
+    object: &'n Object<'a>,
+    pointer: String,
+    known: Vec<&'static str>,
+}
+
+impl<'n, 'a> Reader<'n, 'a> {
+    /// Reads `node`, which must be an object, found at `pointer`.
+    pub fn new(node: &'n Node<'a>, pointer: impl Into<String>) -> Result<Self, Invalid> {
+        let pointer = pointer.into();
+        match node.as_object() {
+            Some(object) => Ok(Self {
+                object,
+                pointer,
+                known: Vec::with_capacity(12),
+            }),
+            None => Err(Invalid::shape(pointer, "an object")),
+        }
+    }
+
+    /// The object being read.
+    #[must_use]
+    pub fn object(&self) -> &'n Object<'a> {
+        self.object
+    }
+
+    /// Where the member `name` stands in the document.
+    #[must_use]
+    pub fn at(&self, name: &str) -> String {
+        child(&self.pointer, name)
+    }
+
+    /// The member, if it is there.
+    pub fn optional(&mut self, name: &'static str) -> Option<&'n Node<'a>> {
+        self.known.push(name);
+        self.object.get(name)
+    }
+
+    /// The member, which must be there.
+    pub fn required(
+        &mut self,
+        name: &'static str,
+        expected: &'static str,
+    ) -> Result<&'n Node<'a>, Invalid> {
+        self.optional(name)
+            .ok_or_else(|| Invalid::shape(self.at(name), format!("{expected} (required)")))
+    }
+
+    /// An optional string.
+    pub fn optional_str(&mut self, name: &'static str) -> Result<Option<&'n str>, Invalid> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(node) => node
+                .as_str()
+                .map(Some)
+                .ok_or_else(|| Invalid::shape(self.at(name), "a string")),
+        }
+    }
+
+    /// A required string.
+    pub fn str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
+        let node = self.required(name, "a string")?;
+        node.as_str()
+            .ok_or_else(|| Invalid::shape(self.at(name), "a string"))
+    }
+
+    /// A required string of `min` to `max` characters.
+    pub fn bounded_str(
+        &mut self,
+        name: &'static str,
+        min: usize,
+        max: usize,
+    ) -> Result<&'n str, Invalid> {
+        let text = self.str(name)?;
+        if text.chars().nth(max).is_some() || text.chars().take(min).count() < min {
+            return Err(Invalid::shape(
+                self.at(name),
+                format!("a string of {min} to {max} characters"),
+            ));
+        }
+        Ok(text)
+    }
+
+    /// A required string that is one of `allowed`.
+    pub fn one_of(
+        &mut self,
+        name: &'static str,
+        allowed: &[&'static str],
+    ) -> Result<&'static str, Invalid> {
+        let text = self.str(name)?;
+        allowed
+            .iter()
+            .find(|choice| **choice == text)
+            .copied()
+            .ok_or_else(|| Invalid::shape(self.at(name), format!("one of {}", allowed.join(", "))))
+    }
+
+    /// A required string that has exactly one value in this version, such as the name of an algorithm.
+    pub fn constant(&mut self, name: &'static str, value: &'static str) -> Result<(), Invalid> {
+        if self.str(name)? == value {
+            return Ok(());
+        }
+        Err(Invalid {
+            pointer: self.at(name),
+            expected: value.into(),
+            fault: Fault::Unsupported,
+        })
+    }
+
+    /// A required object.
+    pub fn nested(&mut self, name: &'static str) -> Result<&'n Node<'a>, Invalid> {
+        let node = self.required(name, "an object")?;
+        self.check_object(name, node)
+    }
+
+    /// An optional object.
+    pub fn optional_nested(&mut self, name: &'static str) -> Result<Option<&'n Node<'a>>, Invalid> {
+        self.optional(name)
+            .map(|node| self.check_object(name, node))
+            .transpose()
+    }
+
+    fn check_object(&self, name: &str, node: &'n Node<'a>) -> Result<&'n Node<'a>, Invalid> {
+        match node.value {
+            Value::Object(_) => Ok(node),
+            _ => Err(Invalid::shape(self.at(name), "an object")),
+        }
+    }
+
+    /// A required id.
+    pub fn id<T: TextId>(&mut self, name: &'static str) -> Result<T, Invalid> {
+        let text = self.str(name)?;
+        T::parse(text).ok_or_else(|| Invalid::shape(self.at(name), ID_EXPECTED))
+    }
+
+    /// An optional id.
+    pub fn optional_id<T: TextId>(&mut self, name: &'static str) -> Result<Option<T>, Invalid> {
+        let text = self.optional_str(name)?;
+        text.map(|text| T::parse(text).ok_or_else(|| Invalid::shape(self.at(name), ID_EXPECTED)))
+            .transpose()
+    }
+
+    /// A required RFC 3339 time.
+    pub fn timestamp(&mut self, name: &'static str) -> Result<Timestamp, Invalid> {
+        let text = self.str(name)?;
+        self.check_timestamp(name, text)
+    }
+
+    /// An optional RFC 3339 time.
+    pub fn optional_timestamp(&mut self, name: &'static str) -> Result<Option<Timestamp>, Invalid> {
+        let text = self.optional_str(name)?;
+        text.map(|text| self.check_timestamp(name, text))
+            .transpose()
+    }
+
+    fn check_timestamp(&self, name: &str, text: &str) -> Result<Timestamp, Invalid> {
+        Timestamp::parse(text)
+            .ok_or_else(|| Invalid::timestamp(self.at(name), "an RFC 3339 date-time"))
+    }
+
+    /// A required hash.
+    pub fn hash(&mut self, name: &'static str) -> Result<Sha256Hex, Invalid> {
+        let text = self.str(name)?;
+        Sha256Hex::parse(text)
+            .ok_or_else(|| Invalid::shape(self.at(name), "64 lowercase hexadecimal characters"))
+    }
+
+    /// Refuses members that nobody asked for.
+    pub fn finish(self) -> Result<(), Invalid> {
+        match self
+            .object
+            .iter()
+            .find(|member| !self.known.contains(&member.name.as_ref()))
+        {
+            None => Ok(()),
+            Some(member) => Err(Invalid::shape(
+                child(&self.pointer, &member.name),
+                format!("no such member; known are {}", self.known.join(", ")),
+            )),
+        }
+    }
+}

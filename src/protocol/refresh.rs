@@ -1,0 +1,62 @@
+//! The small bodies: `refresh.request`, `exchange.withdrawn` as a request, and `ack.submit`.
+
+use uuid::Uuid;
+
+use super::id::MessageId;
+use super::json::Node;
+use super::reader::{Invalid, Reader};
+
+/// Longest reason a person may give.
+const MAX_REASON_CHARS: usize = 2_000;
+
+/// Reads a body that holds at most a `reason`, found at `pointer`.
+pub fn parse_reason(node: &Node<'_>, pointer: &str) -> Result<Option<String>, Invalid> {
+    let mut body = Reader::new(node, pointer)?;
+    let reason = body.optional_str("reason")?.map(str::to_owned);
+    if reason
+        .as_ref()
+        .is_some_and(|text| text.chars().nth(MAX_REASON_CHARS).is_some())
+    {
+        return Err(Invalid::shape(
+            body.at("reason"),
+            format!("at most {MAX_REASON_CHARS} characters"),
+        ));
+    }
+    body.finish()?;
+    Ok(reason)
+}
+
+/// How far a recipient got with a message. Either ends redelivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AckStatus {
+    /// It has the message.
+    Received,
+    /// It has acted on it.
+    Processed,
+}
+
+/// The body of `ack.submit`.
+#[derive(Debug, Clone, Copy)]
+pub struct Ack {
+    /// The message, if the id can be one of ours at all.
+    pub message_id: Option<MessageId>,
+    /// How far the recipient got.
+    pub status: AckStatus,
+}
+
+/// Reads the body of `ack.submit`.
+pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
+    let mut body = Reader::new(node, "/body")?;
+    let message_id = body.bounded_str("msgId", 1, 128)?;
+    let status = match body.one_of("status", &["received", "processed"])? {
+        "received" => AckStatus::Received,
+        _ => AckStatus::Processed,
+    };
+    body.timestamp("ackAt")?;
+    body.finish()?;
+    Ok(Ack {
+        message_id: Uuid::try_parse(message_id).ok().map(MessageId),
+        status,
+    })
+}

@@ -1,0 +1,47 @@
+//! RFC 3339 times, kept to the microsecond that the database keeps.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
+
+/// An instant, printed in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(OffsetDateTime);
+
+impl Timestamp {
+    /// The instant an RFC 3339 text names.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        OffsetDateTime::parse(text, &Rfc3339).ok().and_then(|at| {
+            // Near the ends of the calendar the shift to UTC would leave it; nothing real lives there.
+            (1..=9998).contains(&at.year()).then(|| Self::from(at))
+        })
+    }
+
+    /// The instant as the time library's type.
+    #[must_use]
+    pub fn inner(self) -> OffsetDateTime {
+        self.0
+    }
+}
+
+impl From<OffsetDateTime> for Timestamp {
+    fn from(at: OffsetDateTime) -> Self {
+        let at = at.to_offset(UtcOffset::UTC);
+        let micros = at.nanosecond() / 1_000 * 1_000;
+        Self(at.replace_nanosecond(micros).unwrap_or(at))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.format(&Rfc3339).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,182 @@
+//! Taking acknowledgements. Either kind of recipient, any kind of message; an enforcer's ack of a decision delivers it.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::rows;
+use crate::clock::Clock;
+use crate::protocol::id::{
+    ApproverId, EnforcerId, MessageId, NodeId, OperationId, RequestId, TenantId,
+};
+
+/// Who acknowledges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AckRecipient {
+    /// An enforcer.
+    Enforcer(EnforcerId),
+    /// An approver.
+    Approver(ApproverId),
+}
+
+impl AckRecipient {
+    /// The word and the id it is stored under.
+    #[must_use]
+    pub fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::Enforcer(id) => ("enforcer", id.as_str()),
+            Self::Approver(id) => ("approver", id.as_str()),
+        }
+    }
+}
+
+/// An ack to be written.
+#[derive(Debug)]
+pub struct AckRow {
+    /// This attempt.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Who acknowledges.
+    pub recipient: AckRecipient,
+    /// What.
+    pub message: MessageId,
+}
+
+/// The message that was acknowledged, now or before.
+#[derive(Debug)]
+pub struct Acked {
+    /// The exchange it is about.
+    pub request_id: RequestId,
+    /// Whether this ack delivered the exchange's decision.
+    pub delivered: bool,
+}
+
+/// The statement that takes acks.
+pub struct TakeAcks {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+    /// The node that writes.
+    pub node: NodeId,
+}
+
+impl Work for TakeAcks {
+    type Row = AckRow;
+    type Fact = Option<Acked>;
+
+    fn twins(row: &AckRow) -> Vec<String> {
+        vec![row.message.to_string()]
+    }
+
+    fn bytes(_: &AckRow) -> usize {
+        256
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[AckRow],
+    ) -> Result<Vec<Option<Acked>>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            with input as (
+                select operation_id, tenant_id, recipient_kind, recipient, message_id
+                  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[])
+                       as i (operation_id, tenant_id, recipient_kind, recipient, message_id)
+            ),
+            mine as materialized (
+                select i.operation_id, m.tenant_id, m.recipient_kind, m.recipient, m.message_id, m.kind, m.request_id
+                  from input i
+                  join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = i.recipient_kind
+                                 and m.recipient = i.recipient and m.message_id = i.message_id
+            ),
+            locked as materialized (
+                select e.tenant_id, e.request_id, e.state
+                  from exchanges e
+                  join mine m on m.tenant_id = e.tenant_id and m.request_id = e.request_id and m.kind = 'decision.deliver'
+                 order by e.tenant_id, e.request_id
+                   for no key update of e
+            ),
+            items as materialized (
+                select i.operation_id, x.tenant_id, x.request_id, x.approver_id
+                  from input i
+                  join inbox_items x on i.recipient_kind = 'approver' and x.tenant_id = i.tenant_id
+                                    and x.approver_id = i.recipient and x.message_id = i.message_id
+                 order by x.tenant_id, x.request_id, x.approver_id
+                   for no key update of x
+            ),
+            -- The clock is read once the exchanges are locked: the count makes this wait for all of them.
+            clock as materialized (
+                select clock_timestamp() + $6::interval as at, count(*) as locked from locked
+            ),
+            acked_items as (
+                update inbox_items x
+                   set acked_at = c.at
+                  from items i, clock c
+                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                   and x.acked_at is null
+            ),
+            held as materialized (
+                select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                  from messages m
+                  join mine i on i.tenant_id = m.tenant_id and i.recipient_kind = m.recipient_kind
+                             and i.recipient = m.recipient and i.message_id = m.message_id
+                 cross join clock c
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for no key update of m
+            ),
+            acked as (
+                update messages m
+                   set acked_at = c.at
+                  from held h, clock c
+                 where m.tenant_id = h.tenant_id and m.recipient_kind = h.recipient_kind
+                   and m.recipient = h.recipient and m.message_id = h.message_id
+                   and m.acked_at is null
+            ),
+            delivered as (
+                update exchanges e
+                   set state = 'delivered', delivered_at = c.at, ended_at = c.at
+                  from mine m, locked l, clock c
+                 where m.kind = 'decision.deliver'
+                   and l.tenant_id = m.tenant_id and l.request_id = m.request_id and l.state = 'decided'
+                   and e.tenant_id = m.tenant_id and e.request_id = m.request_id and e.state = 'decided'
+                returning m.operation_id, e.tenant_id, e.request_id, e.enforcer_id, e.delivered_at
+            ),
+            history as (
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                select d.tenant_id, d.request_id, d.delivered_at, d.operation_id, 'decided', 'delivered',
+                       'enforcer:' || d.enforcer_id, $7
+                  from delivered d
+            )
+            select i.operation_id as "operation!",
+                   coalesce(m.request_id, x.request_id) as "request_id?",
+                   d.operation_id is not null as "delivered!"
+              from input i
+              left join mine m on m.operation_id = i.operation_id
+              left join items x on x.operation_id = i.operation_id
+              left join delivered d on d.operation_id = i.operation_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.recipient.parts().0) as _,
+            &rows::texts(rows, |row| row.recipient.parts().1) as _,
+            &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
+            self.clock.offset(),
+            self.node.as_str(),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut facts = Vec::with_capacity(found.len());
+        for row in found {
+            let acked = match row.request_id {
+                Some(id) => Some(Acked {
+                    request_id: rows::id(&id)?,
+                    delivered: row.delivered,
+                }),
+                None => None,
+            };
+            facts.push((row.operation, acked));
+        }
+        rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
+    }
+}

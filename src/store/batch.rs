@@ -1,0 +1,214 @@
+//! Natural batching: while one batch commits, the next one fills. No timer, so nothing waits when the node is idle.
+//! A batch never holds two rows that could meet each other, and every row gets its own answer.
+
+use std::collections::{HashSet, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
+
+use sqlx::PgConnection;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+use super::error::{Class, StoreError, classify};
+use super::pool::Pool;
+
+/// Most rows of a batch: past this a statement's own time outweighs what is saved.
+const MAX_ROWS: usize = 256;
+/// Most bytes of a batch.
+const MAX_BYTES: usize = 8 << 20;
+/// Rows that may wait for a batch; more means the database does not keep up.
+const QUEUE: usize = 4_096;
+
+/// A kind of statement that takes many rows at once.
+pub trait Work: Send + Sync + 'static {
+    /// What one caller brings.
+    type Row: Send + Sync + 'static;
+    /// What one caller gets.
+    type Fact: Send + 'static;
+
+    /// What must not occur twice in a batch: rows that share one of these would meet.
+    fn twins(row: &Self::Row) -> Vec<String>;
+
+    /// Roughly how many bytes the row sends.
+    fn bytes(row: &Self::Row) -> usize;
+
+    /// Runs the statement; one fact per row, in order.
+    fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[Self::Row],
+    ) -> impl Future<Output = Result<Vec<Self::Fact>, sqlx::Error>> + Send;
+}
+
+/// Where a row's answer goes.
+type Reply<F> = oneshot::Sender<Result<F, StoreError>>;
+
+/// A row and where its answer goes.
+struct Job<W: Work> {
+    row: W::Row,
+    reply: Reply<W::Fact>,
+}
+
+/// Gathers rows into batches.
+pub struct Batcher<W: Work> {
+    sender: mpsc::Sender<Job<W>>,
+}
+
+impl<W: Work> Batcher<W> {
+    /// Starts `workers` that share one queue; they end when the batcher is dropped.
+    pub fn start(work: W, pool: &Pool, workers: usize, tasks: &TaskTracker) -> Self {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let intake = Arc::new(Mutex::new(Intake {
+            receiver,
+            held: VecDeque::new(),
+        }));
+        let work = Arc::new(work);
+        for _ in 0..workers {
+            let (work, pool, intake) = (Arc::clone(&work), pool.clone(), Arc::clone(&intake));
+            tasks.spawn(async move {
+                loop {
+                    let Some(batch) = intake.lock().await.next().await else {
+                        return;
+                    };
+                    run_batch(&*work, &pool, batch).await;
+                }
+            });
+        }
+        Self { sender }
+    }
+
+    /// Puts a row into the next batch and waits for its fact.
+    pub async fn run(&self, row: W::Row) -> Result<W::Fact, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.sender.try_send(Job { row, reply }).map_err(|_| {
+            StoreError::Unavailable("too many calls are waiting for the database".into())
+        })?;
+        answer
+            .await
+            .map_err(|_| StoreError::Unavailable("the node is stopping".into()))?
+    }
+}
+
+/// The queue of a batcher, and the twins that wait for their turn.
+struct Intake<W: Work> {
+    receiver: mpsc::Receiver<Job<W>>,
+    held: VecDeque<Job<W>>,
+}
+
+impl<W: Work> Intake<W> {
+    /// The next batch: at least one row, and whatever else is there without waiting.
+    async fn next(&mut self) -> Option<Vec<Job<W>>> {
+        let first = match self.held.pop_front() {
+            Some(job) => job,
+            None => self.receiver.recv().await?,
+        };
+        let mut seen: HashSet<String> = W::twins(&first.row).into_iter().collect();
+        let mut bytes = W::bytes(&first.row);
+        let mut batch = vec![first];
+        let mut waiting = std::mem::take(&mut self.held);
+        while batch.len() < MAX_ROWS && bytes < MAX_BYTES {
+            let Some(job) = waiting
+                .pop_front()
+                .or_else(|| self.receiver.try_recv().ok())
+            else {
+                break;
+            };
+            let twins = W::twins(&job.row);
+            if twins.iter().any(|twin| seen.contains(twin)) {
+                self.held.push_back(job);
+                continue;
+            }
+            seen.extend(twins);
+            bytes += W::bytes(&job.row);
+            batch.push(job);
+        }
+        self.held.append(&mut waiting);
+        Some(batch)
+    }
+}
+
+/// Runs one batch and answers every row of it.
+async fn run_batch<W: Work>(work: &W, pool: &Pool, batch: Vec<Job<W>>) {
+    let (rows, replies): (Vec<_>, Vec<_>) =
+        batch.into_iter().map(|job| (job.row, job.reply)).unzip();
+    let error = match attempt(work, pool, &rows).await {
+        Ok(facts) => return answer(replies, facts.into_iter().map(Ok)),
+        Err(Failure::Statement(error)) => error,
+        Err(Failure::Store(error)) => {
+            return answer(replies, std::iter::repeat_with(|| Err(error.clone())));
+        }
+    };
+    match classify(&error) {
+        // Alone, a row that met another's uncommitted work sees it committed: hence once more even for a single one.
+        Class::Data => {
+            for (row, reply) in rows.iter().zip(replies) {
+                let fact = attempt(work, pool, std::slice::from_ref(row)).await;
+                answer(vec![reply], single(fact));
+            }
+        }
+        Class::Conflict | Class::Lost => {
+            tracing::debug!(%error, rows = rows.len(), "a batch is tried again");
+            match attempt(work, pool, &rows).await {
+                Ok(facts) => answer(replies, facts.into_iter().map(Ok)),
+                Err(failure) => {
+                    let error = failure.logged();
+                    answer(replies, std::iter::repeat_with(|| Err(error.clone())));
+                }
+            }
+        }
+        Class::Other => {
+            let error = Failure::Statement(error).logged();
+            answer(replies, std::iter::repeat_with(|| Err(error.clone())));
+        }
+    }
+}
+
+/// Why one attempt at a batch failed.
+enum Failure {
+    /// No connection.
+    Store(StoreError),
+    /// The statement failed.
+    Statement(sqlx::Error),
+}
+
+impl Failure {
+    /// The error for the callers, logged once here.
+    fn logged(self) -> StoreError {
+        let error = match self {
+            Self::Store(error) => error,
+            Self::Statement(error) => error.into(),
+        };
+        tracing::warn!(%error, "a batch failed");
+        error
+    }
+}
+
+/// One attempt, on one connection.
+async fn attempt<W: Work>(work: &W, pool: &Pool, rows: &[W::Row]) -> Result<Vec<W::Fact>, Failure> {
+    let mut lease = pool.lease().await.map_err(Failure::Store)?;
+    let connection = lease.connection().map_err(Failure::Statement)?;
+    let facts = work.run(connection, rows).await;
+    let facts = lease.settle(facts).map_err(Failure::Statement)?;
+    if facts.len() == rows.len() {
+        return Ok(facts);
+    }
+    Err(Failure::Store(StoreError::Fault(
+        "a statement answered for fewer rows than it was given".into(),
+    )))
+}
+
+/// The outcome of a batch of one.
+fn single<F>(outcome: Result<Vec<F>, Failure>) -> impl Iterator<Item = Result<F, StoreError>> {
+    let facts = match outcome {
+        Ok(facts) => facts.into_iter().map(Ok).collect(),
+        Err(failure) => vec![Err(failure.logged())],
+    };
+    facts.into_iter()
+}
+
+/// Hands each row its answer; a caller that is gone does not want it.
+fn answer<F>(replies: Vec<Reply<F>>, facts: impl Iterator<Item = Result<F, StoreError>>) {
+    for (reply, fact) in replies.into_iter().zip(facts) {
+        drop(reply.send(fact));
+    }
+}

@@ -1,0 +1,355 @@
+//! Tenants and credentials. Small tables, read before the tenant is known and cached by every node.
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::protocol::id::{CredentialId, TenantId};
+use crate::protocol::timestamp::Timestamp;
+
+/// A tenant.
+#[derive(Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tenant {
+    /// Its id.
+    pub tenant_id: TenantId,
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_at: Option<Timestamp>,
+}
+
+/// The role a tenant's credential has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoleName {
+    /// Acts as enforcers.
+    Enforcer,
+    /// Acts as approvers.
+    Approver,
+    /// Manages the tenant.
+    Admin,
+}
+
+impl RoleName {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::Enforcer, Self::Approver, Self::Admin];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforcer => "enforcer",
+            Self::Approver => "approver",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The role a word stands for.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
+
+/// How a credential proves itself.
+#[derive(Debug, Clone)]
+pub enum Proof {
+    /// By a secret, of which only the SHA-256 is kept.
+    ApiKey([u8; 32]),
+    /// By a TLS client certificate with this SHA-256 thumbprint.
+    Certificate([u8; 32]),
+}
+
+/// A credential to be made.
+#[derive(Debug)]
+pub struct NewCredential {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Its id.
+    pub id: CredentialId,
+    /// Its role.
+    pub role: RoleName,
+    /// The one id it may act as, if it is bound.
+    pub bound_id: Option<String>,
+    /// How it proves itself.
+    pub proof: Proof,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A credential as authentication needs it.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Its id.
+    pub id: CredentialId,
+    /// Its role.
+    pub role: RoleName,
+    /// The one id it may act as, if it is bound.
+    pub bound_id: Option<String>,
+    /// SHA-256 of its secret, if it has one.
+    pub secret_hash: Option<[u8; 32]>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// Whether it or its tenant has been shut off.
+    pub revoked: bool,
+}
+
+/// A credential in a list: without anything secret.
+#[derive(Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialLine {
+    /// Its id.
+    pub credential_id: String,
+    /// The tenant.
+    pub tenant_id: String,
+    /// `apiKey` or `certificate`.
+    pub kind: String,
+    /// Its role.
+    pub role: String,
+    /// The one id it may act as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_id: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// Makes a tenant.
+    pub async fn create_tenant(&self, id: &TenantId, name: &str) -> Result<(), StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let made = sqlx::query!(
+            "insert into tenants (tenant_id, name) values ($1, $2)",
+            id.as_str(),
+            name
+        )
+        .execute(lease.connection()?)
+        .await;
+        lease.settle(made)?;
+        Ok(())
+    }
+
+    /// Every tenant, oldest first.
+    pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let found = sqlx::query!(
+            "select tenant_id, name, created_at, disabled_at from tenants order by created_at, tenant_id"
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        lease
+            .settle(found)?
+            .into_iter()
+            .map(|row| {
+                Ok(Tenant {
+                    tenant_id: rows::id(&row.tenant_id)?,
+                    name: row.name,
+                    created_at: row.created_at.into(),
+                    disabled_at: row.disabled_at.map(Into::into),
+                })
+            })
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(Into::into)
+    }
+
+    /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
+    pub async fn disable_tenant(&self, id: &TenantId) -> Result<bool, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let disabled = sqlx::query_scalar!(
+            r#"
+            with tenant as (
+                update tenants set disabled_at = coalesce(disabled_at, clock_timestamp()) where tenant_id = $1
+                returning tenant_id
+            ),
+            told as (
+                update credentials c set changed_at = clock_timestamp() from tenant t where c.tenant_id = t.tenant_id
+            )
+            select count(*) as "count!" from tenant
+            "#,
+            id.as_str(),
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(disabled)? == 1)
+    }
+
+    /// Makes a credential, if its tenant exists and is not disabled. False otherwise.
+    pub async fn create_credential(&self, new: &NewCredential) -> Result<bool, StoreError> {
+        let (kind, secret, thumbprint) = match &new.proof {
+            Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
+            Proof::Certificate(thumbprint) => ("certificate", None, Some(thumbprint.as_slice())),
+        };
+        let mut lease = self.quiet.lease().await?;
+        let made = sqlx::query!(
+            r#"
+            insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash, thumbprint, expires_at)
+            select t.tenant_id, $2, $3, $4, $5, $6, $7, $8
+              from tenants t
+             where t.tenant_id = $1 and t.disabled_at is null
+               for key share of t
+            "#,
+            new.tenant.as_str(),
+            new.id.as_str(),
+            kind,
+            new.role.as_str(),
+            new.bound_id.as_deref(),
+            secret,
+            thumbprint,
+            new.expires_at.map(Timestamp::inner),
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(made)?.rows_affected() == 1)
+    }
+
+    /// Credentials of one tenant, or of all (`None`); only those of one role where one is named.
+    pub async fn credentials(
+        &self,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+    ) -> Result<Vec<CredentialLine>, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            select credential_id, tenant_id, kind, role, bound_id, created_at, expires_at, revoked_at, last_used_at
+              from credentials
+             where ($1::text is null or tenant_id = $1) and ($2::text is null or role = $2)
+             order by created_at, credential_id
+            "#,
+            tenant.map(TenantId::as_str),
+            role.map(RoleName::as_str),
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        Ok(lease
+            .settle(found)?
+            .into_iter()
+            .map(|row| CredentialLine {
+                credential_id: row.credential_id,
+                tenant_id: row.tenant_id,
+                kind: row.kind,
+                role: row.role,
+                bound_id: row.bound_id,
+                created_at: row.created_at.into(),
+                expires_at: row.expires_at.map(Into::into),
+                revoked_at: row.revoked_at.map(Into::into),
+                last_used_at: row.last_used_at.map(Into::into),
+            })
+            .collect())
+    }
+
+    /// Revokes a credential of a tenant (any tenant: `None`), of one role where one is named. False if there is none.
+    pub async fn revoke_credential(
+        &self,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+        id: &CredentialId,
+    ) -> Result<bool, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let revoked = sqlx::query!(
+            r#"
+            update credentials
+               set revoked_at = coalesce(revoked_at, clock_timestamp()), changed_at = clock_timestamp()
+             where credential_id = $1 and ($2::text is null or tenant_id = $2) and ($3::text is null or role = $3)
+            "#,
+            id.as_str(),
+            tenant.map(TenantId::as_str),
+            role.map(RoleName::as_str),
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(revoked)?.rows_affected() == 1)
+    }
+
+    /// A credential by its id.
+    pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let found = read_credential(lease.connection()?, id).await;
+        Ok(lease.settle(found)?)
+    }
+
+    /// Credentials that changed lately, by the database's own clock.
+    pub async fn changed_credentials(
+        &self,
+        within_seconds: f64,
+    ) -> Result<Vec<CredentialId>, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let found = sqlx::query_scalar!(
+            "select credential_id from credentials where changed_at > clock_timestamp() - make_interval(secs => $1)",
+            within_seconds,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        Ok(lease
+            .settle(found)?
+            .iter()
+            .map(|id| rows::id(id))
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Notes when credentials were last used.
+    pub async fn note_uses(&self, uses: &[(CredentialId, Timestamp)]) -> Result<(), StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let noted = sqlx::query!(
+            r#"
+            update credentials c
+               set last_used_at = greatest(c.last_used_at, u.at)
+              from unnest($1::text[], $2::timestamptz[]) as u (credential_id, at)
+             where c.credential_id = u.credential_id
+            "#,
+            &rows::texts(uses, |(id, _)| id.as_str()) as _,
+            &uses
+                .iter()
+                .map(|(_, at)| at.inner())
+                .collect::<Vec<OffsetDateTime>>(),
+        )
+        .execute(lease.connection()?)
+        .await;
+        lease.settle(noted)?;
+        Ok(())
+    }
+}
+
+async fn read_credential(
+    connection: &mut PgConnection,
+    id: &CredentialId,
+) -> Result<Option<Credential>, sqlx::Error> {
+    let found = sqlx::query!(
+        r#"
+        select c.tenant_id, c.credential_id, c.role, c.bound_id, c.secret_hash, c.expires_at,
+               c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+          from credentials c
+          join tenants t on t.tenant_id = c.tenant_id
+         where c.credential_id = $1
+        "#,
+        id.as_str(),
+    )
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = found else { return Ok(None) };
+    Ok(Some(Credential {
+        tenant: rows::id(&row.tenant_id)?,
+        id: rows::id(&row.credential_id)?,
+        role: RoleName::parse(&row.role)
+            .ok_or_else(|| sqlx::Error::Decode("an unknown role".into()))?,
+        bound_id: row.bound_id,
+        secret_hash: row.secret_hash.and_then(|hash| hash.try_into().ok()),
+        expires_at: row.expires_at.map(Into::into),
+        revoked: row.revoked,
+    }))
+}

@@ -1,0 +1,239 @@
+//! Taking decisions: lock, look at the clock, judge, write. At most one decision per exchange, whatever the races.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::rows;
+use crate::clock::Clock;
+use crate::protocol::decision::{Decision, Trust, Verdict};
+use crate::protocol::exchange::DecisionFact;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
+
+/// A decision to be written.
+#[derive(Debug)]
+pub struct DecisionRow {
+    /// This attempt.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The approver that decides.
+    pub approver: ApproverId,
+    /// What it decided.
+    pub decision: Decision,
+    /// What the judgement of its signature rests on.
+    pub trust: Trust,
+    /// The message for the enforcer.
+    pub message: MessageId,
+}
+
+/// What became of a decision, and whom it concerns.
+#[derive(Debug)]
+pub struct DecisionOutcome {
+    /// The facts to judge.
+    pub fact: DecisionFact,
+    /// The enforcer that must look, if the exchange exists.
+    pub enforcer: Option<EnforcerId>,
+}
+
+/// The statement that takes decisions.
+pub struct Decide {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+    /// The node that writes.
+    pub node: NodeId,
+}
+
+impl Work for Decide {
+    type Row = DecisionRow;
+    type Fact = DecisionOutcome;
+
+    fn twins(row: &DecisionRow) -> Vec<String> {
+        vec![format!("{}\n{}", row.tenant, row.decision.request_id)]
+    }
+
+    fn bytes(row: &DecisionRow) -> usize {
+        row.decision.body.len() + row.decision.trace.as_ref().map_or(0, String::len)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[DecisionRow],
+    ) -> Result<Vec<DecisionOutcome>, sqlx::Error> {
+        let keys: Vec<Option<Vec<u8>>> = rows
+            .iter()
+            .map(|row| match &row.trust {
+                Trust::Verified(key) => Some(key.as_bytes().to_vec()),
+                Trust::Unregistered | Trust::Unchecked => None,
+            })
+            .collect();
+        let unregistered: Vec<bool> = rows
+            .iter()
+            .map(|row| row.trust == Trust::Unregistered)
+            .collect();
+        let found = sqlx::query!(
+            r#"
+            with input as (
+                select tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
+                       artifact_hash, repo_ref, body, trace, message_id, public_key, unregistered
+                  from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
+                              $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::uuid[], $14::bytea[],
+                              $15::boolean[])
+                       as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
+                             artifact_hash, repo_ref, body, trace, message_id, public_key, unregistered)
+            ),
+            locked as materialized (
+                select e.tenant_id, e.request_id, e.operation_id, e.state, e.seq, e.enforcer_id, e.artifact_hash,
+                       e.repo_ref, e.expires_at, e.decision, e.signer_key_id, e.nonce, e.signature, e.verified
+                  from exchanges e
+                  join input i on i.tenant_id = e.tenant_id and i.request_id = e.request_id
+                 order by e.tenant_id, e.request_id
+                   for no key update of e
+            ),
+            judged as materialized (
+                select l.tenant_id, l.request_id, l.state, l.expires_at, l.artifact_hash, l.repo_ref, l.seq,
+                       l.enforcer_id, clock_timestamp() + $16::interval as at
+                  from locked l
+            ),
+            -- Locked after the exchange, so that a revocation that came first is seen, however long the wait was.
+            keyed as materialized (
+                select i.operation_id, k.revoked_at is not null as revoked, k.public_key = i.public_key as same_key
+                  from judged j
+                  join input i on i.tenant_id = j.tenant_id and i.request_id = j.request_id
+                  join signing_keys k on k.tenant_id = i.tenant_id and k.approver_id = i.approver_id
+                                     and k.signer_key_id = i.signer_key_id
+                 where i.public_key is not null
+                   for share of k
+            ),
+            asked as materialized (
+                select i.operation_id
+                  from input i
+                  join inbox_items x on x.tenant_id = i.tenant_id and x.request_id = i.request_id
+                                    and x.approver_id = i.approver_id
+            ),
+            trusted as materialized (
+                select i.operation_id
+                  from input i
+                 where (i.public_key is null
+                        or exists (select from keyed k
+                                    where k.operation_id = i.operation_id and k.same_key and not k.revoked))
+                   and (not i.unregistered
+                        or not exists (select from signing_keys k
+                                        where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id))
+            ),
+            pick as materialized (
+                select i.tenant_id, i.request_id, i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce,
+                       i.signature, i.body, i.trace, i.message_id, i.public_key is not null as verified,
+                       j.enforcer_id, j.seq + 1 as seq, j.at
+                  from input i
+                  join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
+                  join asked a on a.operation_id = i.operation_id
+                  join trusted t on t.operation_id = i.operation_id
+                 where j.state = 'pendingApproval' and j.expires_at > j.at and j.artifact_hash = i.artifact_hash
+                   and (j.repo_ref is null or i.repo_ref is null or j.repo_ref = i.repo_ref)
+            ),
+            won as (
+                update exchanges e
+                   set state = 'decided', operation_id = p.operation_id, seq = p.seq, decision = p.decision,
+                       decided_by = p.approver_id, signer_key_id = p.signer_key_id, nonce = p.nonce,
+                       signature = p.signature, verified = p.verified, decision_message_id = p.message_id,
+                       decided_at = p.at
+                  from pick p
+                 where e.tenant_id = p.tenant_id and e.request_id = p.request_id and e.state = 'pendingApproval'
+                returning e.operation_id
+            ),
+            payload as (
+                insert into exchange_payloads (tenant_id, request_id, part, body, trace)
+                select p.tenant_id, p.request_id, 'decision', p.body::json, p.trace::json
+                  from pick p join won w on w.operation_id = p.operation_id
+            ),
+            items as materialized (
+                select x.tenant_id, x.request_id, x.approver_id, p.at
+                  from inbox_items x
+                  join pick p on p.tenant_id = x.tenant_id and p.request_id = x.request_id
+                  join won w on w.operation_id = p.operation_id
+                 order by x.tenant_id, x.request_id, x.approver_id
+                   for no key update of x
+            ),
+            closed as (
+                update inbox_items x
+                   set closed_at = i.at, closed_as = 'decided'
+                  from items i
+                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+            ),
+            queued as (
+                insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender,
+                                      created_at)
+                select p.tenant_id, 'enforcer', p.enforcer_id, p.message_id, 'decision.deliver', p.request_id, p.seq,
+                       p.approver_id, p.at
+                  from pick p join won w on w.operation_id = p.operation_id
+            ),
+            history as (
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                select p.tenant_id, p.request_id, p.at, p.operation_id, 'pendingApproval', 'decided',
+                       'approver:' || p.approver_id, $17
+                  from pick p join won w on w.operation_id = p.operation_id
+            )
+            select i.operation_id as "operation!",
+                   w.operation_id is not null as "written!",
+                   coalesce(l.operation_id = i.operation_id, false) as "own!",
+                   l.state as "state?",
+                   l.enforcer_id as "enforcer?",
+                   coalesce(j.expires_at <= j.at, false) as "past!",
+                   exists (select from asked a where a.operation_id = i.operation_id) as "asked!",
+                   coalesce(l.signer_key_id = i.signer_key_id and l.nonce = i.nonce and l.signature = i.signature, false)
+                       as "same!",
+                   coalesce(l.artifact_hash = i.artifact_hash, false) as "hash_matches!",
+                   coalesce(l.repo_ref = i.repo_ref, true) as "repo_matches!",
+                   exists (select from keyed k where k.operation_id = i.operation_id and k.revoked) as "key_revoked!",
+                   not exists (select from trusted t where t.operation_id = i.operation_id) as "trust_stale!",
+                   l.verified as "verified?",
+                   l.decision as "decision?"
+              from input i
+              left join locked l on l.tenant_id = i.tenant_id and l.request_id = i.request_id
+              left join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
+              left join won w on w.operation_id = i.operation_id
+            "#,
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.decision.request_id.as_str()) as _,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.approver.as_str()) as _,
+            &rows::texts(rows, |row| row.decision.verdict.as_str()) as _,
+            &rows::texts(rows, |row| row.decision.signer_key_id.as_str()) as _,
+            &rows::texts(rows, |row| row.decision.nonce.as_str()) as _,
+            &rows.iter().map(|row| row.decision.signature.to_text()).collect::<Vec<_>>(),
+            &rows.iter().map(|row| row.decision.artifact_hash.to_string()).collect::<Vec<_>>(),
+            &rows::optional(rows, |row| row.decision.repo_ref.as_deref()) as _,
+            &rows::texts(rows, |row| row.decision.body.as_str()) as _,
+            &rows::optional(rows, |row| row.decision.trace.as_deref()) as _,
+            &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
+            &keys as _,
+            &unregistered,
+            self.clock.offset(),
+            self.node.as_str(),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut outcomes = Vec::with_capacity(found.len());
+        for row in found {
+            let state = row.state.as_deref().map(rows::state).transpose()?;
+            let fact = DecisionFact {
+                written: row.written,
+                own: row.own,
+                state: state.map(|state| state.at(row.past)),
+                asked: row.asked,
+                same: row.same,
+                hash_matches: row.hash_matches,
+                repo_matches: row.repo_matches,
+                key_revoked: row.key_revoked,
+                trust_stale: row.trust_stale,
+                verified: row.verified,
+                verdict: row.decision.as_deref().and_then(Verdict::parse),
+            };
+            let enforcer = row.enforcer.as_deref().map(rows::id).transpose()?;
+            outcomes.push((row.operation, DecisionOutcome { fact, enforcer }));
+        }
+        rows::in_order(rows.iter().map(|row| row.operation.0), outcomes.into_iter())
+    }
+}

@@ -1,0 +1,219 @@
+//! Ending a pending exchange without a decision: withdrawn, cancelled or expired, in the shape of every transition.
+
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::protocol::exchange::EndFact;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
+
+/// Who ends an exchange, and so how.
+#[derive(Debug, Clone)]
+pub enum Ending {
+    /// The enforcer takes it back.
+    Withdrawn(EnforcerId),
+    /// An administrator ends it; the credential is named in the history.
+    Cancelled(String),
+}
+
+/// An exchange that expired, and who must look.
+#[derive(Debug)]
+pub struct ExpiredExchange {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The exchange.
+    pub request_id: RequestId,
+}
+
+impl Store {
+    /// Who was asked; this never changes once the exchange exists.
+    pub async fn approvers_of(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+    ) -> Result<Vec<ApproverId>, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query_scalar!(
+            "select approver_id from inbox_items where tenant_id = $1 and request_id = $2 order by approver_id",
+            tenant.as_str(),
+            request.as_str(),
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        Ok(lease
+            .settle(found)?
+            .iter()
+            .map(|id| rows::id(id))
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Ends an exchange if it is pending, telling each approver that still has it.
+    pub async fn end(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+        operation: OperationId,
+        ending: &Ending,
+        reason: Option<&str>,
+        messages: &[(ApproverId, MessageId)],
+    ) -> Result<EndFact, StoreError> {
+        let (state, enforcer, actor) = match ending {
+            Ending::Withdrawn(id) => ("withdrawn", Some(id.as_str()), format!("enforcer:{id}")),
+            Ending::Cancelled(credential) => ("cancelled", None, format!("admin:{credential}")),
+        };
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            with locked as materialized (
+                select e.tenant_id, e.request_id, e.operation_id, e.state, e.seq, e.expires_at, e.ended_at
+                  from exchanges e
+                 where e.tenant_id = $1 and e.request_id = $2 and ($3::text is null or e.enforcer_id = $3)
+                   for no key update of e
+            ),
+            judged as materialized (
+                select l.tenant_id, l.request_id, l.state, l.seq, l.expires_at, clock_timestamp() + $4::interval as at
+                  from locked l
+            ),
+            won as (
+                update exchanges e
+                   set state = $5, operation_id = $6, seq = j.seq + 1, ended_at = j.at, end_reason = $7
+                  from judged j
+                 where e.tenant_id = j.tenant_id and e.request_id = j.request_id
+                   and e.state = 'pendingApproval' and j.state = 'pendingApproval' and j.expires_at > j.at
+                returning e.tenant_id, e.request_id, e.seq, e.ended_at as at
+            ),
+            items as materialized (
+                select x.tenant_id, x.request_id, x.approver_id, x.removed_at, w.at, w.seq
+                  from inbox_items x
+                  join won w on w.tenant_id = x.tenant_id and w.request_id = x.request_id
+                 order by x.tenant_id, x.request_id, x.approver_id
+                   for no key update of x
+            ),
+            closed as (
+                update inbox_items x
+                   set closed_at = i.at, closed_as = $5
+                  from items i
+                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+            ),
+            queued as (
+                insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, created_at)
+                select i.tenant_id, 'approver', i.approver_id, m.message_id, 'exchange.withdrawn', i.request_id, i.seq, i.at
+                  from items i
+                  join unnest($8::text[], $9::uuid[]) as m (approver_id, message_id) on m.approver_id = i.approver_id
+                 where i.removed_at is null
+            ),
+            history as (
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                select w.tenant_id, w.request_id, w.at, $6, 'pendingApproval', $5, $10, $11
+                  from won w
+            )
+            select l.state as "state!", l.expires_at as "expires_at!", j.expires_at <= j.at as "past!",
+                   case when l.operation_id = $6 then l.ended_at else w.at end as "ended_at?"
+              from locked l
+              join judged j on j.tenant_id = l.tenant_id and j.request_id = l.request_id
+              left join won w on w.tenant_id = l.tenant_id and w.request_id = l.request_id
+            "#,
+            tenant.as_str(),
+            request.as_str(),
+            enforcer,
+            self.clock.offset(),
+            state,
+            operation.0,
+            reason,
+            &rows::texts(messages, |(approver, _)| approver.as_str()) as _,
+            &messages.iter().map(|(_, message)| message.0).collect::<Vec<Uuid>>(),
+            actor,
+            self.node.as_str(),
+        )
+        .fetch_optional(lease.connection()?)
+        .await;
+        let found = lease.settle(found)?;
+        Ok(match found {
+            None => EndFact {
+                ended_at: None,
+                state: None,
+                expires_at: None,
+            },
+            Some(row) => EndFact {
+                ended_at: row.ended_at.map(Into::into),
+                state: Some(rows::state(&row.state)?.at(row.past)),
+                expires_at: Some(row.expires_at.into()),
+            },
+        })
+    }
+
+    /// Moves exchanges whose time has run out to `expired`, at most `limit` of them.
+    pub async fn expire(&self, limit: i64) -> Result<Vec<ExpiredExchange>, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        // One id per possible row: ids come from the node, and how many will be due is not known before.
+        let capacity = usize::try_from(limit).unwrap_or_default();
+        let events: Vec<Uuid> = (0..capacity).map(|_| self.clock.operation_id().0).collect();
+        let found = sqlx::query!(
+            r#"
+            with due as materialized (
+                select e.tenant_id, e.request_id, e.expires_at
+                  from exchanges e
+                 where e.state = 'pendingApproval' and e.expires_at <= clock_timestamp() + $1::interval
+                 order by e.expires_at
+                 limit $2
+            ),
+            locked as materialized (
+                select e.tenant_id, e.request_id, e.state, e.expires_at
+                  from exchanges e
+                  join due d on d.tenant_id = e.tenant_id and d.request_id = e.request_id
+                 order by e.tenant_id, e.request_id
+                   for no key update of e skip locked
+            ),
+            numbered as materialized (
+                select l.tenant_id, l.request_id, l.expires_at, row_number() over () as n
+                  from locked l
+                 where l.state = 'pendingApproval'
+            ),
+            won as (
+                update exchanges e
+                   set state = 'expired', seq = e.seq + 1, ended_at = e.expires_at, operation_id = v.event_id
+                  from numbered l
+                  join unnest($3::uuid[]) with ordinality as v (event_id, n) on v.n = l.n
+                 where e.tenant_id = l.tenant_id and e.request_id = l.request_id and e.state = 'pendingApproval'
+                returning e.tenant_id, e.request_id, e.expires_at as at, e.operation_id
+            ),
+            items as materialized (
+                select x.tenant_id, x.request_id, x.approver_id, w.at
+                  from inbox_items x
+                  join won w on w.tenant_id = x.tenant_id and w.request_id = x.request_id
+                 order by x.tenant_id, x.request_id, x.approver_id
+                   for no key update of x
+            ),
+            closed as (
+                update inbox_items x
+                   set closed_at = i.at, closed_as = 'expired'
+                  from items i
+                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+            ),
+            history as (
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                select w.tenant_id, w.request_id, w.at, w.operation_id, 'pendingApproval', 'expired', 'gateway', $4
+                  from won w
+            )
+            select w.tenant_id as "tenant_id!", w.request_id as "request_id!" from won w
+            "#,
+            self.clock.offset(),
+            limit,
+            &events,
+            self.node.as_str(),
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        let found = lease.settle(found)?;
+        found
+            .into_iter()
+            .map(|row| {
+                Ok(ExpiredExchange {
+                    tenant: rows::id(&row.tenant_id)?,
+                    request_id: rows::id(&row.request_id)?,
+                })
+            })
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(Into::into)
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading exchanges: one by one for status and waits (gathered into one query for all who ask), and as a listing.
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::clock::Clock;
+use crate::protocol::exchange::State;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
+use crate::protocol::message::DecisionDelivery;
+use crate::protocol::timestamp::Timestamp;
+
+/// An exchange as readers see it.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// Its id.
+    pub request_id: RequestId,
+    /// Its true state.
+    pub state: State,
+    /// Whose it is.
+    pub enforcer_id: EnforcerId,
+    /// Who was asked.
+    pub approver_ids: Vec<ApproverId>,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// How long until then; nothing once that has passed.
+    pub expires_in: std::time::Duration,
+    /// What it asks about.
+    pub artifact_hash: String,
+    /// Its decision.
+    pub decision: Option<DecisionDelivery>,
+}
+
+/// Which exchange to read.
+#[derive(Debug)]
+pub struct ReadRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The exchange.
+    pub request_id: RequestId,
+}
+
+/// The query that reads exchanges.
+pub struct ReadExchanges {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+}
+
+impl Work for ReadExchanges {
+    type Row = ReadRow;
+    type Fact = Option<Exchange>;
+
+    fn twins(_: &ReadRow) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(_: &ReadRow) -> usize {
+        // A reader sends little, but a decision may come back for each.
+        16 << 10
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[ReadRow],
+    ) -> Result<Vec<Option<Exchange>>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            select i.operation_id as "operation!", e.request_id, e.state, e.enforcer_id, e.accepted_at, e.expires_at,
+                   e.artifact_hash, e.decided_at, e.decided_by, e.decision_message_id,
+                   e.expires_at <= c.at as "past!",
+                   extract(epoch from e.expires_at - c.at)::float8 as "expires_in!",
+                   (select array_agg(x.approver_id)
+                      from inbox_items x
+                     where x.tenant_id = e.tenant_id and x.request_id = e.request_id) as "approver_ids?",
+                   y.body::text as "body?", y.trace::text as "trace?"
+              from unnest($1::uuid[], $2::text[], $3::text[]) as i (operation_id, tenant_id, request_id)
+             cross join (select clock_timestamp() + $4::interval as at) c
+              join exchanges e on e.tenant_id = i.tenant_id and e.request_id = i.request_id
+              left join exchange_payloads y
+                     on y.tenant_id = e.tenant_id and y.request_id = e.request_id and y.part = 'decision'
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.request_id.as_str()) as _,
+            self.clock.offset(),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut exchanges = std::collections::HashMap::with_capacity(found.len());
+        for row in found {
+            let decision = match (
+                row.decision_message_id,
+                row.decided_at,
+                row.decided_by,
+                row.body,
+            ) {
+                (Some(message), Some(decided_at), Some(decided_by), Some(body)) => {
+                    Some(DecisionDelivery {
+                        message_id: MessageId(message),
+                        decided_at: decided_at.into(),
+                        decided_by: rows::id(&decided_by)?,
+                        body,
+                        trace: row.trace,
+                    })
+                }
+                _ => None,
+            };
+            let approvers = row.approver_ids.unwrap_or_default();
+            let exchange = Exchange {
+                request_id: rows::id(&row.request_id)?,
+                state: rows::state(&row.state)?.at(row.past),
+                enforcer_id: rows::id(&row.enforcer_id)?,
+                approver_ids: approvers
+                    .iter()
+                    .map(|id| rows::id(id))
+                    .collect::<Result<_, _>>()?,
+                accepted_at: row.accepted_at.into(),
+                expires_at: row.expires_at.into(),
+                expires_in: std::time::Duration::try_from_secs_f64(row.expires_in)
+                    .unwrap_or_default(),
+                artifact_hash: row.artifact_hash,
+                decision,
+            };
+            exchanges.insert(row.operation, exchange);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| exchanges.remove(&row.operation.0))
+            .collect())
+    }
+}
+
+/// What a listing is narrowed to.
+#[derive(Debug, Clone, Default)]
+pub struct ExchangeFilter {
+    /// Only in this true state.
+    pub state: Option<State>,
+    /// Only of this enforcer.
+    pub enforcer: Option<EnforcerId>,
+    /// Only asking this approver.
+    pub approver: Option<ApproverId>,
+}
+
+/// A line of the listing: an exchange without its payloads.
+#[derive(Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExchangeLine {
+    /// Its id.
+    pub request_id: String,
+    /// Its true state.
+    pub state: State,
+    /// Whose it is.
+    pub enforcer_id: String,
+    /// Who was asked.
+    pub approver_ids: Vec<String>,
+    /// What kind of review.
+    pub artifact_type: String,
+    /// What it asks about.
+    pub artifact_hash: String,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// The word of its decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+    /// Who decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
+    /// Whether the gateway verified the signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// When the enforcer acknowledged it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// One page of a tenant's exchanges, oldest first; one line more than `limit` tells that there are more.
+    pub async fn list_exchanges(
+        &self,
+        tenant: &TenantId,
+        filter: &ExchangeFilter,
+        after: Option<(OffsetDateTime, &str)>,
+        limit: i64,
+    ) -> Result<Vec<ExchangeLine>, StoreError> {
+        let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, ""));
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            select e.request_id, e.state, e.enforcer_id, e.artifact_type, e.artifact_hash, e.accepted_at, e.expires_at,
+                   e.decision, e.decided_by, e.decided_at, e.verified, e.delivered_at,
+                   e.expires_at <= c.at as "past!",
+                   (select array_agg(x.approver_id order by x.approver_id)
+                      from inbox_items x
+                     where x.tenant_id = e.tenant_id and x.request_id = e.request_id) as "approver_ids?"
+              from exchanges e
+             cross join (select clock_timestamp() + $8::interval as at) c
+             where e.tenant_id = $1
+               and (e.accepted_at, e.request_id) > ($2, $3)
+               and ($4::text is null
+                    or $4 = case when e.state = 'pendingApproval' and e.expires_at <= c.at
+                                 then 'expired' else e.state end)
+               and ($5::text is null or e.enforcer_id = $5)
+               and ($6::text is null
+                    or exists (select from inbox_items x
+                                where x.tenant_id = e.tenant_id and x.request_id = e.request_id and x.approver_id = $6))
+             order by e.accepted_at, e.request_id
+             limit $7
+            "#,
+            tenant.as_str(),
+            at,
+            id,
+            filter.state.map(State::as_str),
+            filter.enforcer.as_ref().map(EnforcerId::as_str),
+            filter.approver.as_ref().map(ApproverId::as_str),
+            limit,
+            self.clock.offset(),
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        let found = lease.settle(found)?;
+        found
+            .into_iter()
+            .map(|row| {
+                Ok(ExchangeLine {
+                    request_id: row.request_id,
+                    state: rows::state(&row.state)?.at(row.past),
+                    enforcer_id: row.enforcer_id,
+                    approver_ids: row.approver_ids.unwrap_or_default(),
+                    artifact_type: row.artifact_type,
+                    artifact_hash: row.artifact_hash,
+                    created_at: row.accepted_at.into(),
+                    expires_at: row.expires_at.into(),
+                    decision: row.decision,
+                    decided_by: row.decided_by,
+                    decided_at: row.decided_at.map(Into::into),
+                    verified: row.verified,
+                    delivered_at: row.delivered_at.map(Into::into),
+                })
+            })
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(Into::into)
+    }
+}

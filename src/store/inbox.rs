@@ -1,0 +1,168 @@
+//! Inboxes: pages of what is open or expired, oldest first, and removal.
+
+use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::protocol::artifact::Form;
+use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
+use crate::protocol::message::ApprovalRequest;
+
+/// Which of an approver's two inboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shelf {
+    /// What waits for a decision.
+    Active,
+    /// What nobody decided in time.
+    Expired,
+}
+
+/// Where a page starts: after this row.
+#[derive(Debug, Clone, Copy)]
+pub struct After {
+    /// When the row was created.
+    pub created_at: OffsetDateTime,
+    /// Its message.
+    pub message_id: Uuid,
+}
+
+/// A page of an inbox.
+pub struct InboxPage {
+    /// The items.
+    pub items: Vec<ApprovalRequest>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+impl Store {
+    /// One page of an inbox: at most `limit` items, ending early once it holds `max_bytes` of payload.
+    pub async fn inbox_page(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        shelf: Shelf,
+        after: Option<After>,
+        limit: i64,
+        max_bytes: i64,
+    ) -> Result<InboxPage, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
+            (after.created_at, after.message_id)
+        });
+        let offset: PgInterval = self.clock.offset();
+        // Two branches of one union, so that each has its partial index; the other's condition is false at once.
+        let found = sqlx::query!(
+            r#"
+            with page as materialized (
+                select x.tenant_id, x.request_id, x.message_id, x.created_at
+                  from (
+                      (select o.tenant_id, o.request_id, o.message_id, o.created_at
+                         from inbox_items o
+                        where o.tenant_id = $1 and o.approver_id = $2
+                          and o.closed_at is null and o.removed_at is null
+                          and (o.expires_at <= clock_timestamp() + $3::interval) = $4
+                          and (o.created_at, o.message_id) > ($5, $6)
+                        order by o.created_at, o.message_id
+                        limit $7)
+                      union all
+                      (select c.tenant_id, c.request_id, c.message_id, c.created_at
+                         from inbox_items c
+                        where $4 and c.tenant_id = $1 and c.approver_id = $2
+                          and c.closed_as = 'expired' and c.removed_at is null
+                          and (c.created_at, c.message_id) > ($5, $6)
+                        order by c.created_at, c.message_id
+                        limit $7)
+                  ) x
+                 order by x.created_at, x.message_id
+                 limit $7
+            ),
+            weighed as (
+                select p.request_id, p.message_id, p.created_at,
+                       sum(coalesce(pg_column_size(y.body), 0))
+                           over (order by p.created_at, p.message_id) - coalesce(pg_column_size(y.body), 0) as before
+                  from page p
+                  left join exchange_payloads y
+                         on y.tenant_id = p.tenant_id and y.request_id = p.request_id and y.part = 'artifact'
+            )
+            select w.request_id as "request_id!", w.message_id as "message_id!", w.created_at as "created_at!",
+                   e.expires_at as "expires_at!", e.enforcer_id as "enforcer_id!", e.form as "form!",
+                   e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
+                   y.body::text as "body?", y.trace::text as "trace?",
+                   (select count(*) from page) as "found!"
+              from weighed w
+              join exchanges e on e.tenant_id = $1 and e.request_id = w.request_id
+              left join exchange_payloads y
+                     on y.tenant_id = $1 and y.request_id = w.request_id and y.part = 'artifact'
+             where w.before < $8
+             order by w.created_at, w.message_id
+            "#,
+            tenant.as_str(),
+            approver.as_str(),
+            offset,
+            shelf == Shelf::Expired,
+            at,
+            id,
+            limit + 1,
+            max_bytes,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        let found = lease.settle(found)?;
+        let fetched = i64::try_from(found.len()).unwrap_or(i64::MAX);
+        let more = found
+            .first()
+            .is_some_and(|row| row.found > fetched.min(limit));
+        let mut items = Vec::with_capacity(found.len());
+        for row in found
+            .into_iter()
+            .take(usize::try_from(limit).unwrap_or_default())
+        {
+            items.push(ApprovalRequest {
+                message_id: MessageId(row.message_id),
+                request_id: rows::id(&row.request_id)?,
+                created_at: row.created_at.into(),
+                expires_at: row.expires_at.into(),
+                enforcer_id: rows::id(&row.enforcer_id)?,
+                approver_id: approver.clone(),
+                form: if row.form == "open" {
+                    Form::Open
+                } else {
+                    Form::Sealed
+                },
+                artifact_type: row.artifact_type,
+                artifact_hash: row.artifact_hash,
+                stored: row.body,
+                trace: row.trace,
+                expired: shelf == Shelf::Expired,
+            });
+        }
+        Ok(InboxPage { items, more })
+    }
+
+    /// Hides an item, active or expired, from one approver. False if there was none to hide.
+    pub async fn remove_item(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        request: &RequestId,
+    ) -> Result<bool, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let removed = sqlx::query!(
+            r#"
+            update inbox_items
+               set removed_at = clock_timestamp() + $4::interval
+             where tenant_id = $1 and request_id = $2 and approver_id = $3
+               and removed_at is null and (closed_at is null or closed_as = 'expired')
+            "#,
+            tenant.as_str(),
+            request.as_str(),
+            approver.as_str(),
+            self.clock.offset(),
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(removed)?.rows_affected() == 1)
+    }
+}

@@ -1,0 +1,170 @@
+//! All SQL, and nothing but: each function is one guarded statement that writes if and only if the state allows, and
+//! reports facts. Whoever locks takes exchanges first, then inbox items, then messages, each sorted by key.
+
+pub mod ack;
+pub mod batch;
+pub mod credential;
+pub mod decide;
+pub mod end;
+pub mod error;
+pub mod exchange;
+pub mod inbox;
+mod look;
+pub mod notify;
+pub mod pool;
+pub mod refresh;
+mod retention;
+mod rows;
+pub mod schema;
+pub mod signing_key;
+pub mod submit;
+
+use std::time::Duration;
+
+use sqlx::postgres::types::PgInterval;
+use tokio_util::task::TaskTracker;
+
+use self::ack::{AckRow, Acked, TakeAcks};
+use self::batch::Batcher;
+use self::decide::{Decide, DecisionOutcome, DecisionRow};
+use self::error::StoreError;
+use self::exchange::{Exchange, ReadExchanges, ReadRow};
+use self::pool::Pool;
+use self::signing_key::{KeysRow, ReadKeys};
+use self::submit::{SubmissionRow, Submit};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::protocol::decision::SigningKey;
+use crate::protocol::exchange::SubmissionFact;
+use crate::protocol::id::{ApproverId, NodeId, RequestId, TenantId};
+
+/// Connections that write one kind of batch at once: while one commits, the other's fills.
+const WORKERS: usize = 2;
+
+/// The database, as the use cases see it.
+pub struct Store {
+    /// For requests.
+    pool: Pool,
+    /// For health, sweeps and administration, so that a flood of requests cannot starve recovery.
+    quiet: Pool,
+    clock: Clock,
+    node: NodeId,
+    submissions: Batcher<Submit>,
+    decisions: Batcher<Decide>,
+    acks: Batcher<TakeAcks>,
+    reads: Batcher<ReadExchanges>,
+    keys: Batcher<ReadKeys>,
+}
+
+/// Seconds as an interval.
+#[must_use]
+pub fn seconds(seconds: u64) -> PgInterval {
+    let microseconds = i64::try_from(seconds)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(1_000_000);
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds,
+    }
+}
+
+impl Store {
+    /// Opens the store; connections are made when they are first needed.
+    pub fn open(
+        config: &Config,
+        node: &NodeId,
+        clock: &Clock,
+        tasks: &TaskTracker,
+    ) -> Result<Self, StoreError> {
+        let options = pool::connect_options(&config.database)?;
+        let wait = Duration::from_millis(config.database.acquire_timeout_ms);
+        let pool = Pool::new(options.clone(), config.database.pool_size, wait)?;
+        let quiet = Pool::new(options, config.database.quiet_pool_size, wait)?;
+        let submit = Submit {
+            clock: clock.clone(),
+            node: node.clone(),
+            max_pending: i64::from(config.limits.pending_per_approver),
+            key_lifetime: seconds(config.idempotency.lifetime_seconds),
+        };
+        let decide = Decide {
+            clock: clock.clone(),
+            node: node.clone(),
+        };
+        let take_acks = TakeAcks {
+            clock: clock.clone(),
+            node: node.clone(),
+        };
+        Ok(Self {
+            submissions: Batcher::start(submit, &pool, WORKERS, tasks),
+            decisions: Batcher::start(decide, &pool, WORKERS, tasks),
+            acks: Batcher::start(take_acks, &pool, WORKERS, tasks),
+            reads: Batcher::start(
+                ReadExchanges {
+                    clock: clock.clone(),
+                },
+                &pool,
+                WORKERS,
+                tasks,
+            ),
+            keys: Batcher::start(ReadKeys, &pool, WORKERS, tasks),
+            pool,
+            quiet,
+            clock: clock.clone(),
+            node: node.clone(),
+        })
+    }
+
+    /// Takes a submission.
+    pub async fn submit(&self, row: SubmissionRow) -> Result<SubmissionFact, StoreError> {
+        self.submissions.run(row).await
+    }
+
+    /// Takes a decision.
+    pub async fn decide(&self, row: DecisionRow) -> Result<DecisionOutcome, StoreError> {
+        self.decisions.run(row).await
+    }
+
+    /// Takes an ack; `None` if there is no such message for this recipient.
+    pub async fn ack(&self, row: AckRow) -> Result<Option<Acked>, StoreError> {
+        self.acks.run(row).await
+    }
+
+    /// Reads an exchange.
+    pub async fn exchange(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+    ) -> Result<Option<Exchange>, StoreError> {
+        let operation = self.clock.operation_id();
+        self.reads
+            .run(ReadRow {
+                operation,
+                tenant: tenant.clone(),
+                request_id: request.clone(),
+            })
+            .await
+    }
+
+    /// Reads an approver's signing keys, revoked ones included.
+    pub async fn keys_of(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+    ) -> Result<Vec<SigningKey>, StoreError> {
+        let operation = self.clock.operation_id();
+        self.keys
+            .run(KeysRow {
+                operation,
+                tenant: tenant.clone(),
+                approver: approver.clone(),
+            })
+            .await
+    }
+
+    /// Connections for requests: how many are open, and how many of them idle.
+    #[must_use]
+    pub fn pool_usage(&self) -> (usize, usize) {
+        self.pool.usage()
+    }
+}

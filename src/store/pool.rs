@@ -1,0 +1,131 @@
+//! Connections to PostgreSQL. A connection goes back to the pool only when its call is known to have ended; one whose
+//! future was dropped half-way is closed, because sqlx could otherwise hand it on in the middle of a transaction.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, RecycleResult};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection};
+
+use super::error::{Class, StoreError, classify};
+use crate::config;
+
+/// Makes connections with our timeouts set.
+pub struct Manager {
+    options: PgConnectOptions,
+}
+
+impl managed::Manager for Manager {
+    type Type = PgConnection;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> Result<PgConnection, sqlx::Error> {
+        PgConnection::connect_with(&self.options).await
+    }
+
+    async fn recycle(&self, _: &mut PgConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        // Only connections that a call gave back whole are here; a broken one shows itself at its next use.
+        Ok(())
+    }
+}
+
+/// Options of a connection for statements, with the timeouts that keep one statement from holding up the rest.
+pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sqlx::Error> {
+    let options = PgConnectOptions::from_str(config.url.expose())?
+        .application_name("countersign")
+        .statement_cache_capacity(config.statement_cache)
+        .disable_statement_logging();
+    if !config.session_settings {
+        return Ok(options);
+    }
+    Ok(options.options([
+        (
+            "statement_timeout",
+            format!("{}ms", config.statement_timeout_ms),
+        ),
+        ("lock_timeout", format!("{}ms", config.lock_timeout_ms)),
+        (
+            "idle_in_transaction_session_timeout",
+            format!("{}ms", config.idle_in_transaction_timeout_ms),
+        ),
+    ]))
+}
+
+/// A pool of connections.
+#[derive(Clone)]
+pub struct Pool {
+    pool: managed::Pool<Manager>,
+}
+
+impl Pool {
+    /// A pool of at most `size` connections, none of them open yet.
+    pub fn new(options: PgConnectOptions, size: usize, wait: Duration) -> Result<Self, StoreError> {
+        let pool = managed::Pool::builder(Manager { options })
+            .max_size(size)
+            .wait_timeout(Some(wait))
+            .create_timeout(Some(wait))
+            .runtime(deadpool::Runtime::Tokio1)
+            .build()
+            .map_err(|error| StoreError::Fault(error.to_string()))?;
+        Ok(Self { pool })
+    }
+
+    /// Borrows a connection.
+    pub async fn lease(&self) -> Result<Lease, StoreError> {
+        match self.pool.get().await {
+            Ok(object) => Ok(Lease {
+                object: Some(object),
+            }),
+            Err(managed::PoolError::Backend(error)) => {
+                Err(StoreError::Unavailable(error.to_string().into()))
+            }
+            Err(managed::PoolError::Timeout(_)) => {
+                Err(StoreError::Unavailable("no connection in time".into()))
+            }
+            Err(error) => Err(StoreError::Unavailable(error.to_string().into())),
+        }
+    }
+
+    /// How many connections are open, and how many of them are idle.
+    #[must_use]
+    pub fn usage(&self) -> (usize, usize) {
+        let status = self.pool.status();
+        (status.size, status.available)
+    }
+}
+
+/// A borrowed connection, in use until its call is settled.
+pub struct Lease {
+    object: Option<managed::Object<Manager>>,
+}
+
+impl Lease {
+    /// The connection.
+    pub fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+        self.object.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+
+    /// Ends the call: the connection goes back if it is still good, and is closed otherwise.
+    pub fn settle<T>(mut self, result: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
+        let good = match &result {
+            Ok(_) => true,
+            // The server answered, so a lone statement has ended; what it broke off is rolled back.
+            Err(error @ sqlx::Error::Database(_)) => classify(error) != Class::Lost,
+            Err(error) => matches!(error, sqlx::Error::RowNotFound),
+        };
+        if good {
+            drop(self.object.take());
+        }
+        result
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Still here: the call was cancelled or broke. Taken out of the pool, the connection closes.
+        if let Some(object) = self.object.take() {
+            drop(managed::Object::take(object));
+        }
+    }
+}

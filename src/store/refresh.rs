@@ -1,0 +1,126 @@
+//! Queuing a request to re-submit: at most one unacknowledged per exchange.
+
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::protocol::exchange::{State, StateRefusal};
+use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
+use crate::protocol::message::RefreshRequest;
+
+/// What stood in the way of queuing, or what was queued.
+pub enum RefreshFact {
+    /// Queued now.
+    Queued(RefreshRequest),
+    /// Refused by the exchange's state, or there is none.
+    Refused(StateRefusal),
+    /// One is waiting already; it is read by a second statement.
+    Waiting,
+}
+
+impl Store {
+    /// Queues a refresh, asked for by an approver who was asked, or by an administrator (`None`).
+    pub async fn queue_refresh(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+        approver: Option<&ApproverId>,
+        message: MessageId,
+        reason: Option<&str>,
+    ) -> Result<RefreshFact, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
+        let found = sqlx::query!(
+            r#"
+            with locked as materialized (
+                select e.tenant_id, e.request_id, e.state, e.seq, e.enforcer_id, e.expires_at
+                  from exchanges e
+                 where e.tenant_id = $1 and e.request_id = $2
+                   and ($3::text is null
+                        or exists (select from inbox_items x
+                                    where x.tenant_id = e.tenant_id and x.request_id = e.request_id
+                                      and x.approver_id = $3))
+                   for no key update of e
+            ),
+            judged as materialized (
+                select l.tenant_id, l.request_id, l.state, l.seq, l.enforcer_id, l.expires_at,
+                       clock_timestamp() + $4::interval as at
+                  from locked l
+            ),
+            queued as (
+                insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender, body,
+                                      created_at)
+                select j.tenant_id, 'enforcer', j.enforcer_id, $5, 'refresh.request', j.request_id, j.seq + 1, $3,
+                       $6::text::json, j.at
+                  from judged j
+                 where j.state in ('pendingApproval', 'expired')
+                on conflict (tenant_id, request_id) where kind = 'refresh.request' and acked_at is null do nothing
+                returning tenant_id, request_id, created_at
+            ),
+            bumped as (
+                update exchanges e
+                   set seq = e.seq + 1
+                  from queued q
+                 where e.tenant_id = q.tenant_id and e.request_id = q.request_id
+            )
+            select j.state as "state!", j.expires_at <= j.at as "past!", j.enforcer_id as "enforcer_id!",
+                   q.created_at as "created_at?"
+              from judged j
+              left join queued q on q.tenant_id = j.tenant_id and q.request_id = j.request_id
+            "#,
+            tenant.as_str(),
+            request.as_str(),
+            approver.map(ApproverId::as_str),
+            self.clock.offset(),
+            message.0,
+            body,
+        )
+        .fetch_optional(lease.connection()?)
+        .await;
+        let Some(row) = lease.settle(found)? else {
+            return Ok(RefreshFact::Refused(StateRefusal::NotFound));
+        };
+        let state = rows::state(&row.state)?.at(row.past);
+        Ok(match (row.created_at, state) {
+            (Some(created_at), _) => RefreshFact::Queued(RefreshRequest {
+                message_id: message,
+                request_id: request.clone(),
+                created_at: created_at.into(),
+                enforcer_id: rows::id(&row.enforcer_id)?,
+                approver_id: approver.cloned(),
+                reason: reason.map(str::to_owned),
+            }),
+            (None, State::PendingApproval | State::Expired) => RefreshFact::Waiting,
+            (None, state) => RefreshFact::Refused(StateRefusal::Conflict(state)),
+        })
+    }
+
+    /// The unacknowledged refresh of an exchange.
+    pub async fn waiting_refresh(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+    ) -> Result<Option<RefreshRequest>, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            select message_id, recipient, sender as "sender?", body ->> 'reason' as "reason?", created_at
+              from messages
+             where tenant_id = $1 and request_id = $2 and kind = 'refresh.request' and acked_at is null
+            "#,
+            tenant.as_str(),
+            request.as_str(),
+        )
+        .fetch_optional(lease.connection()?)
+        .await;
+        let Some(row) = lease.settle(found)? else {
+            return Ok(None);
+        };
+        Ok(Some(RefreshRequest {
+            message_id: MessageId(row.message_id),
+            request_id: request.clone(),
+            created_at: row.created_at.into(),
+            enforcer_id: rows::id(&row.recipient)?,
+            approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+            reason: row.reason,
+        }))
+    }
+}

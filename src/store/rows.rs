@@ -1,0 +1,53 @@
+//! Between rows and columns: arrays for `unnest`, and values read back into types.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::exchange::State;
+use crate::protocol::id::TextId;
+
+/// A text column of a batch.
+pub(super) fn texts<'a, R>(rows: &'a [R], column: impl Fn(&'a R) -> &'a str) -> Vec<&'a str> {
+    rows.iter().map(column).collect()
+}
+
+/// A text column of a batch that may be null.
+pub(super) fn optional<'a, R>(
+    rows: &'a [R],
+    column: impl Fn(&'a R) -> Option<&'a str>,
+) -> Vec<Option<&'a str>> {
+    rows.iter().map(column).collect()
+}
+
+/// Puts facts, which come in any order, into the order of the rows they belong to.
+pub(super) fn in_order<F>(
+    operations: impl Iterator<Item = Uuid>,
+    facts: impl Iterator<Item = (Uuid, F)>,
+) -> Result<Vec<F>, sqlx::Error> {
+    let mut facts: HashMap<Uuid, F> = facts.collect();
+    operations
+        .map(|operation| facts.remove(&operation).ok_or(sqlx::Error::RowNotFound))
+        .collect()
+}
+
+/// The error of a value that we would never have written.
+fn foreign(what: &str) -> sqlx::Error {
+    sqlx::Error::Decode(format!("the database holds a {what} that is none").into())
+}
+
+/// Reads an id.
+pub(super) fn id<T: TextId>(text: &str) -> Result<T, sqlx::Error> {
+    T::parse(text).ok_or_else(|| foreign("id"))
+}
+
+/// Reads a hash.
+pub(super) fn hash(text: &str) -> Result<Sha256Hex, sqlx::Error> {
+    Sha256Hex::parse(text).ok_or_else(|| foreign("hash"))
+}
+
+/// Reads a state.
+pub(super) fn state(text: &str) -> Result<State, sqlx::Error> {
+    State::parse(text).ok_or_else(|| foreign("state"))
+}

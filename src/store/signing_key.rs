@@ -1,0 +1,198 @@
+//! Approvers' signing keys. A key's bytes never change; it is registered, perhaps limited in time, and revoked.
+
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::protocol::decision::SigningKey;
+use crate::protocol::id::{ApproverId, OperationId, SignerKeyId, TenantId};
+use crate::protocol::signature::PublicKey;
+use crate::protocol::timestamp::Timestamp;
+
+/// Whose keys to read.
+#[derive(Debug)]
+pub struct KeysRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The approver.
+    pub approver: ApproverId,
+}
+
+/// The query that reads keys, revoked ones included.
+pub struct ReadKeys;
+
+impl Work for ReadKeys {
+    type Row = KeysRow;
+    type Fact = Vec<SigningKey>;
+
+    fn twins(_: &KeysRow) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(_: &KeysRow) -> usize {
+        256
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[KeysRow],
+    ) -> Result<Vec<Vec<SigningKey>>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            select i.operation_id as "operation!", k.signer_key_id, k.public_key, k.not_before, k.not_after, k.created_at,
+                   k.revoked_at
+              from unnest($1::uuid[], $2::text[], $3::text[]) as i (operation_id, tenant_id, approver_id)
+              join signing_keys k on k.tenant_id = i.tenant_id and k.approver_id = i.approver_id
+             order by k.created_at, k.signer_key_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.approver.as_str()) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut keys: std::collections::HashMap<Uuid, Vec<SigningKey>> =
+            std::collections::HashMap::new();
+        for row in found {
+            keys.entry(row.operation).or_default().push(SigningKey {
+                id: rows::id(&row.signer_key_id)?,
+                public_key: PublicKey::from_bytes(&row.public_key).ok_or_else(|| {
+                    sqlx::Error::Decode("the database holds a key that is none".into())
+                })?,
+                not_before: row.not_before.map(Into::into),
+                not_after: row.not_after.map(Into::into),
+                created_at: row.created_at.into(),
+                revoked_at: row.revoked_at.map(Into::into),
+            });
+        }
+        Ok(rows
+            .iter()
+            .map(|row| keys.remove(&row.operation.0).unwrap_or_default())
+            .collect())
+    }
+}
+
+/// A key to be registered.
+#[derive(Debug)]
+pub struct NewSigningKey {
+    /// Its name.
+    pub id: SignerKeyId,
+    /// The key.
+    pub public_key: PublicKey,
+    /// Valid from.
+    pub not_before: Option<Timestamp>,
+    /// Valid until.
+    pub not_after: Option<Timestamp>,
+}
+
+/// What became of a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// The key stands as given.
+    Registered,
+    /// The name belongs to another key, or to one that was revoked.
+    Taken,
+    /// The approver has, or had, a key: only an administrator adds more.
+    NotTheFirst,
+}
+
+impl Store {
+    /// Registers a key. With `first_only`, only if the approver never had one; the same key again is no change.
+    pub async fn register_key(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        key: &NewSigningKey,
+        first_only: bool,
+    ) -> Result<Registration, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let outcome = register(lease.connection()?, tenant, approver, key, first_only).await;
+        // A failure may have left the transaction open: the connection is not used again.
+        match outcome {
+            Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Revokes a key. False if there is none to revoke.
+    pub async fn revoke_key(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        key: &SignerKeyId,
+    ) -> Result<bool, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let revoked = sqlx::query!(
+            r#"
+            update signing_keys
+               set revoked_at = coalesce(revoked_at, clock_timestamp() + $4::interval)
+             where tenant_id = $1 and approver_id = $2 and signer_key_id = $3
+            "#,
+            tenant.as_str(),
+            approver.as_str(),
+            key.as_str(),
+            self.clock.offset(),
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(revoked)?.rows_affected() == 1)
+    }
+}
+
+async fn register(
+    connection: &mut PgConnection,
+    tenant: &TenantId,
+    approver: &ApproverId,
+    key: &NewSigningKey,
+    first_only: bool,
+) -> Result<Registration, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    // Two first keys at once would both find none; registration is rare enough to take turns.
+    sqlx::query!(
+        "select pg_advisory_xact_lock(hashtextextended($1 || chr(10) || $2, 0))",
+        tenant.as_str(),
+        approver.as_str()
+    )
+    .execute(&mut *transaction)
+    .await?;
+    let written = sqlx::query!(
+        r#"
+        with others as (
+            select exists (select from signing_keys
+                            where tenant_id = $1 and approver_id = $2 and signer_key_id <> $3) as found
+        ),
+        written as (
+            insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after)
+            select $1, $2, $3, $4, $5, $6
+              from others o
+             where not ($7 and o.found)
+            on conflict on constraint signing_keys_pkey do update
+               set not_before = case when $7 then k.not_before else excluded.not_before end,
+                   not_after = case when $7 then k.not_after else excluded.not_after end
+             where k.public_key = excluded.public_key and k.revoked_at is null
+            returning signer_key_id
+        )
+        select exists (select from written) as "written!", o.found as "others!" from others o
+        "#,
+        tenant.as_str(),
+        approver.as_str(),
+        key.id.as_str(),
+        key.public_key.as_bytes().as_slice(),
+        key.not_before.map(Timestamp::inner),
+        key.not_after.map(Timestamp::inner),
+        first_only,
+    )
+    .fetch_one(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(match written {
+        row if row.written => Registration::Registered,
+        row if first_only && row.others => Registration::NotTheFirst,
+        _ => Registration::Taken,
+    })
+}

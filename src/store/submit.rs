@@ -1,0 +1,393 @@
+//! Taking submissions: one statement writes exchange, payload, inbox items, history and idempotency key, or none.
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::rows;
+use crate::clock::Clock;
+use crate::protocol::artifact::Submission;
+use crate::protocol::exchange::{Existing, KeyFact, SubmissionFact};
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
+
+/// An idempotency key as one principal sent it.
+#[derive(Debug, Clone)]
+pub struct IdempotencyKey {
+    /// Whose key it is.
+    pub principal: String,
+    /// The key.
+    pub key: String,
+    /// What was asked under it: a hash of path and body.
+    pub fingerprint: [u8; 32],
+}
+
+/// A submission to be written.
+#[derive(Debug)]
+pub struct SubmissionRow {
+    /// This attempt.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The enforcer that submits.
+    pub enforcer: EnforcerId,
+    /// What it submits.
+    pub submission: Submission,
+    /// Whom it asks, with the message for each.
+    pub asked: Vec<(ApproverId, MessageId)>,
+    /// Its idempotency key.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The statement that takes submissions.
+pub struct Submit {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+    /// The node that writes.
+    pub node: NodeId,
+    /// Most pending items of an approver.
+    pub max_pending: i64,
+    /// How long idempotency keys live.
+    pub key_lifetime: PgInterval,
+}
+
+impl Work for Submit {
+    type Row = SubmissionRow;
+    type Fact = SubmissionFact;
+
+    fn twins(row: &SubmissionRow) -> Vec<String> {
+        let mut twins = vec![format!("{}\n{}", row.tenant, row.submission.request_id)];
+        if let Some(key) = &row.idempotency {
+            // Three parts, so that it never equals one of two.
+            twins.push(format!("{}\n{}\n{}", row.tenant, key.principal, key.key));
+        }
+        twins
+    }
+
+    fn bytes(row: &SubmissionRow) -> usize {
+        row.submission.stored.len() + row.submission.trace.as_ref().map_or(0, String::len)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[SubmissionRow],
+    ) -> Result<Vec<SubmissionFact>, sqlx::Error> {
+        let refused = self.write(connection, rows).await?;
+        let mut facts = Vec::with_capacity(rows.len());
+        // What stood in the way is read by a second statement: the first one's snapshot may be older than its twin.
+        let unwritten: Vec<_> = rows
+            .iter()
+            .zip(&refused)
+            .filter(|(_, refused)| refused.is_some())
+            .collect();
+        let mut found = self.look(connection, &unwritten).await?.into_iter();
+        for refused in &refused {
+            facts.push(match refused {
+                None => SubmissionFact::Written,
+                Some(_) => found.next().ok_or(sqlx::Error::RowNotFound)?,
+            });
+        }
+        self.bind_duplicates(connection, rows, &facts).await?;
+        Ok(facts)
+    }
+}
+
+/// Why a row was not written, as far as the writing statement knows.
+struct Refused {
+    past: bool,
+    crowded: bool,
+}
+
+impl Submit {
+    /// Writes what can be written; a row that was not comes back as refused.
+    async fn write(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[SubmissionRow],
+    ) -> Result<Vec<Option<Refused>>, sqlx::Error> {
+        let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
+        let asked: Vec<_> = rows
+            .iter()
+            .flat_map(|row| {
+                row.asked
+                    .iter()
+                    .map(|(approver, id)| (row.operation, approver, id))
+            })
+            .collect();
+        let written = sqlx::query!(
+            r#"
+            with input as (
+                select tenant_id, request_id, submission_id, enforcer_id, form, artifact_type, artifact_hash,
+                       repo_ref, expires_at, body, trace, principal, key, fingerprint
+                  from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
+                              $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[],
+                              $14::bytea[])
+                       as i (tenant_id, request_id, submission_id, enforcer_id, form, artifact_type, artifact_hash,
+                             repo_ref, expires_at, body, trace, principal, key, fingerprint)
+            ),
+            asked as (
+                select submission_id, approver_id, message_id
+                  from unnest($15::uuid[], $16::text[], $17::uuid[]) as a (submission_id, approver_id, message_id)
+            ),
+            judged as materialized (
+                select i.submission_id, c.at, i.expires_at <= c.at as past,
+                       exists (select from idempotency_keys k
+                                where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
+                                  and k.fingerprint <> i.fingerprint and k.expires_at > c.at) as key_taken
+                  from input i cross join (select clock_timestamp() + $18::interval as at) c
+            ),
+            load as materialized (
+                select d.tenant_id, d.approver_id, n.pending
+                  from (select distinct i.tenant_id, a.approver_id
+                          from asked a join input i on i.submission_id = a.submission_id) d
+                 cross join lateral (
+                     select count(*) as pending
+                       from (select 1
+                               from inbox_items x
+                              where x.tenant_id = d.tenant_id and x.approver_id = d.approver_id
+                                and x.closed_at is null and x.removed_at is null
+                              limit $19) counted) n
+            ),
+            crowded as materialized (
+                select distinct r.submission_id
+                  from (select a.submission_id,
+                               l.pending + row_number() over (partition by i.tenant_id, a.approver_id
+                                                                  order by a.submission_id) as nth
+                          from asked a
+                          join input i on i.submission_id = a.submission_id
+                          join load l on l.tenant_id = i.tenant_id and l.approver_id = a.approver_id) r
+                 where r.nth > $19
+            ),
+            pick as materialized (
+                select i.tenant_id, i.request_id, i.submission_id, i.enforcer_id, i.form, i.artifact_type,
+                       i.artifact_hash, i.repo_ref, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint,
+                       j.at
+                  from input i
+                  join judged j on j.submission_id = i.submission_id
+                 where not j.past and not j.key_taken
+                   and not exists (select from crowded c where c.submission_id = i.submission_id)
+            ),
+            written as (
+                insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
+                                       artifact_type, artifact_hash, repo_ref, accepted_at, expires_at)
+                select p.tenant_id, p.request_id, p.submission_id, p.submission_id, 'pendingApproval', 1, p.enforcer_id,
+                       p.form, p.artifact_type, p.artifact_hash, p.repo_ref, p.at, p.expires_at
+                  from pick p
+                 order by p.tenant_id collate "C", p.request_id collate "C"
+                on conflict on constraint exchanges_pkey do nothing
+                returning submission_id
+            ),
+            payload as (
+                insert into exchange_payloads (tenant_id, request_id, part, body, trace)
+                select p.tenant_id, p.request_id, 'artifact', p.body::json, p.trace::json
+                  from pick p join written w on w.submission_id = p.submission_id
+            ),
+            items as (
+                insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at)
+                select p.tenant_id, p.request_id, a.approver_id, a.message_id, p.at, p.expires_at
+                  from pick p
+                  join written w on w.submission_id = p.submission_id
+                  join asked a on a.submission_id = p.submission_id
+            ),
+            history as (
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                select p.tenant_id, p.request_id, p.at, p.submission_id, null, 'pendingApproval',
+                       'enforcer:' || p.enforcer_id, $20
+                  from pick p join written w on w.submission_id = p.submission_id
+            ),
+            keys as (
+                insert into idempotency_keys
+                       (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
+                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id,
+                       p.at + $21::interval
+                  from pick p join written w on w.submission_id = p.submission_id
+                 where p.key is not null
+                 order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
+                on conflict on constraint idempotency_keys_pkey do update
+                   -- Bound to other work a moment ago: the null fails the whole statement, and with it this work.
+                   set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $18::interval
+                                            or idempotency_keys.fingerprint = excluded.fingerprint
+                                          then excluded.fingerprint end,
+                       submission_id = excluded.submission_id,
+                       request_id = excluded.request_id,
+                       expires_at = excluded.expires_at
+            )
+            select i.submission_id as "submission_id!",
+                   w.submission_id is not null as "written!",
+                   j.past as "past!",
+                   exists (select from crowded c where c.submission_id = i.submission_id) as "crowded!"
+              from input i
+              join judged j on j.submission_id = i.submission_id
+              left join written w on w.submission_id = i.submission_id
+            "#,
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.submission.request_id.as_str()) as _,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
+            &rows::texts(rows, |row| row.submission.form.as_str()) as _,
+            &rows::texts(rows, |row| row.submission.artifact_type.as_str()) as _,
+            &rows.iter().map(|row| row.submission.artifact_hash.to_string()).collect::<Vec<_>>(),
+            &rows::optional(rows, |row| row.submission.repo_ref.as_deref()) as _,
+            &rows.iter().map(|row| row.submission.expires_at.inner()).collect::<Vec<OffsetDateTime>>(),
+            &rows::texts(rows, |row| row.submission.stored.as_str()) as _,
+            &rows::optional(rows, |row| row.submission.trace.as_deref()) as _,
+            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
+            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
+            &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
+            &asked.iter().map(|(operation, _, _)| operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(&asked, |(_, approver, _)| approver.as_str()) as _,
+            &asked.iter().map(|(_, _, message)| message.0).collect::<Vec<Uuid>>(),
+            self.clock.offset(),
+            self.max_pending,
+            self.node.as_str(),
+            self.key_lifetime,
+        )
+        .fetch_all(connection)
+        .await?;
+        rows::in_order(
+            rows.iter().map(|row| row.operation.0),
+            written.into_iter().map(|fact| {
+                let refused = Refused {
+                    past: fact.past,
+                    crowded: fact.crowded,
+                };
+                (fact.submission_id, (!fact.written).then_some(refused))
+            }),
+        )
+    }
+
+    /// Reads what stood in the way of the rows that were not written.
+    async fn look(
+        &self,
+        connection: &mut PgConnection,
+        unwritten: &[(&SubmissionRow, &Option<Refused>)],
+    ) -> Result<Vec<SubmissionFact>, sqlx::Error> {
+        if unwritten.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<_> = unwritten
+            .iter()
+            .map(|(row, _)| row.idempotency.as_ref())
+            .collect();
+        let found = sqlx::query!(
+            r#"
+            select i.submission_id as "operation!",
+                   e.submission_id as "submission_id?", e.enforcer_id as "enforcer_id?",
+                   e.artifact_hash as "artifact_hash?", e.state as "state?", e.expires_at as "expires_at?",
+                   e.expires_at <= c.at as "past?",
+                   k.fingerprint as "fingerprint?"
+              from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
+                   as i (tenant_id, request_id, submission_id, principal, key)
+             cross join (select clock_timestamp() + $6::interval as at) c
+              left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = i.request_id
+              left join idempotency_keys k
+                     on k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key and k.expires_at > c.at
+            "#,
+            &rows::texts(unwritten, |(row, _)| row.tenant.as_str()) as _,
+            &rows::texts(unwritten, |(row, _)| row.submission.request_id.as_str()) as _,
+            &unwritten.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
+            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
+            self.clock.offset(),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut facts = Vec::with_capacity(found.len());
+        for fact in found {
+            let existing = match (
+                fact.submission_id,
+                fact.enforcer_id,
+                fact.artifact_hash,
+                fact.state,
+                fact.expires_at,
+            ) {
+                (Some(submission), Some(enforcer), Some(hash), Some(state), Some(expires_at)) => {
+                    Some(Existing {
+                        submission_id: OperationId(submission),
+                        enforcer_id: rows::id(&enforcer)?,
+                        artifact_hash: rows::hash(&hash)?,
+                        state: rows::state(&state)?.at(fact.past.unwrap_or(false)),
+                        expires_at: expires_at.into(),
+                    })
+                }
+                _ => None,
+            };
+            facts.push((fact.operation, (existing, fact.fingerprint)));
+        }
+        let facts = rows::in_order(
+            unwritten.iter().map(|(row, _)| row.operation.0),
+            facts.into_iter(),
+        )?;
+        Ok(unwritten
+            .iter()
+            .zip(facts)
+            .map(
+                |((row, refused), (existing, fingerprint))| SubmissionFact::Unwritten {
+                    existing,
+                    key: match (&row.idempotency, fingerprint) {
+                        (Some(key), Some(bound)) if bound == key.fingerprint => KeyFact::Same,
+                        (Some(_), Some(_)) => KeyFact::Other,
+                        _ => KeyFact::Free,
+                    },
+                    past: refused.as_ref().is_some_and(|refused| refused.past),
+                    crowded: refused.as_ref().is_some_and(|refused| refused.crowded),
+                },
+            )
+            .collect())
+    }
+
+    /// Binds the keys of repeats: there is no work to bind them to, only an outcome that must stay theirs.
+    async fn bind_duplicates(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[SubmissionRow],
+        facts: &[SubmissionFact],
+    ) -> Result<(), sqlx::Error> {
+        let repeats: Vec<_> = rows
+            .iter()
+            .zip(facts)
+            .filter_map(|(row, fact)| match (fact, &row.idempotency) {
+                (
+                    SubmissionFact::Unwritten {
+                        existing: Some(existing),
+                        key: KeyFact::Free,
+                        ..
+                    },
+                    Some(key),
+                ) if existing.enforcer_id == row.enforcer
+                    && existing.artifact_hash == row.submission.artifact_hash =>
+                {
+                    Some((row, key, existing.submission_id))
+                }
+                _ => None,
+            })
+            .collect();
+        if repeats.is_empty() {
+            return Ok(());
+        }
+        sqlx::query!(
+            r#"
+            insert into idempotency_keys (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
+            select i.tenant_id, i.principal, i.key, i.fingerprint, i.submission_id, i.request_id,
+                   clock_timestamp() + $7::interval + $8::interval
+              from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::text[])
+                   as i (tenant_id, principal, key, fingerprint, submission_id, request_id)
+             order by i.tenant_id collate "C", i.principal collate "C", i.key collate "C"
+            on conflict on constraint idempotency_keys_pkey do nothing
+            "#,
+            &rows::texts(&repeats, |(row, _, _)| row.tenant.as_str()) as _,
+            &rows::texts(&repeats, |(_, key, _)| key.principal.as_str()) as _,
+            &rows::texts(&repeats, |(_, key, _)| key.key.as_str()) as _,
+            &repeats.iter().map(|(_, key, _)| key.fingerprint.to_vec()).collect::<Vec<_>>(),
+            &repeats.iter().map(|(_, _, submission)| submission.0).collect::<Vec<Uuid>>(),
+            &rows::texts(&repeats, |(row, _, _)| row.submission.request_id.as_str()) as _,
+            self.clock.offset(),
+            self.key_lifetime,
+        )
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+}

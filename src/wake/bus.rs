@@ -1,0 +1,223 @@
+//! Hints between nodes over NOTIFY: sent after the commit, coalesced, on connections of their own, watched by a canary.
+//! NOTIFY inside the writing transaction would hold a cluster-wide lock across its flush to disk.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{Health, Key, Waiters};
+use crate::config::{self, Config};
+use crate::jitter::jitter;
+use crate::protocol::id::NodeId;
+use crate::store::notify::{Hearer, Notifier};
+
+/// Shortest time between two notifications of a node.
+const COALESCE: Duration = Duration::from_millis(10);
+/// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
+const PER_NOTIFY: usize = 400;
+/// Digests per flush past which "everything" is shorter to say.
+const PER_FLUSH: usize = 4_000;
+/// First pause before connecting again; it doubles up to the last.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
+
+/// Both ends of a node's notifications.
+pub(super) struct Bus {
+    database: config::Database,
+    wake: config::Wake,
+    /// Begins every payload, so that a node can pass over its own.
+    tag: String,
+    waiters: Arc<Waiters>,
+    health: Arc<Health>,
+    /// The last canary sent, and the last that came back.
+    sent: AtomicU64,
+    heard: AtomicU64,
+}
+
+impl Bus {
+    pub(super) fn new(
+        config: &Config,
+        node: &NodeId,
+        waiters: Arc<Waiters>,
+        health: Arc<Health>,
+    ) -> Self {
+        Self {
+            database: config.database.clone(),
+            wake: config.wake.clone(),
+            tag: node.to_string(),
+            waiters,
+            health,
+            sent: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts sender and hearer.
+    pub(super) fn start(
+        self,
+        keys: mpsc::Receiver<Key>,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+    ) {
+        let bus = Arc::new(self);
+        let sender = Arc::clone(&bus).send_all(keys, stop.clone());
+        tasks.spawn(sender);
+        let stop = stop.clone();
+        tasks.spawn(async move { stop.run_until_cancelled(bus.hear_all()).await });
+    }
+
+    /// Sends what must be looked at, and a canary now and then, until the node stops.
+    async fn send_all(self: Arc<Self>, mut keys: mpsc::Receiver<Key>, stop: CancellationToken) {
+        let mut notifier: Option<Notifier> = None;
+        let mut pause = RECONNECT.0;
+        let canary_every = Duration::from_millis(self.wake.canary_ms);
+        let mut next_canary = Instant::now();
+        let mut batch = Vec::new();
+        let mut stopping = false;
+        while !stopping {
+            tokio::select! {
+                count = keys.recv_many(&mut batch, PER_FLUSH) => stopping = count == 0,
+                () = tokio::time::sleep_until(next_canary) => {}
+                () = stop.cancelled() => {
+                    // Whatever was committed before the stop is still said.
+                    keys.close();
+                    while let Ok(key) = keys.try_recv() { batch.push(key); }
+                    stopping = true;
+                }
+            }
+            let mut payloads = self.payloads(&mut batch);
+            if Instant::now() >= next_canary && !stopping {
+                next_canary = Instant::now() + jitter(canary_every);
+                let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
+                payloads.push(format!("c {} {number}", self.tag));
+            }
+            match self.flush(&mut notifier, &payloads).await {
+                Ok(()) => pause = RECONNECT.0,
+                Err(error) => {
+                    // What could not be said is left to the other nodes' nets; saying it late helps nobody.
+                    tracing::warn!(%error, "notifications cannot be sent");
+                    notifier = None;
+                    let _stopped = stop.run_until_cancelled(sleep(jitter(pause))).await;
+                    pause = (pause * 2).min(RECONNECT.1);
+                }
+            }
+            let _stopped = stop.run_until_cancelled(sleep(COALESCE)).await;
+        }
+    }
+
+    /// The payloads that say a batch, and empties it.
+    fn payloads(&self, batch: &mut Vec<Key>) -> Vec<String> {
+        let digests: HashSet<u64> = batch.drain(..).map(|key| key.digest()).collect();
+        if self.health.overflow.swap(false, Ordering::Relaxed) {
+            return vec![format!("* {}", self.tag)];
+        }
+        let digests: Vec<String> = digests
+            .into_iter()
+            .map(|digest| format!("{digest:016x}"))
+            .collect();
+        digests
+            .chunks(PER_NOTIFY)
+            .map(|chunk| format!("k {} {}", self.tag, chunk.join(" ")))
+            .collect()
+    }
+
+    /// Sends payloads, connecting if need be.
+    async fn flush(
+        &self,
+        notifier: &mut Option<Notifier>,
+        payloads: &[String],
+    ) -> Result<(), sqlx::Error> {
+        for payload in payloads {
+            let notifier = match notifier {
+                Some(notifier) => notifier,
+                None => notifier.insert(Notifier::connect(&self.database).await?),
+            };
+            notifier.send(payload).await?;
+        }
+        Ok(())
+    }
+
+    /// Hears for ever: connects, lets everyone look (hints may have been lost), and listens until the connection is lost
+    /// or a canary does not come back.
+    async fn hear_all(&self) {
+        let mut pause = RECONNECT.0;
+        loop {
+            match Hearer::connect(&self.database).await {
+                Ok(hearer) => {
+                    self.health.hearing.store(true, Ordering::Relaxed);
+                    self.waiters.wake_everyone();
+                    let heard_before = self.heard.load(Ordering::Relaxed);
+                    self.hear(hearer).await;
+                    if self.heard.load(Ordering::Relaxed) > heard_before {
+                        pause = RECONNECT.0;
+                    }
+                    tracing::warn!("notifications are not arriving; polling until they do");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot listen for notifications; polling until it works");
+                }
+            }
+            self.health.hearing.store(false, Ordering::Relaxed);
+            self.waiters.wake_everyone();
+            sleep(jitter(pause)).await;
+            pause = (pause * 2).min(RECONNECT.1);
+        }
+    }
+
+    /// Hears until the connection is lost or silent. The wait for one hint is never begun anew: half of it may be read.
+    async fn hear(&self, mut hearer: Hearer) {
+        let patience = Duration::from_millis(self.wake.canary_timeout_ms);
+        let check_every = (patience / 4).max(Duration::from_millis(1));
+        let mut overdue_since: Option<Instant> = None;
+        loop {
+            let heard = {
+                let mut next = pin!(hearer.next());
+                loop {
+                    tokio::select! {
+                        heard = &mut next => break heard,
+                        () = sleep(check_every) => {}
+                    }
+                    if self.heard.load(Ordering::Relaxed) >= self.sent.load(Ordering::Relaxed) {
+                        overdue_since = None;
+                    } else if overdue_since.get_or_insert_with(Instant::now).elapsed() > patience {
+                        return;
+                    }
+                }
+            };
+            match heard {
+                Ok(Some(payload)) => self.understand(&payload),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Acts on one hint. What is not understood comes from a newer version and means: look.
+    fn understand(&self, payload: &str) {
+        let mut words = payload.split(' ');
+        let (kind, tag) = (words.next(), words.next());
+        let own = tag == Some(self.tag.as_str());
+        match kind {
+            Some("k") if own => {}
+            Some("k") => {
+                for digest in words.filter_map(|word| u64::from_str_radix(word, 16).ok()) {
+                    self.waiters.wake(digest);
+                }
+            }
+            Some("c") if own => {
+                let number = words
+                    .next()
+                    .and_then(|word| word.parse().ok())
+                    .unwrap_or_default();
+                self.heard.fetch_max(number, Ordering::Relaxed);
+            }
+            Some("c") => {}
+            _ => self.waiters.wake_everyone(),
+        }
+    }
+}

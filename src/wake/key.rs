@@ -1,0 +1,31 @@
+//! What can be waited for, and the short digest by which it travels.
+
+use sha2::{Digest, Sha256};
+
+use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
+
+/// Something whose change someone may wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// An approver's inbox and messages.
+    Approver(TenantId, ApproverId),
+    /// An enforcer's messages.
+    Enforcer(TenantId, EnforcerId),
+    /// An exchange's state.
+    Exchange(TenantId, RequestId),
+}
+
+impl Key {
+    /// 64 bits of hash: short enough to send hundreds at once. A collision costs one needless look.
+    pub(super) fn digest(&self) -> u64 {
+        let (kind, tenant, id) = match self {
+            Self::Approver(tenant, id) => ("a", tenant, id.as_str()),
+            Self::Enforcer(tenant, id) => ("e", tenant, id.as_str()),
+            Self::Exchange(tenant, id) => ("x", tenant, id.as_str()),
+        };
+        let hash = Sha256::digest(format!("{kind}\n{tenant}\n{id}"));
+        hash.iter()
+            .take(8)
+            .fold(0, |digest, byte| digest << 8 | u64::from(*byte))
+    }
+}

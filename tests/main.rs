@@ -1,0 +1,19 @@
+//! The tests: one file per behaviour, one binary, one private PostgreSQL, a database for each test.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "nobody calls a test"
+)]
+
+mod support;
+
+mod life;
+mod protocol;

@@ -1,0 +1,3 @@
+//! The protocol without a node: pure functions against known answers and properties.
+
+mod json;

@@ -1,0 +1,188 @@
+//! Several nodes on one database, in this process, with a clock that the test can move.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::app::App;
+use countersign::clock::Clock;
+use countersign::config::{Config, Secret};
+use countersign::gateway::Gateway;
+use countersign::gateway::administration::{Administration, CredentialRequest};
+use countersign::protocol::id::TenantId;
+use countersign::store::credential::RoleName;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::client::{Approver, Client, Enforcer};
+use super::database::Database;
+
+/// The operator's key in every test.
+pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
+
+/// One node.
+pub struct TestNode {
+    /// Where it listens.
+    pub url: String,
+    /// Its use cases, for what cannot be seen from outside.
+    pub gateway: Arc<Gateway>,
+    stop: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl TestNode {
+    /// Drains the node and waits until it has ended.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.running.await.expect("the node ends");
+    }
+
+    /// Begins to drain the node.
+    pub fn begin_stop(&self) {
+        self.stop.cancel();
+    }
+}
+
+/// Nodes on one database, with a tenant of their own.
+pub struct Cluster {
+    /// The nodes.
+    pub nodes: Vec<TestNode>,
+    /// Their database.
+    pub database: Database,
+    /// Their clock.
+    pub clock: Clock,
+    /// The tenant most tests use.
+    pub tenant: TenantId,
+    /// Manages it.
+    pub administration: Administration,
+}
+
+/// The configuration of a test node: short periods, otherwise the defaults.
+pub fn config(database: &Database) -> Config {
+    let mut config = Config::default();
+    config.database.url = Secret::from(database.url.as_str());
+    config.database.pool_size = 8;
+    config.platform.operator_key = Secret::from(OPERATOR_KEY);
+    config
+}
+
+/// Starts one node.
+pub async fn start_node(config: Config, clock: &Clock) -> TestNode {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let app = App::build_on(config, clock.clone(), listener)
+        .await
+        .expect("a node");
+    let stop = CancellationToken::new();
+    let url = format!("http://{}", app.address());
+    let gateway = Arc::clone(app.gateway());
+    let running = tokio::spawn(app.run(stop.clone()));
+    TestNode {
+        url,
+        gateway,
+        stop,
+        running,
+    }
+}
+
+impl Cluster {
+    /// `count` nodes with the defaults.
+    pub async fn start(count: usize) -> Self {
+        Self::with(count, |_| {}).await
+    }
+
+    /// `count` nodes, configured by `change`.
+    pub async fn with(count: usize, change: impl Fn(&mut Config)) -> Self {
+        if let Ok(filter) = std::env::var("TEST_LOG") {
+            let log = countersign::config::Log {
+                filter,
+                ..Default::default()
+            };
+            countersign::telemetry::start(&log);
+        }
+        let database = Database::create().await;
+        let clock = Clock::system();
+        let mut nodes = Vec::new();
+        for index in 0..count {
+            let mut config = config(&database);
+            config.node.id = format!("node-{index}");
+            change(&mut config);
+            nodes.push(start_node(config, &clock).await);
+        }
+        let administration = nodes
+            .first()
+            .expect("at least one node")
+            .gateway
+            .administration();
+        let tenant = administration
+            .create_tenant("tests")
+            .await
+            .expect("a tenant");
+        Self {
+            nodes,
+            database,
+            clock,
+            tenant,
+            administration,
+        }
+    }
+
+    /// Every node's address.
+    pub fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.url.clone()).collect()
+    }
+
+    /// Lets time pass on every node and in the database.
+    pub fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+
+    /// A new API key.
+    pub async fn key(&self, tenant: &TenantId, role: RoleName, bound: Option<&str>) -> String {
+        let request = CredentialRequest {
+            role,
+            bound_id: bound.map(str::to_owned),
+            thumbprint: None,
+            expires_at: None,
+        };
+        let made = self
+            .administration
+            .create_credential(tenant, request)
+            .await
+            .expect("a credential");
+        made.api_key.expect("an API key")
+    }
+
+    /// A client with any key, or none.
+    pub fn client(&self, key: Option<&str>) -> Client {
+        Client::new(self.urls(), key)
+    }
+
+    /// An enforcer of the tenant, with a credential bound to it.
+    pub async fn enforcer(&self, id: &str) -> Enforcer {
+        let key = self.key(&self.tenant, RoleName::Enforcer, Some(id)).await;
+        Enforcer {
+            client: self.client(Some(&key)),
+            id: id.to_owned(),
+        }
+    }
+
+    /// An approver of the tenant, with a credential bound to it.
+    pub async fn approver(&self, id: &str) -> Approver {
+        let key = self.key(&self.tenant, RoleName::Approver, Some(id)).await;
+        Approver {
+            client: self.client(Some(&key)),
+            id: id.to_owned(),
+        }
+    }
+
+    /// An administrator of the tenant.
+    pub async fn admin(&self) -> Client {
+        let key = self.key(&self.tenant, RoleName::Admin, None).await;
+        self.client(Some(&key))
+    }
+
+    /// The operator.
+    pub fn operator(&self) -> Client {
+        self.client(Some(OPERATOR_KEY))
+    }
+}

@@ -1,0 +1,132 @@
+//! One private PostgreSQL for the whole test run, and a database of its own for every test.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use countersign::store::schema;
+use sqlx::{Connection as _, PgConnection};
+use tokio::sync::OnceCell;
+
+/// The server. It ends when our end of its standard input does, however this process dies.
+struct Server {
+    url: String,
+    _script: Child,
+}
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let mut script = Command::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/scripts/with-postgres"
+        ))
+        .args(["sh", "-c", "echo \"$DATABASE_URL\"; cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("scripts/with-postgres starts");
+        let mut url = String::new();
+        BufReader::new(script.stdout.take().expect("a pipe"))
+            .read_line(&mut url)
+            .expect("a URL");
+        assert!(url.starts_with("postgres://"), "PostgreSQL did not start");
+        Server {
+            url: url.trim().to_owned(),
+            _script: script,
+        }
+    })
+}
+
+/// The URL of a database on the server.
+fn url_of(name: &str) -> String {
+    let (base, _) = server()
+        .url
+        .rsplit_once('/')
+        .expect("a URL with a database");
+    format!("{base}/{name}")
+}
+
+/// A database of a test's own, migrated.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// Where it is.
+    pub url: String,
+}
+
+impl Database {
+    /// A copy of the migrated template.
+    pub async fn create() -> Self {
+        static TEMPLATE: OnceCell<()> = OnceCell::const_new();
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        // Copying refuses to work while another copy of the same template is being made.
+        static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        TEMPLATE
+            .get_or_init(|| async {
+                Self::empty("template").await;
+                schema::migrate(&url_of("template"))
+                    .await
+                    .expect("migrations apply");
+            })
+            .await;
+        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let _turn = TURN.lock().await;
+        let mut connection = PgConnection::connect(&server().url)
+            .await
+            .expect("a connection");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
+            "create database {name} template template"
+        )))
+        .execute(&mut connection)
+        .await
+        .expect("a database");
+        Self { url: url_of(&name) }
+    }
+
+    /// A database without a schema.
+    pub async fn empty(name: &str) -> Self {
+        let mut connection = PgConnection::connect(&server().url)
+            .await
+            .expect("a connection");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(format!("create database {name}")))
+            .execute(&mut connection)
+            .await
+            .expect("a database");
+        Self { url: url_of(name) }
+    }
+
+    /// A connection of the test's own.
+    pub async fn connect(&self) -> PgConnection {
+        PgConnection::connect(&self.url)
+            .await
+            .expect("a connection")
+    }
+
+    /// Runs statements.
+    pub async fn run(&self, sql: &str) {
+        let mut connection = self.connect().await;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+            .execute(&mut connection)
+            .await
+            .expect("the statements run");
+    }
+
+    /// One number.
+    pub async fn number(&self, sql: &str) -> i64 {
+        let mut connection = self.connect().await;
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .fetch_one(&mut connection)
+            .await
+            .expect("a number")
+    }
+
+    /// One text.
+    pub async fn text(&self, sql: &str) -> String {
+        let mut connection = self.connect().await;
+        sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .fetch_one(&mut connection)
+            .await
+            .expect("a text")
+    }
+}
