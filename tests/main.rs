@@ -17,3 +17,4 @@ mod support;
 
 mod life;
 mod protocol;
+mod waking;

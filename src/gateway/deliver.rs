@@ -119,6 +119,17 @@ impl Gateway {
         }
     }
 
+    /// How many waits are under way on this node.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waits
+            .counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .sum()
+    }
+
     /// Reads an ack out of an envelope's bytes.
     pub fn read_ack(&self, caller: &EnforcerOrApprover, body: &[u8]) -> Result<AckCommand, Error> {
         let node = json::parse(body)?;

@@ -2,13 +2,13 @@
 //! NOTIFY inside the writing transaction would hold a cluster-wide lock across its flush to disk.
 
 use std::collections::HashSet;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,6 +27,14 @@ const PER_FLUSH: usize = 4_000;
 /// First pause before connecting again; it doubles up to the last.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
+/// Longest wait for an answer of PostgreSQL: a peer that is gone without a word would otherwise hold us for ever.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A wait that was too long, as an error of the connection.
+fn silence<T>(_: Elapsed) -> Result<T, sqlx::Error> {
+    Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
+}
+
 /// Both ends of a node's notifications.
 pub(super) struct Bus {
     database: config::Database,
@@ -35,8 +43,7 @@ pub(super) struct Bus {
     tag: String,
     waiters: Arc<Waiters>,
     health: Arc<Health>,
-    /// The last canary sent, and the last that came back.
-    sent: AtomicU64,
+    /// How many of our canaries came back.
     heard: AtomicU64,
 }
 
@@ -53,7 +60,6 @@ impl Bus {
             tag: node.to_string(),
             waiters,
             health,
-            sent: AtomicU64::new(0),
             heard: AtomicU64::new(0),
         }
     }
@@ -94,10 +100,13 @@ impl Bus {
             let mut payloads = self.payloads(&mut batch);
             if Instant::now() >= next_canary && !stopping {
                 next_canary = Instant::now() + jitter(canary_every);
-                let number = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
-                payloads.push(format!("c {} {number}", self.tag));
+                payloads.push(format!("c {}", self.tag));
             }
-            match self.flush(&mut notifier, &payloads).await {
+            // Nothing but this connection depends on the call, so cutting it short loses nothing but the connection.
+            match timeout(PATIENCE, self.flush(&mut notifier, &payloads))
+                .await
+                .unwrap_or_else(silence)
+            {
                 Ok(()) => pause = RECONNECT.0,
                 Err(error) => {
                     // What could not be said is left to the other nodes' nets; saying it late helps nobody.
@@ -148,7 +157,10 @@ impl Bus {
     async fn hear_all(&self) {
         let mut pause = RECONNECT.0;
         loop {
-            match Hearer::connect(&self.database).await {
+            match timeout(PATIENCE, Hearer::connect(&self.database))
+                .await
+                .unwrap_or_else(silence)
+            {
                 Ok(hearer) => {
                     self.health.hearing.store(true, Ordering::Relaxed);
                     self.waiters.wake_everyone();
@@ -170,29 +182,20 @@ impl Bus {
         }
     }
 
-    /// Hears until the connection is lost or silent. The wait for one hint is never begun anew: half of it may be read.
+    /// Hears until the connection is lost, or no canary has come back in time.
     async fn hear(&self, mut hearer: Hearer) {
-        let patience = Duration::from_millis(self.wake.canary_timeout_ms);
-        let check_every = (patience / 4).max(Duration::from_millis(1));
-        let mut overdue_since: Option<Instant> = None;
+        let longest = Duration::from_millis(self.wake.canary_ms);
+        let silence = longest + longest / 5 + Duration::from_millis(self.wake.canary_timeout_ms);
+        let mut count = self.heard.load(Ordering::Relaxed);
+        let mut deadline = Instant::now() + silence;
         loop {
-            let heard = {
-                let mut next = pin!(hearer.next());
-                loop {
-                    tokio::select! {
-                        heard = &mut next => break heard,
-                        () = sleep(check_every) => {}
-                    }
-                    if self.heard.load(Ordering::Relaxed) >= self.sent.load(Ordering::Relaxed) {
-                        overdue_since = None;
-                    } else if overdue_since.get_or_insert_with(Instant::now).elapsed() > patience {
-                        return;
-                    }
-                }
-            };
-            match heard {
-                Ok(Some(payload)) => self.understand(&payload),
-                Ok(None) | Err(_) => return,
+            match timeout_at(deadline, hearer.next()).await {
+                Ok(Ok(Some(payload))) => self.understand(&payload),
+                Ok(Ok(None) | Err(_)) | Err(_) => return,
+            }
+            let now = self.heard.load(Ordering::Relaxed);
+            if now != count {
+                (count, deadline) = (now, Instant::now() + silence);
             }
         }
     }

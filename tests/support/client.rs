@@ -149,6 +149,14 @@ pub struct Enforcer {
 }
 
 impl Enforcer {
+    /// The same enforcer, but on one node only.
+    pub fn on(&self, node: usize) -> Self {
+        Self {
+            client: self.client.on(node),
+            id: self.id.clone(),
+        }
+    }
+
     /// Submits an artifact body to one approver.
     pub async fn submit(&self, request: &str, approver: &str, body: Value) -> Answer {
         self.client
@@ -227,6 +235,14 @@ pub struct Approver {
 }
 
 impl Approver {
+    /// The same approver, but on one node only.
+    pub fn on(&self, node: usize) -> Self {
+        Self {
+            client: self.client.on(node),
+            id: self.id.clone(),
+        }
+    }
+
     /// Submits a decision body.
     pub async fn decide(&self, request: &str, body: Value) -> Answer {
         self.client
