@@ -14,6 +14,9 @@ use crate::protocol::decision::Verify;
 /// What every environment variable of ours begins with.
 const ENV_PREFIX: &str = "COUNTERSIGN_";
 
+/// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
+const OTHER_VARIABLES: [&str; 2] = ["config_file", "postgres_bin"];
+
 /// A value that never appears in logs or error messages.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
@@ -298,7 +301,7 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It cannot be read, or a key is unknown or has the wrong type.
-    #[error("{0}")]
+    #[error(transparent)]
     Unreadable(#[from] Box<figment::Error>),
     /// A file that should hold a secret cannot be read.
     #[error("{key}: cannot read {}: {error}", path.display())]
@@ -328,7 +331,11 @@ impl Config {
             figment = figment.merge(Toml::file_exact(file));
         }
         let mut config: Self = figment
-            .merge(Env::prefixed(ENV_PREFIX).split("__"))
+            .merge(
+                Env::prefixed(ENV_PREFIX)
+                    .ignore(&OTHER_VARIABLES)
+                    .split("__"),
+            )
             .extract()
             .map_err(Box::new)?;
         config.read_secret_files()?;

@@ -15,6 +15,9 @@
 
 mod support;
 
+mod aborts;
+mod commands;
+mod faults;
 mod life;
 mod protocol;
 mod waking;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 struct Mood {
     swallow_up: AtomicBool,
     swallow_down: AtomicBool,
+    refuse: AtomicBool,
 }
 
 /// A proxy in front of a database.
@@ -63,6 +64,11 @@ impl Proxy {
         self.mood.swallow_up.store(swallow, Ordering::SeqCst);
     }
 
+    /// Refuses new connections.
+    pub fn refuse(&self, refuse: bool) {
+        self.mood.refuse.store(refuse, Ordering::SeqCst);
+    }
+
     /// Cuts every connection under way; new ones work.
     pub fn cut(&self) {
         let fresh = CancellationToken::new();
@@ -72,6 +78,9 @@ impl Proxy {
 }
 
 async fn relay(client: TcpStream, target: &str, mood: &Mood) {
+    if mood.refuse.load(Ordering::SeqCst) {
+        return;
+    }
     let Ok(server) = TcpStream::connect(target).await else {
         return;
     };

@@ -1,0 +1,185 @@
+//! Faults on purpose, with nodes that are processes: killed between commit and wake, and a PostgreSQL that goes away.
+
+use std::time::Duration;
+
+use crate::support::cluster::OPERATOR_KEY;
+use crate::support::process::{Process, countersign};
+use crate::support::proxy::Proxy;
+use crate::support::{Approver, Client, Cluster, compact, request_id, sealed, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_killed_between_commit_and_wake_delays_its_waiters_and_loses_nothing() {
+    let cluster = Cluster::start(1).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let proxy = Proxy::start(&cluster.database.url).await;
+    let directory = tempfile::tempdir().unwrap();
+    let ready = directory.path().join("url");
+    let mut doomed = Process::start(
+        countersign()
+            .args([
+                "--database-url",
+                &cluster.database.url,
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--ready-file",
+            ])
+            .arg(&ready)
+            .env("COUNTERSIGN_DATABASE__LISTEN_URL", &proxy.url),
+    );
+    let url = doomed.await_file(&ready);
+
+    // Whatever the node says to others from now on is lost: as if it died right after each commit.
+    proxy.swallow_up(true);
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    let gateway = cluster.nodes[0].gateway.clone();
+    let wait = async { enforcer.wait(&request, 30).await };
+    let decide_and_die = async {
+        until(
+            "the wait is registered",
+            Duration::from_secs(5),
+            async || gateway.waiting() == 1,
+        )
+        .await;
+        let there = Approver {
+            client: Client::new(vec![url], Some(approver.client.key())),
+            id: approver.id.clone(),
+        };
+        there.decide(&request, compact("approve")).await.expect(200);
+        doomed.kill();
+    };
+    // The net looks every 5 s ± 20 %.
+    let (answer, ()) = tokio::time::timeout(Duration::from_secs(15), async {
+        tokio::join!(wait, decide_and_die)
+    })
+    .await
+    .expect("answered by the net");
+    answer.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_database_calls_are_unavailable_and_afterwards_all_is_as_it_was() {
+    let cluster = Cluster::start(1).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let proxy = Proxy::start(&cluster.database.url).await;
+    let mut behind = crate::support::cluster::config(&cluster.database);
+    behind.database.url = countersign::config::Secret::from(proxy.url.as_str());
+    let node = crate::support::cluster::start_node(behind, &cluster.clock).await;
+    let there = |key: &str| Client::new(vec![node.url.clone()], Some(key));
+    let (enforcer_there, approver_there) =
+        (there(enforcer.client.key()), there(approver.client.key()));
+
+    let request = request_id();
+    let submission = enforcer.submission(&request, "alice", sealed());
+    enforcer_there
+        .post("/v1/artifacts", &submission)
+        .await
+        .expect(202);
+    proxy.refuse(true);
+    proxy.cut();
+    let inbox = "/v1/approvers/alice/inbox";
+    let away = approver_there.get(inbox).await.refused(503, "UNAVAILABLE");
+    assert!(away.header("retry-after").is_some());
+    until(
+        "even known credentials are not believed for long",
+        Duration::from_secs(8),
+        async || {
+            enforcer_there
+                .get(&format!("/v1/exchanges/{request}"))
+                .await
+                .status
+                == 503
+        },
+    )
+    .await;
+    let unready = Client::new(vec![node.url.clone()], None)
+        .get("/readyz")
+        .await;
+    assert_eq!(unready.status, 503, "{unready:?}");
+    let unknown = there("csk_nobody_nothing").get(inbox).await;
+    unknown.refused(503, "UNAVAILABLE");
+    let another = enforcer.submission(&request_id(), "alice", sealed());
+    enforcer_there
+        .post("/v1/artifacts", &another)
+        .await
+        .refused(503, "UNAVAILABLE");
+
+    proxy.refuse(false);
+    until(
+        "the node is ready again",
+        Duration::from_secs(15),
+        async || {
+            Client::new(vec![node.url.clone()], None)
+                .get("/readyz")
+                .await
+                .status
+                == 200
+        },
+    )
+    .await;
+    enforcer_there
+        .post("/v1/artifacts", &another)
+        .await
+        .expect(202);
+    enforcer_there
+        .post("/v1/artifacts", &submission)
+        .await
+        .expect(202);
+    assert_eq!(
+        cluster
+            .database
+            .number("select count(*) from exchanges")
+            .await,
+        2
+    );
+    let operator = there(OPERATOR_KEY).get("/platform/v1/tenants").await;
+    operator.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terminated_backends_cost_at_most_a_retry() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let terminate = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                      where datname = current_database() and pid <> pg_backend_pid()";
+    for round in 0..30 {
+        let request = request_id();
+        let killing = async { cluster.database.number(terminate).await };
+        let (submitted, _) = tokio::join!(enforcer.submit(&request, "alice", sealed()), killing);
+        if submitted.status == 503 {
+            enforcer
+                .submit(&request, "alice", sealed())
+                .await
+                .expect(202);
+        } else {
+            submitted.expect(202);
+        }
+        let killing = async { cluster.database.number(terminate).await };
+        let decision = compact("approve");
+        let (decided, _) = tokio::join!(approver.decide(&request, decision.clone()), killing);
+        if decided.status == 503 {
+            approver.decide(&request, decision).await.expect(200);
+        } else {
+            decided.expect(200);
+        }
+        let count = "select count(*) from exchange_events where to_state = 'decided'";
+        assert_eq!(
+            cluster.database.number(count).await,
+            round + 1,
+            "each decided exactly once"
+        );
+    }
+}
