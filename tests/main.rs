@@ -17,7 +17,9 @@ mod support;
 
 mod aborts;
 mod commands;
+mod documents;
 mod faults;
 mod life;
+mod pool;
 mod protocol;
 mod waking;

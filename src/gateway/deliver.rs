@@ -173,9 +173,9 @@ impl Gateway {
             recipient,
             message,
         };
-        let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
+        let request_id = self.store.ack(row).await?.ok_or(Error::NotFound)?;
         Ok(Acknowledged {
-            request_id: acked.request_id,
+            request_id,
             message_id: message,
             status: ack.status,
         })

@@ -82,14 +82,14 @@ pub fn router(node: Node) -> Router {
     protocol
         .merge(platform)
         .fallback(async || Refusal::from(Error::NoSuchRoute))
-        .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
-        .layer(from_fn(serve::close_unread))
         .layer(CatchPanicLayer::custom(
             |_: Box<dyn std::any::Any + Send>| {
                 tracing::error!("a handler panicked");
                 axum::response::IntoResponse::into_response(Refusal::from(Error::Internal))
             },
         ))
+        .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
+        .layer(from_fn(serve::close_unread))
         .layer(from_fn_with_state(node.clone(), reply::identify))
         .with_state(node)
 }

@@ -28,14 +28,6 @@ impl Verdict {
             Self::Reject => "reject",
         }
     }
-
-    /// The verdict a word stands for.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Approve, Self::Reject]
-            .into_iter()
-            .find(|verdict| verdict.as_str() == word)
-    }
 }
 
 /// A decision that is well-formed in itself.

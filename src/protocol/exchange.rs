@@ -2,7 +2,6 @@
 //! A statement reports facts; the functions here turn them into an outcome. Nothing else decides.
 
 use super::canonical::Sha256Hex;
-use super::decision::Verdict;
 use super::id::{EnforcerId, OperationId};
 use super::timestamp::Timestamp;
 
@@ -204,12 +203,8 @@ pub struct DecisionFact {
     pub repo_matches: bool,
     /// Whether the key it verified under has been revoked since.
     pub key_revoked: bool,
-    /// Whether what the signature was judged by has changed in another way since.
-    pub trust_stale: bool,
     /// Whether the decision on record verified.
     pub verified: Option<bool>,
-    /// The word on record.
-    pub verdict: Option<Verdict>,
 }
 
 /// An accepted decision.

@@ -43,15 +43,6 @@ pub struct AckRow {
     pub message: MessageId,
 }
 
-/// The message that was acknowledged, now or before.
-#[derive(Debug)]
-pub struct Acked {
-    /// The exchange it is about.
-    pub request_id: RequestId,
-    /// Whether this ack delivered the exchange's decision.
-    pub delivered: bool,
-}
-
 /// The statement that takes acks.
 pub struct TakeAcks {
     /// The clock whose offset the database's gets.
@@ -62,7 +53,8 @@ pub struct TakeAcks {
 
 impl Work for TakeAcks {
     type Row = AckRow;
-    type Fact = Option<Acked>;
+    /// The exchange that the message is about, if there is such a message for this recipient.
+    type Fact = Option<RequestId>;
 
     fn twins(row: &AckRow) -> Vec<String> {
         vec![row.message.to_string()]
@@ -76,7 +68,7 @@ impl Work for TakeAcks {
         &self,
         connection: &mut PgConnection,
         rows: &[AckRow],
-    ) -> Result<Vec<Option<Acked>>, sqlx::Error> {
+    ) -> Result<Vec<Option<RequestId>>, sqlx::Error> {
         let found = sqlx::query!(
             r#"
             with input as (
@@ -149,12 +141,10 @@ impl Work for TakeAcks {
                   from delivered d
             )
             select i.operation_id as "operation!",
-                   coalesce(m.request_id, x.request_id) as "request_id?",
-                   d.operation_id is not null as "delivered!"
+                   coalesce(m.request_id, x.request_id) as "request_id?"
               from input i
               left join mine m on m.operation_id = i.operation_id
               left join items x on x.operation_id = i.operation_id
-              left join delivered d on d.operation_id = i.operation_id
             "#,
             &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
@@ -168,14 +158,10 @@ impl Work for TakeAcks {
         .await?;
         let mut facts = Vec::with_capacity(found.len());
         for row in found {
-            let acked = match row.request_id {
-                Some(id) => Some(Acked {
-                    request_id: rows::id(&id)?,
-                    delivered: row.delivered,
-                }),
-                None => None,
-            };
-            facts.push((row.operation, acked));
+            facts.push((
+                row.operation,
+                row.request_id.as_deref().map(rows::id).transpose()?,
+            ));
         }
         rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
     }

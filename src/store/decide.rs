@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::batch::Work;
 use super::rows;
 use crate::clock::Clock;
-use crate::protocol::decision::{Decision, Trust, Verdict};
+use crate::protocol::decision::{Decision, Trust};
 use crate::protocol::exchange::DecisionFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
 
@@ -85,7 +85,7 @@ impl Work for Decide {
             ),
             locked as materialized (
                 select e.tenant_id, e.request_id, e.operation_id, e.state, e.seq, e.enforcer_id, e.artifact_hash,
-                       e.repo_ref, e.expires_at, e.decision, e.signer_key_id, e.nonce, e.signature, e.verified
+                       e.repo_ref, e.expires_at, e.signer_key_id, e.nonce, e.signature, e.verified
                   from exchanges e
                   join input i on i.tenant_id = e.tenant_id and i.request_id = e.request_id
                  order by e.tenant_id, e.request_id
@@ -187,9 +187,7 @@ impl Work for Decide {
                    coalesce(l.artifact_hash = i.artifact_hash, false) as "hash_matches!",
                    coalesce(l.repo_ref = i.repo_ref, true) as "repo_matches!",
                    exists (select from keyed k where k.operation_id = i.operation_id and k.revoked) as "key_revoked!",
-                   not exists (select from trusted t where t.operation_id = i.operation_id) as "trust_stale!",
-                   l.verified as "verified?",
-                   l.decision as "decision?"
+                   l.verified as "verified?"
               from input i
               left join locked l on l.tenant_id = i.tenant_id and l.request_id = i.request_id
               left join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
@@ -227,9 +225,7 @@ impl Work for Decide {
                 hash_matches: row.hash_matches,
                 repo_matches: row.repo_matches,
                 key_revoked: row.key_revoked,
-                trust_stale: row.trust_stale,
                 verified: row.verified,
-                verdict: row.decision.as_deref().and_then(Verdict::parse),
             };
             let enforcer = row.enforcer.as_deref().map(rows::id).transpose()?;
             outcomes.push((row.operation, DecisionOutcome { fact, enforcer }));

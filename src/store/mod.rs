@@ -24,7 +24,7 @@ use std::time::Duration;
 use sqlx::postgres::types::PgInterval;
 use tokio_util::task::TaskTracker;
 
-use self::ack::{AckRow, Acked, TakeAcks};
+use self::ack::{AckRow, TakeAcks};
 use self::batch::Batcher;
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
@@ -125,8 +125,8 @@ impl Store {
         self.decisions.run(row).await
     }
 
-    /// Takes an ack; `None` if there is no such message for this recipient.
-    pub async fn ack(&self, row: AckRow) -> Result<Option<Acked>, StoreError> {
+    /// Takes an ack and tells the exchange it is about; `None` if there is no such message for this recipient.
+    pub async fn ack(&self, row: AckRow) -> Result<Option<RequestId>, StoreError> {
         self.acks.run(row).await
     }
 

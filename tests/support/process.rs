@@ -95,7 +95,17 @@ impl Process {
 }
 
 impl Drop for Process {
+    /// Asked to stop first: `dev` has a PostgreSQL to take with it.
     fn drop(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        if let Ok(None) = self.child.try_wait() {
+            drop(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status());
+        }
+        while let Ok(None) = self.child.try_wait()
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,0 +1,83 @@
+//! The pool's guard: a call that is broken off takes its connection with it, and never hands it on.
+
+use std::time::Duration;
+
+use countersign::store::pool::{Pool, connect_options};
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use sqlx::Connection as _;
+
+use crate::support::cluster::config;
+use crate::support::database::Database;
+use crate::support::until;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
+    let database = Database::create().await;
+    database
+        .run("create table trial (n bigint primary key)")
+        .await;
+    let options = connect_options(&config(&database).database).unwrap();
+    let pool = Pool::new(options, 8, Duration::from_secs(5)).unwrap();
+    stream::iter(0..4_000_i64)
+        .for_each_concurrent(32, |n| {
+            let pool = pool.clone();
+            async move {
+                let call = async {
+                    let mut lease = pool.lease().await.unwrap();
+                    let outcome = async {
+                        let mut transaction = lease.connection()?.begin().await?;
+                        sqlx::query("insert into trial values ($1)")
+                            .bind(-n - 1)
+                            .execute(&mut *transaction)
+                            .await?;
+                        transaction.commit().await
+                    };
+                    let outcome = outcome.await;
+                    lease.settle(outcome).unwrap();
+                };
+                // From before BEGIN is sent to after COMMIT is answered.
+                let patience = Duration::from_micros(u64::try_from(n % 97).unwrap() * 40);
+                drop(tokio::time::timeout(patience, call).await);
+                let mut lease = pool.lease().await.unwrap();
+                let lone = sqlx::query("insert into trial values ($1)")
+                    .bind(n)
+                    .execute(lease.connection().unwrap())
+                    .await;
+                lease.settle(lone).unwrap();
+            }
+        })
+        .await;
+    assert_eq!(
+        database
+            .number("select count(*) from trial where n >= 0")
+            .await,
+        4_000,
+        "no write vanished"
+    );
+    let open = "select count(*) from pg_stat_activity
+                 where datname = current_database() and state like 'idle in transaction%'";
+    until(
+        "no transaction stays open",
+        Duration::from_secs(10),
+        async || database.number(open).await == 0,
+    )
+    .await;
+    let (size, idle) = pool.usage();
+    assert_eq!(size, idle, "every lease was given back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exhausted_pool_says_so_in_time() {
+    let database = Database::create().await;
+    let options = connect_options(&config(&database).database).unwrap();
+    let pool = Pool::new(options, 1, Duration::from_secs(2)).unwrap();
+    let held = pool.lease().await.unwrap();
+    let refused = pool.lease().await;
+    assert!(matches!(
+        refused.err(),
+        Some(countersign::store::error::StoreError::Unavailable(_))
+    ));
+    held.settle(Ok(())).unwrap();
+    pool.lease().await.unwrap().settle(Ok(())).unwrap();
+}
