@@ -333,3 +333,38 @@ async fn a_draining_node_answers_its_waits_and_ends() {
     assert_eq!(ended.header("exchange-state"), None);
     assert_eq!(enforcer.on(1).state(&request).await, "pendingApproval");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_that_hears_its_canaries_is_left_in_peace() {
+    let cluster = Cluster::with(1, |config| {
+        config.wake.canary_ms = 100;
+        config.wake.canary_timeout_ms = 1_000;
+    })
+    .await;
+    let listener = "select coalesce(max(pid), 0)::bigint from pg_stat_activity
+                     where datname = current_database() and query ilike 'listen%'";
+    let canaries = "select coalesce(max(query_start), now())::text from pg_stat_activity
+                     where datname = current_database() and application_name = 'countersign-notify'";
+    until("it listens", Duration::from_secs(5), async || {
+        cluster.database.number(listener).await > 0
+    })
+    .await;
+    let pid = cluster.database.number(listener).await;
+    let seen = tokio::sync::Mutex::new(std::collections::HashSet::new());
+    until(
+        "thirty canaries were sent",
+        Duration::from_secs(30),
+        async || {
+            let sent = cluster.database.text(canaries).await;
+            let mut seen = seen.lock().await;
+            seen.insert(sent);
+            seen.len() > 30
+        },
+    )
+    .await;
+    assert_eq!(
+        cluster.database.number(listener).await,
+        pid,
+        "the connection is still the first one"
+    );
+}

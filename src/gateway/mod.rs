@@ -8,6 +8,7 @@ mod decide;
 mod deliver;
 pub mod error;
 mod inbox;
+mod load;
 mod platform;
 mod refresh;
 mod submit;
@@ -53,6 +54,7 @@ pub struct Gateway {
     credentials: Credentials,
     operator: Option<[u8; 32]>,
     waits: WaitCounter,
+    loads: load::Loads,
     /// Set when the node begins to drain.
     draining: CancellationToken,
 }
@@ -79,6 +81,7 @@ impl Gateway {
             credentials: Credentials::default(),
             operator: authenticate::operator_hash(&config.platform.operator_key),
             waits: WaitCounter::default(),
+            loads: load::Loads::default(),
             draining: draining.clone(),
             config: Arc::clone(config),
         });

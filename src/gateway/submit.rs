@@ -13,7 +13,7 @@ use crate::protocol::json;
 use crate::protocol::reader::Invalid;
 use crate::protocol::routing::Route;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::submit::{IdempotencyKey, SubmissionRow};
+use crate::store::submit::{Asked, IdempotencyKey, SubmissionRow};
 use crate::wake::Key;
 
 /// A submission, ready to be taken.
@@ -103,10 +103,14 @@ impl Gateway {
             idempotency,
         } = command;
         let approvers = approvers(&submission)?;
-        let asked = approvers
-            .iter()
-            .map(|approver| (approver.clone(), self.clock.message_id()))
-            .collect();
+        let mut asked = Vec::with_capacity(approvers.len());
+        for approver in &approvers {
+            asked.push(Asked {
+                approver: approver.clone(),
+                message: self.clock.message_id(),
+                count: self.must_count(tenant, approver).await?,
+            });
+        }
         let operation = self.clock.operation_id();
         let (hash, expires_at) = (submission.artifact_hash, submission.expires_at);
         let row = SubmissionRow {

@@ -141,6 +141,31 @@ impl Store {
         Ok(InboxPage { items, more })
     }
 
+    /// How many items wait in an inbox, as far as `most`.
+    pub async fn pending(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        most: i64,
+    ) -> Result<i64, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let count = sqlx::query_scalar!(
+            r#"
+            select count(*) as "count!"
+              from (select 1
+                      from inbox_items
+                     where tenant_id = $1 and approver_id = $2 and closed_at is null and removed_at is null
+                     limit $3) counted
+            "#,
+            tenant.as_str(),
+            approver.as_str(),
+            most,
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(count)?)
+    }
+
     /// Hides an item, active or expired, from one approver. False if there was none to hide.
     pub async fn remove_item(
         &self,

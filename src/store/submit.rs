@@ -23,6 +23,17 @@ pub struct IdempotencyKey {
     pub fingerprint: [u8; 32],
 }
 
+/// An approver who is asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The approver.
+    pub approver: ApproverId,
+    /// The message for it.
+    pub message: MessageId,
+    /// Whether its inbox may be near its limit, so that the statement must count.
+    pub count: bool,
+}
+
 /// A submission to be written.
 #[derive(Debug)]
 pub struct SubmissionRow {
@@ -34,8 +45,8 @@ pub struct SubmissionRow {
     pub enforcer: EnforcerId,
     /// What it submits.
     pub submission: Submission,
-    /// Whom it asks, with the message for each.
-    pub asked: Vec<(ApproverId, MessageId)>,
+    /// Whom it asks.
+    pub asked: Vec<Asked>,
     /// Its idempotency key.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -110,11 +121,7 @@ impl Submit {
         let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
         let asked: Vec<_> = rows
             .iter()
-            .flat_map(|row| {
-                row.asked
-                    .iter()
-                    .map(|(approver, id)| (row.operation, approver, id))
-            })
+            .flat_map(|row| row.asked.iter().map(|asked| (row.operation, asked)))
             .collect();
         let written = sqlx::query!(
             r#"
@@ -128,8 +135,9 @@ impl Submit {
                              repo_ref, expires_at, body, trace, principal, key, fingerprint)
             ),
             asked as (
-                select submission_id, approver_id, message_id
-                  from unnest($15::uuid[], $16::text[], $17::uuid[]) as a (submission_id, approver_id, message_id)
+                select submission_id, approver_id, message_id, counted
+                  from unnest($15::uuid[], $16::text[], $17::uuid[], $22::boolean[])
+                       as a (submission_id, approver_id, message_id, counted)
             ),
             judged as materialized (
                 select i.submission_id, c.at, i.expires_at <= c.at as past,
@@ -141,7 +149,8 @@ impl Submit {
             load as materialized (
                 select d.tenant_id, d.approver_id, n.pending
                   from (select distinct i.tenant_id, a.approver_id
-                          from asked a join input i on i.submission_id = a.submission_id) d
+                          from asked a join input i on i.submission_id = a.submission_id
+                         where a.counted) d
                  cross join lateral (
                      select count(*) as pending
                        from (select 1
@@ -236,13 +245,14 @@ impl Submit {
             &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
             &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
             &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
-            &asked.iter().map(|(operation, _, _)| operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(&asked, |(_, approver, _)| approver.as_str()) as _,
-            &asked.iter().map(|(_, _, message)| message.0).collect::<Vec<Uuid>>(),
+            &asked.iter().map(|(operation, _)| operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(&asked, |(_, asked)| asked.approver.as_str()) as _,
+            &asked.iter().map(|(_, asked)| asked.message.0).collect::<Vec<Uuid>>(),
             self.clock.offset(),
             self.max_pending,
             self.node.as_str(),
             self.key_lifetime,
+            &asked.iter().map(|(_, asked)| asked.count).collect::<Vec<bool>>(),
         )
         .fetch_all(connection)
         .await?;

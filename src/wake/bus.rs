@@ -213,11 +213,7 @@ impl Bus {
                 }
             }
             Some("c") if own => {
-                let number = words
-                    .next()
-                    .and_then(|word| word.parse().ok())
-                    .unwrap_or_default();
-                self.heard.fetch_max(number, Ordering::Relaxed);
+                self.heard.fetch_add(1, Ordering::Relaxed);
             }
             Some("c") => {}
             _ => self.waiters.wake_everyone(),

@@ -99,7 +99,11 @@ impl Drop for Process {
     fn drop(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         if let Ok(None) = self.child.try_wait() {
-            drop(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status());
+            drop(
+                Command::new("kill")
+                    .args(["-TERM", &self.child.id().to_string()])
+                    .status(),
+            );
         }
         while let Ok(None) = self.child.try_wait()
             && Instant::now() < deadline

@@ -1,0 +1,84 @@
+//! How full inboxes are, roughly. Counting costs as much as there is to count, so a node remembers, counts again now and
+//! then, and leaves the exact judgement to the statement only where an inbox is near its limit.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Gateway;
+use super::error::Error;
+use crate::protocol::id::{ApproverId, TenantId};
+
+/// How long a count is believed. Other nodes may add to the inbox meanwhile; the margin is for them.
+const BELIEVED_FOR: Duration = Duration::from_secs(5);
+/// How near the limit an inbox is counted for every submission.
+const MARGIN: i64 = 2_000;
+/// Most inboxes remembered; past this the memory starts over.
+const MAX_REMEMBERED: usize = 100_000;
+
+/// What a node remembers of inboxes.
+#[derive(Default)]
+pub(super) struct Loads {
+    /// Held for a few instructions, never across an await.
+    known: Mutex<HashMap<(TenantId, ApproverId), Load>>,
+}
+
+/// One inbox: what was counted, and what this node added since.
+struct Load {
+    pending: i64,
+    counted: Instant,
+}
+
+impl Gateway {
+    /// Whether an inbox may be near its limit, so that a submission to it must be judged by an exact count.
+    pub(super) async fn must_count(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+    ) -> Result<bool, Error> {
+        let most = i64::from(self.config.limits.pending_per_approver);
+        let key = (tenant.clone(), approver.clone());
+        if most <= MARGIN {
+            return Ok(true);
+        }
+        let known = {
+            let mut known = self
+                .loads
+                .known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            known
+                .get_mut(&key)
+                .filter(|load| load.counted.elapsed() < BELIEVED_FOR)
+                .map(|load| {
+                    load.pending += 1;
+                    load.pending
+                })
+        };
+        let pending = match known {
+            Some(pending) => pending,
+            None => {
+                let pending = self.store.pending(tenant, approver, most).await?;
+                let mut known = self
+                    .loads
+                    .known
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                if known.len() >= MAX_REMEMBERED {
+                    known.clear();
+                }
+                known.insert(
+                    key,
+                    Load {
+                        pending,
+                        counted: Instant::now(),
+                    },
+                );
+                pending
+            }
+        };
+        Ok(pending > most - MARGIN)
+    }
+}
