@@ -129,4 +129,30 @@ impl Database {
             .await
             .expect("a text")
     }
+
+    /// How many rows each table has.
+    pub async fn counts(&self) -> Vec<(String, i64)> {
+        let mut counts = Vec::new();
+        for table in self.tables().await {
+            let count = self.number(&format!("select count(*) from {table}")).await;
+            counts.push((table, count));
+        }
+        counts
+    }
+
+    /// The text of every row of every table.
+    pub async fn everything(&self) -> String {
+        let mut all = String::new();
+        for table in self.tables().await {
+            let rows = format!("select coalesce(string_agg(t::text, chr(10)), '') from {table} t");
+            all.push_str(&self.text(&rows).await);
+        }
+        all
+    }
+
+    async fn tables(&self) -> Vec<String> {
+        let names = "select string_agg(tablename, ',' order by tablename) from pg_tables where schemaname = 'public'";
+        let names = self.text(names).await;
+        names.split(',').map(str::to_owned).collect()
+    }
 }

@@ -146,3 +146,36 @@ pub fn signed(mut decision: Value, key: &SigningKey) -> Value {
     decision["signature"] = json!(URL_SAFE_NO_PAD.encode(key.sign(signable.as_bytes()).to_bytes()));
     decision
 }
+
+/// The value with one member set, by JSON Pointer.
+pub fn with(value: &Value, pointer: &str, member: Value) -> Value {
+    let mut value = value.clone();
+    let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+    let name = name.replace("~1", "/");
+    match value.pointer_mut(parent).expect("a parent") {
+        Value::Object(object) => {
+            object.insert(name, member);
+        }
+        Value::Array(items) => items[name.parse::<usize>().expect("an index")] = member,
+        other => panic!("no member fits into {other}"),
+    }
+    value
+}
+
+/// The value without one member, by JSON Pointer.
+pub fn without(value: &Value, pointer: &str) -> Value {
+    let mut value = value.clone();
+    let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+    let parent = value.pointer_mut(parent).expect("a parent");
+    let removed = parent.as_object_mut().expect("an object").remove(name);
+    assert!(removed.is_some(), "there is no {pointer}");
+    value
+}
+
+/// A time as the gateway prints it.
+pub fn printed(time: &Value) -> String {
+    let time = time.as_str().expect("a time");
+    countersign::protocol::timestamp::Timestamp::parse(time)
+        .expect("a time")
+        .to_string()
+}

@@ -8,6 +8,7 @@ pub mod database;
 pub mod messages;
 pub mod process;
 pub mod proxy;
+pub mod raw;
 
 pub use self::answer::Answer;
 pub use self::client::{Approver, Client, Enforcer};
