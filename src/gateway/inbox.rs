@@ -39,18 +39,20 @@ impl Gateway {
     /// How many items a page may hold: what was asked for, within the limits.
     pub(super) fn page_limit(&self, request: &PageRequest) -> Result<i64, Error> {
         let limits = &self.config.limits;
-        let Some(limit) = &request.limit else {
-            return Ok(i64::from(limits.page_default));
+        let refused = Error::Parameter {
+            name: "limit",
+            expected: "an integer of at least 1",
         };
-        match limit.parse::<u64>() {
-            Ok(0) | Err(_) if !is_huge(limit) => Err(Error::Parameter {
-                name: "limit",
-                expected: "an integer of at least 1",
-            }),
-            Ok(limit) => Ok(i64::try_from(limit)
-                .unwrap_or(i64::MAX)
-                .min(i64::from(limits.page_max))),
-            Err(_) => Ok(i64::from(limits.page_max)),
+        match request.limit.as_deref() {
+            None => Ok(i64::from(limits.page_default)),
+            Some(text) if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err(refused)
+            }
+            // Digits that do not fit a word are merely a large page, and clamped like any other.
+            Some(text) => match text.parse::<i64>().unwrap_or(i64::MAX) {
+                0 => Err(refused),
+                limit => Ok(limit.min(i64::from(limits.page_max))),
+            },
         }
     }
 
@@ -115,9 +117,4 @@ impl Gateway {
         }
         Err(Error::NotFound)
     }
-}
-
-/// Whether this is an integer too large for a machine word: still an integer, and clamped like any other.
-pub(super) fn is_huge(text: &str) -> bool {
-    text.len() > 19 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
