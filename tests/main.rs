@@ -20,6 +20,8 @@ mod commands;
 mod documents;
 mod faults;
 mod bytes;
+mod decision;
+mod inbox;
 mod life;
 mod pool;
 mod protocol;
