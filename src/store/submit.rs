@@ -385,7 +385,13 @@ impl Submit {
               from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::text[])
                    as i (tenant_id, principal, key, fingerprint, submission_id, request_id)
              order by i.tenant_id collate "C", i.principal collate "C", i.key collate "C"
-            on conflict on constraint idempotency_keys_pkey do nothing
+            on conflict on constraint idempotency_keys_pkey do update
+               set fingerprint = excluded.fingerprint,
+                   submission_id = excluded.submission_id,
+                   request_id = excluded.request_id,
+                   expires_at = excluded.expires_at
+             -- One that ran out is free, whether or not it has been forgotten yet.
+             where idempotency_keys.expires_at <= clock_timestamp() + $7::interval
             "#,
             &rows::texts(&repeats, |(row, _, _)| row.tenant.as_str()) as _,
             &rows::texts(&repeats, |(_, key, _)| key.principal.as_str()) as _,
