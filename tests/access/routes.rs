@@ -1,0 +1,119 @@
+//! Every route and who may call it.
+
+use reqwest::Method;
+
+/// A role, or the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Enforcer,
+    Approver,
+    Admin,
+    Operator,
+}
+
+use Role::{Admin, Approver, Enforcer, Operator};
+
+/// A route.
+pub struct Route {
+    pub method: &'static str,
+    /// As the router spells it, perhaps with a query.
+    pub path: &'static str,
+    /// Nobody in particular: no credential is needed.
+    pub roles: &'static [Role],
+}
+
+impl Route {
+    /// The path about one exchange, and otherwise about things that may be called anything.
+    pub fn path_for(&self, request: &str) -> String {
+        self.path
+            .replace("{requestId}", request)
+            .replace("{approverId}", "alice")
+            .replace("{signerKeyId}", "k")
+            .replace("{tenantId}", "t")
+            .replace("{credentialId}", "c")
+    }
+
+    pub fn method(&self) -> Method {
+        self.method.parse().expect("a method")
+    }
+}
+
+const fn route(method: &'static str, path: &'static str, roles: &'static [Role]) -> Route {
+    Route {
+        method,
+        path,
+        roles,
+    }
+}
+
+/// Decisions 8, 10 and 13, row by row.
+pub const ROUTES: &[Route] = &[
+    route("POST", "/v1/artifacts", &[Enforcer]),
+    route("POST", "/v1/decisions", &[Approver]),
+    route("POST", "/v1/acks", &[Enforcer, Approver]),
+    route("GET", "/v1/approvers/{approverId}/inbox", &[Approver]),
+    route(
+        "GET",
+        "/v1/approvers/{approverId}/inbox/expired",
+        &[Approver],
+    ),
+    route(
+        "DELETE",
+        "/v1/approvers/{approverId}/inbox/{requestId}",
+        &[Approver],
+    ),
+    route(
+        "GET",
+        "/v1/exchanges/{requestId}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
+        "/v1/exchanges/{requestId}/wait?timeout=1",
+        &[Enforcer, Admin],
+    ),
+    route("POST", "/v1/exchanges/{requestId}/withdraw", &[Enforcer]),
+    route(
+        "POST",
+        "/v1/exchanges/{requestId}/refresh",
+        &[Approver, Admin],
+    ),
+    route(
+        "POST",
+        "/v1/requests/{requestId}/refresh",
+        &[Approver, Admin],
+    ),
+    route("POST", "/platform/v1/tenants", &[Operator]),
+    route("GET", "/platform/v1/tenants", &[Operator]),
+    route("DELETE", "/platform/v1/tenants/{tenantId}", &[Operator]),
+    route("POST", "/platform/v1/credentials", &[Admin, Operator]),
+    route("GET", "/platform/v1/credentials", &[Admin, Operator]),
+    route(
+        "DELETE",
+        "/platform/v1/credentials/{credentialId}",
+        &[Admin, Operator],
+    ),
+    route(
+        "GET",
+        "/platform/v1/approvers/{approverId}/keys",
+        &[Approver, Admin],
+    ),
+    route(
+        "PUT",
+        "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
+        &[Approver, Admin],
+    ),
+    route(
+        "DELETE",
+        "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
+        &[Approver, Admin],
+    ),
+    route("GET", "/platform/v1/exchanges", &[Enforcer, Admin]),
+    route(
+        "POST",
+        "/platform/v1/exchanges/{requestId}/cancel",
+        &[Admin],
+    ),
+    route("GET", "/livez", &[]),
+    route("GET", "/readyz", &[]),
+];
