@@ -66,6 +66,17 @@ impl Answer {
         error["details"][name].clone()
     }
 
+    /// The answer in a few words, such as `202`, `202 duplicate` or `409 EXPIRED`.
+    pub fn outcome(&self) -> String {
+        if self.status >= 400 {
+            return format!("{} {}", self.status, self.code());
+        }
+        if !self.text.is_empty() && self.body("/duplicate") == true {
+            return format!("{} duplicate", self.status);
+        }
+        self.status.to_string()
+    }
+
     /// Asserts a success.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {

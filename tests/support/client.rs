@@ -284,6 +284,20 @@ impl Approver {
         request_ids(&self.expired("?limit=200").await.expect(200))
     }
 
+    /// The ids of the exchanges on all pages of `inbox` or `inbox/expired`, in order.
+    pub async fn all_ids(&self, shelf: &str) -> Vec<String> {
+        let (mut ids, mut query) = (Vec::new(), "?limit=200".to_owned());
+        loop {
+            let path = format!("/v1/approvers/{}/{shelf}{query}", self.id);
+            let page = self.client.get(&path).await.expect(200);
+            ids.append(&mut request_ids(&page));
+            match page.body("/nextCursor").as_str() {
+                Some(cursor) => query = format!("?limit=200&cursor={cursor}"),
+                None => return ids,
+            }
+        }
+    }
+
     /// Removes an item.
     pub async fn remove(&self, request: &str) -> Answer {
         self.client

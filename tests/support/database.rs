@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use countersign::store::schema;
 use sqlx::{Connection as _, PgConnection};
@@ -155,4 +156,35 @@ impl Database {
         let names = self.text(names).await;
         names.split(',').map(str::to_owned).collect()
     }
+
+    /// A transaction of the test's own that has locked an exchange, as a statement of some other node would.
+    pub async fn locking(&self, request: &str) -> PgConnection {
+        let mut connection = self.connect().await;
+        let lock = format!(
+            "begin; select from exchanges where request_id = '{request}' for no key update"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(lock))
+            .execute(&mut connection)
+            .await
+            .expect("a lock");
+        connection
+    }
+
+    /// Waits until this many backends of the database wait for a lock.
+    pub async fn blocked(&self, count: i64) {
+        let waiting = "select count(*) from pg_stat_activity
+                        where datname = current_database() and wait_event_type = 'Lock'";
+        super::until("a statement waits", Duration::from_secs(10), async || {
+            self.number(waiting).await >= count
+        })
+        .await;
+    }
+}
+
+/// Ends a test's own transaction.
+pub async fn finish(connection: &mut PgConnection, how: &str) {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(how))
+        .execute(connection)
+        .await
+        .expect("the transaction ends");
 }

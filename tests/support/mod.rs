@@ -15,6 +15,7 @@ pub use self::client::{Approver, Client, Enforcer};
 pub use self::cluster::Cluster;
 pub use self::messages::*;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
@@ -31,4 +32,20 @@ pub async fn until<F: Future<Output = bool>>(
         assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
         sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// How often each outcome occurs.
+pub fn tally(answers: &[Answer]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for answer in answers {
+        *counts.entry(answer.outcome()).or_default() += 1;
+    }
+    counts
+}
+
+/// The tally one expects.
+pub fn counts<const N: usize>(expected: [(&str, usize); N]) -> BTreeMap<String, usize> {
+    expected
+        .map(|(outcome, count)| (outcome.to_owned(), count))
+        .into()
 }

@@ -1,0 +1,213 @@
+//! How calls share a statement: what may be in one batch, and what becomes of the neighbours when one row fails.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use countersign::store::batch::{Batcher, Work};
+use countersign::store::error::StoreError;
+use countersign::store::pool::{Pool, connect_options};
+use futures_util::future::{join, join_all};
+use sqlx::{Executor as _, PgConnection};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::support::cluster::config;
+use crate::support::database::Database;
+
+/// A row of the work below: its twins, its size, and what goes wrong when it is run.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    twins: Vec<String>,
+    bytes: usize,
+    sql: &'static str,
+}
+
+fn row(twin: &str) -> Row {
+    Row {
+        twins: vec![twin.to_owned()],
+        bytes: 1,
+        sql: "select 1",
+    }
+}
+
+/// Work that notes its batches, and begins each only when it may.
+struct Noted {
+    batches: Arc<Mutex<Vec<Vec<Row>>>>,
+    gate: Arc<Semaphore>,
+}
+
+impl Work for Noted {
+    type Row = Row;
+    type Fact = Row;
+
+    fn twins(row: &Row) -> Vec<String> {
+        row.twins.clone()
+    }
+
+    fn bytes(row: &Row) -> usize {
+        row.bytes
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[Row],
+    ) -> Result<Vec<Row>, sqlx::Error> {
+        self.batches.lock().unwrap().push(rows.to_vec());
+        self.gate.acquire().await.expect("open").forget();
+        for row in rows {
+            connection.execute(row.sql).await?;
+        }
+        Ok(rows.to_vec())
+    }
+}
+
+/// A batcher of one worker, held up by a first row while `rows` gather; then all are let go.
+/// Returns the batches after the first row's, and what each row was told.
+async fn gathered(rows: Vec<Row>) -> (Vec<Vec<Row>>, Vec<Result<Row, StoreError>>) {
+    let database = Database::create().await;
+    let config = config(&database).database;
+    let pool = Pool::new(connect_options(&config).unwrap(), 2, Duration::from_secs(5)).unwrap();
+    let (batches, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
+    let work = Noted {
+        batches: Arc::clone(&batches),
+        gate: Arc::clone(&gate),
+    };
+    let batcher = Batcher::start(work, &pool, 1, &TaskTracker::new());
+    let first = batcher.run(row("the first"));
+    let begun = async {
+        crate::support::until(
+            "the first batch begins",
+            Duration::from_secs(5),
+            async || batches.lock().unwrap().len() == 1,
+        )
+        .await;
+        // A call queues its row when it is first polled, so the gate opens behind all of them.
+        let open = async { gate.add_permits(10_000) };
+        join(join_all(rows.into_iter().map(|row| batcher.run(row))), open)
+            .await
+            .0
+    };
+    let (first, answers) = join(first, begun).await;
+    first.expect("the first row is well");
+    let batches = batches.lock().unwrap()[1..].to_vec();
+    (batches, answers)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_gathers_while_a_batch_is_under_way_is_the_next_batch_and_everyone_gets_their_own_answer()
+ {
+    let rows: Vec<Row> = (0..100).map(|n| row(&n.to_string())).collect();
+    let (batches, answers) = gathered(rows.clone()).await;
+    assert_eq!(batches, [rows.clone()]);
+    let answers: Vec<Row> = answers.into_iter().map(Result::unwrap).collect();
+    assert_eq!(answers, rows);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twins_never_share_a_batch_and_keep_their_order() {
+    let mut rows = Vec::new();
+    for turn in 0..5 {
+        for twin in ["a", "b", "c"] {
+            let mut row = row(twin);
+            row.bytes = turn;
+            rows.push(row);
+        }
+    }
+    // A row with two names is the twin of either.
+    rows.push(Row {
+        twins: vec!["a".to_owned(), "d".to_owned()],
+        ..row("")
+    });
+    rows.push(row("d"));
+    let (batches, answers) = gathered(rows.clone()).await;
+    assert!(answers.iter().all(Result::is_ok));
+    let mut turns = vec![Vec::new(); 3];
+    for batch in &batches {
+        let mut names: Vec<&String> = batch.iter().flat_map(|row| &row.twins).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all, "{batch:?}");
+        for row in batch.iter().filter(|row| row.twins.len() == 1) {
+            if let Some(index) = ["a", "b", "c"]
+                .iter()
+                .position(|twin| row.twins[0] == *twin)
+            {
+                turns[index].push(row.bytes);
+            }
+        }
+    }
+    assert_eq!(turns, vec![vec![0, 1, 2, 3, 4]; 3]);
+    assert_eq!(
+        batches.iter().map(Vec::len).sum::<usize>(),
+        rows.len(),
+        "each once"
+    );
+    assert_eq!(batches.len(), 6, "as few batches as the twins allow");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_ends_at_its_most_rows_and_at_its_most_bytes() {
+    let (batches, _) = gathered((0..600).map(|n| row(&n.to_string())).collect()).await;
+    let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [256, 256, 88]);
+
+    let large = |n: i32| Row {
+        bytes: 3 << 20,
+        ..row(&n.to_string())
+    };
+    let (batches, _) = gathered((0..7).map(large).collect()).await;
+    let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [3, 3, 1]);
+}
+
+/// Ten rows, the seventh of which fails like this.
+fn with_one_that(sql: &'static str) -> Vec<Row> {
+    let mut rows: Vec<Row> = (0..10).map(|n| row(&n.to_string())).collect();
+    rows[6].sql = sql;
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_with_a_data_error_fails_alone() {
+    let (batches, answers) = gathered(with_one_that("select 1 / 0")).await;
+    for (n, answer) in answers.iter().enumerate() {
+        assert_eq!(answer.is_err(), n == 6, "{n}: {answer:?}");
+    }
+    assert!(matches!(answers[6], Err(StoreError::Fault(_))));
+    let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "then one by one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_met_another_transaction_is_tried_once_more_and_whole() {
+    for sql in [
+        "do $$ begin raise exception 'a deadlock' using errcode = '40P01'; end $$",
+        "do $$ begin raise exception 'a conflict' using errcode = '40001'; end $$",
+        "select pg_terminate_backend(pg_backend_pid())",
+    ] {
+        let (batches, answers) = gathered(with_one_that(sql)).await;
+        let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [10, 10], "{sql}");
+        assert!(
+            answers
+                .iter()
+                .all(|answer| matches!(answer, Err(StoreError::Unavailable(_)))),
+            "{sql}: {answers:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_took_too_long_is_not_tried_again() {
+    let slow = "set local statement_timeout = '50ms'; select pg_sleep(5)";
+    let (batches, answers) = gathered(with_one_that(slow)).await;
+    assert_eq!(batches.len(), 1, "trying again would multiply the overload");
+    assert!(
+        answers
+            .iter()
+            .all(|answer| matches!(answer, Err(StoreError::Unavailable(_)))),
+        "{answers:?}"
+    );
+}
