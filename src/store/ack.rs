@@ -89,17 +89,18 @@ impl Work for TakeAcks {
                  order by e.tenant_id, e.request_id
                    for no key update of e
             ),
+            -- Read once the exchanges are locked: the count makes this wait for all of them, and whatever joins it too.
+            clock as materialized (
+                select clock_timestamp() + $6::interval as at, count(*) as locked from locked
+            ),
             items as materialized (
                 select i.operation_id, x.tenant_id, x.request_id, x.approver_id
                   from input i
+                 cross join clock c
                   join inbox_items x on i.recipient_kind = 'approver' and x.tenant_id = i.tenant_id
                                     and x.approver_id = i.recipient and x.message_id = i.message_id
                  order by x.tenant_id, x.request_id, x.approver_id
                    for no key update of x
-            ),
-            -- The clock is read once the exchanges are locked: the count makes this wait for all of them.
-            clock as materialized (
-                select clock_timestamp() + $6::interval as at, count(*) as locked from locked
             ),
             acked_items as (
                 update inbox_items x
@@ -113,7 +114,9 @@ impl Work for TakeAcks {
                   from messages m
                   join mine i on i.tenant_id = m.tenant_id and i.recipient_kind = m.recipient_kind
                              and i.recipient = m.recipient and i.message_id = m.message_id
+                 -- Messages are locked after the exchanges, and after the items if there are any.
                  cross join clock c
+                 cross join (select count(*) as items from items) behind
                  order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                    for no key update of m
             ),
