@@ -9,7 +9,7 @@ use crate::protocol::id::{EnforcerId, RequestId};
 use crate::protocol::json;
 use crate::protocol::refresh::parse_reason;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::end::Ending;
+use crate::store::end::{EndRow, Ending};
 use crate::wake::Key;
 
 /// An exchange that was ended.
@@ -111,10 +111,15 @@ impl Gateway {
             .into_iter()
             .map(|approver| (approver, self.clock.message_id()))
             .collect();
-        let fact = self
-            .store
-            .end(tenant, request, operation, ending, reason, &messages)
-            .await?;
+        let row = EndRow {
+            operation,
+            tenant,
+            request_id: request,
+            ending,
+            reason,
+            messages: &messages,
+        };
+        let fact = self.store.end(&row).await?;
         let at = judge_end(&fact)?;
         let approvers = messages
             .into_iter()

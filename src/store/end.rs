@@ -1,8 +1,9 @@
 //! Ending a pending exchange without a decision: withdrawn, cancelled or expired, in the shape of every transition.
 
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::error::StoreError;
+use super::error::{Class, StoreError, classify};
 use super::{Store, rows};
 use crate::protocol::exchange::EndFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
@@ -14,6 +15,23 @@ pub enum Ending {
     Withdrawn(EnforcerId),
     /// An administrator ends it; the credential is named in the history.
     Cancelled(String),
+}
+
+/// An exchange to be ended.
+#[derive(Debug)]
+pub struct EndRow<'a> {
+    /// This attempt.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The exchange.
+    pub request_id: &'a RequestId,
+    /// Who ends it, and so how.
+    pub ending: &'a Ending,
+    /// Why.
+    pub reason: Option<&'a str>,
+    /// Who was asked, with the message for each.
+    pub messages: &'a [(ApproverId, MessageId)],
 }
 
 /// An exchange that expired, and who must look.
@@ -47,21 +65,33 @@ impl Store {
             .collect::<Result<_, _>>()?)
     }
 
-    /// Ends an exchange if it is pending, telling each approver that still has it.
-    pub async fn end(
+    /// Ends an exchange if it is pending, telling each approver that still has it. Tried once more if another
+    /// transaction was in the way or the reply was lost; an end of its own is then recognised.
+    pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let fact = self.end_on(lease.connection()?, row).await;
+        let error = match lease.settle(fact) {
+            Ok(fact) => return Ok(fact),
+            Err(error) => error,
+        };
+        if !matches!(classify(&error), Class::Conflict | Class::Lost) {
+            return Err(error.into());
+        }
+        tracing::debug!(%error, "an end is tried again");
+        let mut lease = self.pool.lease().await?;
+        let fact = self.end_on(lease.connection()?, row).await;
+        Ok(lease.settle(fact)?)
+    }
+
+    async fn end_on(
         &self,
-        tenant: &TenantId,
-        request: &RequestId,
-        operation: OperationId,
-        ending: &Ending,
-        reason: Option<&str>,
-        messages: &[(ApproverId, MessageId)],
-    ) -> Result<EndFact, StoreError> {
-        let (state, enforcer, actor) = match ending {
+        connection: &mut PgConnection,
+        row: &EndRow<'_>,
+    ) -> Result<EndFact, sqlx::Error> {
+        let (state, enforcer, actor) = match row.ending {
             Ending::Withdrawn(id) => ("withdrawn", Some(id.as_str()), format!("enforcer:{id}")),
             Ending::Cancelled(credential) => ("cancelled", None, format!("admin:{credential}")),
         };
-        let mut lease = self.pool.lease().await?;
         let found = sqlx::query!(
             r#"
             with locked as materialized (
@@ -113,21 +143,20 @@ impl Store {
               join judged j on j.tenant_id = l.tenant_id and j.request_id = l.request_id
               left join won w on w.tenant_id = l.tenant_id and w.request_id = l.request_id
             "#,
-            tenant.as_str(),
-            request.as_str(),
+            row.tenant.as_str(),
+            row.request_id.as_str(),
             enforcer,
             self.clock.offset(),
             state,
-            operation.0,
-            reason,
-            &rows::texts(messages, |(approver, _)| approver.as_str()) as _,
-            &messages.iter().map(|(_, message)| message.0).collect::<Vec<Uuid>>(),
+            row.operation.0,
+            row.reason,
+            &rows::texts(row.messages, |(approver, _)| approver.as_str()) as _,
+            &row.messages.iter().map(|(_, message)| message.0).collect::<Vec<Uuid>>(),
             actor,
             self.node.as_str(),
         )
-        .fetch_optional(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?;
+        .fetch_optional(connection)
+        .await?;
         Ok(match found {
             None => EndFact {
                 ended_at: None,

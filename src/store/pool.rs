@@ -116,8 +116,21 @@ impl Lease {
         };
         if good {
             drop(self.object.take());
+        } else if result
+            .as_ref()
+            .is_err_and(|error| classify(error) == Class::Lost)
+        {
+            self.forget_idle();
         }
         result
+    }
+
+    /// Closes the pool's idle connections: where one broke, they most likely broke too, and whoever tries again would
+    /// only be handed the next broken one.
+    fn forget_idle(&self) {
+        if let Some(pool) = self.object.as_ref().and_then(managed::Object::pool) {
+            pool.retain(|_, _| false);
+        }
     }
 }
 
