@@ -36,6 +36,7 @@ mod batcher;
 mod batches;
 mod life;
 mod locks;
+mod lost;
 mod protocol;
 mod races;
 mod twins;

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Approver, Client, Enforcer};
 use super::database::Database;
+use super::proxy::Proxy;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
@@ -99,7 +100,25 @@ impl Cluster {
             };
             countersign::telemetry::start(&log);
         }
+        Self::on(Database::create().await, count, change).await
+    }
+
+    /// One node that reaches its database through a proxy, patient with locks; its listener does not.
+    pub async fn behind_proxy() -> (Self, Proxy) {
         let database = Database::create().await;
+        let proxy = Proxy::start(&database.url).await;
+        let cluster = Self::on(database, 1, |config| {
+            config.database.listen_url = config.database.url.clone();
+            config.database.url = Secret::from(proxy.url.as_str());
+            config.database.lock_timeout_ms = 20_000;
+            config.database.statement_timeout_ms = 30_000;
+        })
+        .await;
+        (cluster, proxy)
+    }
+
+    /// `count` nodes on this database, configured by `change`.
+    pub async fn on(database: Database, count: usize, change: impl Fn(&mut Config)) -> Self {
         let clock = Clock::system();
         let mut nodes = Vec::new();
         for index in 0..count {

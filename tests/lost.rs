@@ -1,0 +1,180 @@
+//! The reply to a commit is lost: the work is done, the node does not know, and its second try recognises its own work.
+//!
+//! A lock of the test's own holds the statement up; then the proxy begins to lose what the server says, the lock goes,
+//! and once the work is seen in the database, the connection is cut.
+
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use serde_json::json;
+use sqlx::PgConnection;
+
+use crate::support::database::finish;
+use crate::support::proxy::Proxy;
+use crate::support::{Answer, Approver, Cluster, Enforcer, compact, request_id, sealed, until};
+
+/// A node behind a proxy, with connections to lose.
+async fn scene() -> (Cluster, Proxy, Enforcer, Approver) {
+    let (cluster, proxy) = Cluster::behind_proxy().await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    for answer in join_all((0..20).map(|_| approver.inbox(""))).await {
+        answer.expect(200);
+    }
+    (cluster, proxy, enforcer, approver)
+}
+
+/// Makes `call`, which waits for `lock`, and loses the reply to its commit, seen by a count of one.
+async fn losing_the_reply(
+    cluster: &Cluster,
+    proxy: &Proxy,
+    mut lock: PgConnection,
+    done: &str,
+    call: impl Future<Output = Answer>,
+) -> Answer {
+    let (answer, ()) = join(call, async {
+        cluster.database.blocked(1).await;
+        proxy.swallow_down(true);
+        finish(&mut lock, "rollback").await;
+        until("the work is done", Duration::from_secs(10), async || {
+            cluster.database.number(done).await == 1
+        })
+        .await;
+        proxy.cut();
+        proxy.swallow_down(false);
+    })
+    .await;
+    answer
+}
+
+async fn number(cluster: &Cluster, table: &str) -> i64 {
+    let sql = format!("select count(*) from {table}");
+    cluster.database.number(&sql).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_whose_reply_was_lost_is_accepted_once_and_is_no_duplicate() {
+    let (cluster, proxy, enforcer, approver) = scene().await;
+    let request = request_id();
+    let mut twin = cluster.database.connect().await;
+    let insert = format!(
+        "begin;
+         insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
+                                artifact_type, artifact_hash, accepted_at, expires_at)
+         values ('{}', '{request}', gen_random_uuid(), gen_random_uuid(), 'pendingApproval', 1, 'nobody', 'sealed',
+                 'command.review', 'none', now(), now())",
+        cluster.tenant
+    );
+    finish(&mut twin, &insert).await;
+    let body = sealed();
+    let answer = losing_the_reply(
+        &cluster,
+        &proxy,
+        twin,
+        "select count(*) from exchanges",
+        enforcer.submit(&request, "alice", body.clone()),
+    )
+    .await;
+    assert_eq!(answer.outcome(), "202");
+    assert_eq!(number(&cluster, "exchanges").await, 1);
+    assert_eq!(number(&cluster, "exchange_events").await, 1);
+    assert_eq!(approver.inbox_ids().await, [request.as_str()]);
+    let again = enforcer.submit(&request, "alice", body).await;
+    assert_eq!(again.outcome(), "202 duplicate");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_whose_reply_was_lost_is_accepted_once_and_is_no_duplicate() {
+    let (cluster, proxy, enforcer, approver) = scene().await;
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    let answer = losing_the_reply(
+        &cluster,
+        &proxy,
+        cluster.database.locking(&request).await,
+        "select count(*) from exchanges where state = 'decided'",
+        approver.decide(&request, compact("approve")),
+    )
+    .await;
+    assert_eq!(answer.outcome(), "200");
+    assert_eq!(number(&cluster, "messages").await, 1);
+    assert_eq!(number(&cluster, "exchange_events").await, 2);
+    enforcer.wait(&request, 5).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ack_whose_reply_was_lost_delivers_once() {
+    let (cluster, proxy, enforcer, approver) = scene().await;
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    approver
+        .decide(&request, compact("approve"))
+        .await
+        .expect(200);
+    let message = enforcer.wait(&request, 5).await.expect(200).json()["msgId"].clone();
+    let answer = losing_the_reply(
+        &cluster,
+        &proxy,
+        cluster.database.locking(&request).await,
+        "select count(*) from exchanges where state = 'delivered'",
+        enforcer.ack(&request, message.as_str().unwrap()),
+    )
+    .await;
+    assert_eq!(answer.outcome(), "200");
+    assert_eq!(number(&cluster, "exchange_events").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawal_whose_reply_was_lost_succeeds_once() {
+    let (cluster, proxy, enforcer, _) = scene().await;
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    let answer = losing_the_reply(
+        &cluster,
+        &proxy,
+        cluster.database.locking(&request).await,
+        "select count(*) from exchanges where state = 'withdrawn'",
+        enforcer.withdraw(&request),
+    )
+    .await;
+    assert_eq!(answer.outcome(), "200", "its own work, not another's");
+    assert_eq!(number(&cluster, "messages").await, 1);
+    assert_eq!(number(&cluster, "exchange_events").await, 2);
+    enforcer
+        .withdraw(&request)
+        .await
+        .refused(409, "INVALID_STATE");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancellation_whose_reply_was_lost_succeeds_once() {
+    let (cluster, proxy, enforcer, _) = scene().await;
+    let (request, admin) = (request_id(), cluster.admin().await);
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    let path = format!("/platform/v1/exchanges/{request}/cancel");
+    let answer = losing_the_reply(
+        &cluster,
+        &proxy,
+        cluster.database.locking(&request).await,
+        "select count(*) from exchanges where state = 'cancelled'",
+        admin.post(&path, &json!({})),
+    )
+    .await;
+    answer.expect(200);
+    assert_eq!(number(&cluster, "messages").await, 1);
+    assert_eq!(number(&cluster, "exchange_events").await, 2);
+}
