@@ -34,6 +34,7 @@ mod strict_json;
 mod submission;
 mod batcher;
 mod batches;
+mod history;
 mod life;
 mod locks;
 mod lost;

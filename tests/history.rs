@@ -1,0 +1,344 @@
+//! What SQL users rely on, and what time does to it: the views, the events, expiry, retention.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::database::finish;
+use crate::support::{
+    Approver, Cluster, Enforcer, HASH, OTHER_HASH, compact, request_id, sealed, sealed_for, until,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+async fn parties(cluster: &Cluster) -> (Enforcer, Approver) {
+    (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    )
+}
+
+/// Submits and decides.
+async fn decided(enforcer: &Enforcer, approver: &Approver) -> String {
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed_for(20 * DAY))
+        .await
+        .expect(202);
+    approver
+        .decide(&request, compact("reject"))
+        .await
+        .expect(200);
+    request
+}
+
+/// Submits, decides and acknowledges.
+async fn delivered(enforcer: &Enforcer, approver: &Approver) -> String {
+    let request = decided(enforcer, approver).await;
+    let message = enforcer.wait(&request, 5).await.expect(200).json()["msgId"].clone();
+    enforcer
+        .ack(&request, message.as_str().unwrap())
+        .await
+        .expect(200);
+    request
+}
+
+/// Submits for this long.
+async fn pending(enforcer: &Enforcer, life: Duration) -> String {
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed_for(life))
+        .await
+        .expect(202);
+    request
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_views_have_the_documented_columns() {
+    let cluster = Cluster::start(1).await;
+    let columns = async |table: &str| {
+        let sql = format!(
+            "select string_agg(column_name, ', ' order by ordinal_position) from information_schema.columns
+              where table_name = '{table}'"
+        );
+        cluster.database.text(&sql).await
+    };
+    // More may follow, but these stay, in this order.
+    assert!(columns("exchange_history").await.starts_with(
+        "tenant_id, request_id, state, enforcer_id, approver_ids, artifact_type, artifact_hash, accepted_at, expires_at, \
+         decided_at, decision, decided_by, signer_key_id, verified, delivered_at, ended_at, time_to_decision"
+    ));
+    assert!(columns("pending_inbox").await.starts_with(
+        "tenant_id, approver_id, request_id, enforcer_id, artifact_type, accepted_at, expires_at, acked_at"
+    ));
+    for column in "tenant_id request_id at from_state to_state actor node".split(' ') {
+        let events = columns("exchange_events").await;
+        assert!(events.split(", ").any(|found| found == column), "{column}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_tells_each_exchange_from_beginning_to_end() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, approver) = parties(&cluster).await;
+    let line = async |request: &str| {
+        let sql = format!(
+            "select concat_ws(' ', tenant_id = '{}', state, enforcer_id, array_to_string(approver_ids, '+'), artifact_type,
+                              artifact_hash = '{HASH}', expires_at > accepted_at, decision, decided_by, signer_key_id,
+                              verified, decided_at > accepted_at, time_to_decision = decided_at - accepted_at,
+                              delivered_at > decided_at, ended_at = delivered_at, 'end ' || (ended_at > accepted_at))
+               from exchange_history where request_id = '{request}'",
+            cluster.tenant
+        );
+        cluster.database.text(&sql).await
+    };
+    let request = pending(&enforcer, DAY).await;
+    let asked = "build-bot alice command.review t t";
+    assert_eq!(line(&request).await, format!("t pendingApproval {asked}"));
+    let request = decided(&enforcer, &approver).await;
+    assert_eq!(
+        line(&request).await,
+        format!("t decided {asked} reject alice key-1 f t t"),
+        "decided, but not at its end"
+    );
+    let request = delivered(&enforcer, &approver).await;
+    assert_eq!(
+        line(&request).await,
+        format!("t delivered {asked} reject alice key-1 f t t t t end true")
+    );
+    let request = pending(&enforcer, DAY).await;
+    enforcer.withdraw(&request).await.expect(200);
+    assert_eq!(
+        line(&request).await,
+        format!("t withdrawn {asked} end true")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_transition_is_an_event_with_its_actor_and_node() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, approver) = parties(&cluster).await;
+    let admin = cluster.admin().await;
+    let credential = admin.key().split('_').nth(1).expect("a credential's id");
+    let events = async |request: &str| {
+        let sql = format!(
+            "select string_agg(coalesce(from_state, '-') || '>' || to_state || ' ' || actor, ', ' order by at)
+               from exchange_events where request_id = '{request}' and tenant_id = '{}' and node in ('node-0', 'node-1')",
+            cluster.tenant
+        );
+        cluster.database.text(&sql).await
+    };
+    let taken = "->pendingApproval enforcer:build-bot";
+    let request = delivered(&enforcer, &approver).await;
+    assert_eq!(
+        events(&request).await,
+        format!(
+            "{taken}, pendingApproval>decided approver:alice, decided>delivered enforcer:build-bot"
+        )
+    );
+    let request = pending(&enforcer, DAY).await;
+    enforcer.withdraw(&request).await.expect(200);
+    assert_eq!(
+        events(&request).await,
+        format!("{taken}, pendingApproval>withdrawn enforcer:build-bot")
+    );
+    let request = pending(&enforcer, DAY).await;
+    let path = format!("/platform/v1/exchanges/{request}/cancel");
+    admin.post(&path, &json!({})).await.expect(200);
+    assert_eq!(
+        events(&request).await,
+        format!("{taken}, pendingApproval>cancelled admin:{credential}")
+    );
+    let request = pending(&enforcer, DAY).await;
+    cluster.pass(DAY + Duration::from_secs(1));
+    let swept = format!("{taken}, pendingApproval>expired gateway");
+    until(
+        "expiry is written down",
+        Duration::from_secs(5),
+        async || events(&request).await == swept,
+    )
+    .await;
+    let on_time = format!(
+        "select count(*) from exchange_events v join exchanges e using (tenant_id, request_id)
+          where e.request_id = '{request}' and v.to_state = 'expired' and v.at = e.expires_at"
+    );
+    assert_eq!(
+        cluster.database.number(&on_time).await,
+        1,
+        "at its time, not the sweep's"
+    );
+    let total = "select count(*) from exchange_events";
+    assert_eq!(cluster.database.number(total).await, 9, "and nothing else");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_views_tell_the_true_state_before_and_after_the_sweep() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, _) = parties(&cluster).await;
+    let request = pending(&enforcer, Duration::from_millis(1_500)).await;
+    // A locked row is passed over by the sweep, so it stays as it was written.
+    let mut lock = cluster.database.locking(&request).await;
+    let inbox = "select count(*) from pending_inbox";
+    assert_eq!(cluster.database.number(inbox).await, 1);
+    let state = "select state from exchange_history";
+    assert_eq!(cluster.database.text(state).await, "pendingApproval");
+    until("its time is over", Duration::from_secs(5), async || {
+        cluster.database.text(state).await == "expired"
+    })
+    .await;
+    let whole = "select h::text from exchange_history h where ended_at = expires_at";
+    let before = cluster.database.text(whole).await;
+    assert_eq!(cluster.database.number(inbox).await, 0);
+    let written = "select state from exchanges";
+    assert_eq!(cluster.database.text(written).await, "pendingApproval");
+    finish(&mut lock, "commit").await;
+    until(
+        "the sweep has been by",
+        Duration::from_secs(5),
+        async || cluster.database.text(written).await == "expired",
+    )
+    .await;
+    assert_eq!(cluster.database.text(whole).await, before);
+    assert_eq!(cluster.database.number(inbox).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pending_inbox_holds_what_waits_and_nothing_else() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, approver) = parties(&cluster).await;
+    let request = pending(&enforcer, DAY).await;
+    let line = "select coalesce(string_agg(concat_ws(' ', approver_id, enforcer_id, artifact_type, expires_at > accepted_at,
+                       acked_at is not null), ','), 'empty') from pending_inbox";
+    let waits = async || cluster.database.text(line).await;
+    assert_eq!(waits().await, "alice build-bot command.review t f");
+    let item = approver.inbox("").await.body("/items/0/msgId");
+    approver
+        .ack(&request, item.as_str().unwrap())
+        .await
+        .expect(200);
+    assert_eq!(waits().await, "alice build-bot command.review t t");
+    approver
+        .decide(&request, compact("approve"))
+        .await
+        .expect(200);
+    assert_eq!(waits().await, "empty");
+    let request = pending(&enforcer, DAY).await;
+    approver.remove(&request).await.expect(200);
+    assert_eq!(waits().await, "empty");
+}
+
+/// In how many rows of all tables this exchange occurs.
+async fn traces(cluster: &Cluster, request: &str) -> i64 {
+    let tables = "select string_agg(format('(select count(*) from %I where request_id = ''%%s'')', c.table_name), ' + ')
+                    from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+                   where c.table_schema = 'public' and c.column_name = 'request_id' and t.table_type = 'BASE TABLE'";
+    let sum = cluster.database.text(tables).await.replace("%s", request);
+    cluster.database.number(&format!("select {sum}")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_forgets_finished_exchanges_whole_and_keeps_pending_ones() {
+    let cluster = Cluster::with(2, |config| {
+        config.retention.exchange_seconds = 3_600;
+        config.retention.every_seconds = 1;
+    })
+    .await;
+    let (enforcer, approver) = parties(&cluster).await;
+    let admin = cluster.admin().await;
+    let mut finished = vec![
+        decided(&enforcer, &approver).await,
+        delivered(&enforcer, &approver).await,
+        pending(&enforcer, Duration::from_secs(600)).await,
+    ];
+    let request = pending(&enforcer, DAY).await;
+    enforcer.withdraw(&request).await.expect(200);
+    finished.push(request);
+    let request = pending(&enforcer, DAY).await;
+    approver.refresh(&request, json!({})).await.expect(202);
+    let path = format!("/platform/v1/exchanges/{request}/cancel");
+    admin.post(&path, &json!({})).await.expect(200);
+    finished.push(request);
+    let waiting = pending(&enforcer, 20 * DAY).await;
+    let before = traces(&cluster, &waiting).await;
+    assert_eq!(before, 4, "exchange, payload, item, event");
+
+    cluster.pass(Duration::from_secs(3_000));
+    let young = decided(&enforcer, &approver).await;
+    cluster.pass(Duration::from_secs(1_500));
+    for request in &finished {
+        until(
+            "a finished exchange is gone",
+            Duration::from_secs(10),
+            async || traces(&cluster, request).await == 0,
+        )
+        .await;
+        enforcer.status(request).await.refused(404, "NOT_FOUND");
+    }
+    assert_eq!(traces(&cluster, &waiting).await, before);
+    assert_eq!(enforcer.state(&waiting).await, "pendingApproval");
+    assert_eq!(enforcer.state(&young).await, "decided");
+    assert_eq!(approver.inbox_ids().await, [waiting.as_str()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scrubbing_removes_artifacts_and_keeps_hashes_and_decisions() {
+    let cluster = Cluster::with(2, |config| {
+        config.retention.scrub_seconds = 60;
+        config.retention.every_seconds = 1;
+    })
+    .await;
+    let (enforcer, approver) = parties(&cluster).await;
+    let decided = decided(&enforcer, &approver).await;
+    let expired = pending(&enforcer, Duration::from_secs(100)).await;
+    let waiting = pending(&enforcer, DAY).await;
+    cluster.pass(Duration::from_secs(200));
+    let left = format!(
+        "select count(*) from exchange_payloads where part = 'artifact' and request_id <> '{waiting}'"
+    );
+    until("artifacts are gone", Duration::from_secs(10), async || {
+        cluster.database.number(&left).await == 0
+    })
+    .await;
+    let status = enforcer.status(&decided).await.expect(200);
+    assert_eq!(status.body("/artifactHash"), HASH);
+    assert_eq!(status.body("/decision/decision"), "reject");
+    enforcer.wait(&decided, 1).await.expect(200);
+    let page = approver.expired("").await.expect(200);
+    assert_eq!(page.body("/items/0/requestId"), expired.as_str());
+    assert_eq!(page.body("/items/0/body/artifactHash"), HASH);
+    assert_eq!(page.body("/items/0/body/ciphertext"), json!(null));
+    let page = approver.inbox("").await.expect(200);
+    assert_eq!(page.body("/items/0/requestId"), waiting.as_str());
+    assert_eq!(page.body("/items/0/body/ciphertext/data"), "c2VhbGVk");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idempotency_keys_are_bound_for_a_day() {
+    let cluster = Cluster::with(2, |config| config.retention.every_seconds = 1).await;
+    let (enforcer, _) = parties(&cluster).await;
+    let submit = async |hash: &str| {
+        let mut body = sealed();
+        body["artifactHash"] = json!(hash);
+        body["expiresAt"] = json!(crate::support::in_time(20 * 24 * 3_600));
+        let envelope = enforcer.submission(&request_id(), "alice", body);
+        let call = enforcer.client.call(Method::POST, "/v1/artifacts");
+        call.header("idempotency-key", "mine")
+            .json(&envelope)
+            .send()
+            .await
+    };
+    submit(HASH).await.expect(202);
+    cluster.pass(DAY - Duration::from_secs(60));
+    submit(OTHER_HASH)
+        .await
+        .refused(409, "IDEMPOTENCY_KEY_REUSED");
+    let keys = "select count(*) from idempotency_keys";
+    assert_eq!(cluster.database.number(keys).await, 1);
+    cluster.pass(Duration::from_secs(120));
+    until("the key is gone", Duration::from_secs(10), async || {
+        cluster.database.number(keys).await == 0
+    })
+    .await;
+    submit(OTHER_HASH).await.expect(202);
+}
