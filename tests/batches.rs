@@ -11,7 +11,7 @@ use countersign::protocol::id::{ApproverId, EnforcerId, NodeId, TextId as _};
 use countersign::protocol::json;
 use countersign::store::batch::Work as _;
 use countersign::store::seconds;
-use countersign::store::submit::{SubmissionRow, Submit};
+use countersign::store::submit::{Asked, SubmissionRow, Submit};
 use futures_util::future::{join, join_all};
 use reqwest::Method;
 use serde_json::Value;
@@ -113,7 +113,11 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         tenant: cluster.tenant.clone(),
         enforcer: EnforcerId::parse("build-bot").unwrap(),
         submission: submission.clone(),
-        asked: vec![(ApproverId::parse("alice").unwrap(), clock.message_id())],
+        asked: vec![Asked {
+            approver: ApproverId::parse("alice").unwrap(),
+            message: clock.message_id(),
+            count: true,
+        }],
         idempotency: None,
     };
     let rows = [row(), row(), row()];

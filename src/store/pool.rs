@@ -11,6 +11,9 @@ use sqlx::{ConnectOptions, Connection};
 use super::error::{Class, StoreError, classify};
 use crate::config;
 
+/// How long a connection may be idle before it is asked whether it still lives.
+const ASK_AFTER: Duration = Duration::from_secs(1);
+
 /// Makes connections with our timeouts set.
 pub struct Manager {
     options: PgConnectOptions,
@@ -24,8 +27,16 @@ impl managed::Manager for Manager {
         PgConnection::connect_with(&self.options).await
     }
 
-    async fn recycle(&self, _: &mut PgConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
-        // Only connections that a call gave back whole are here; a broken one shows itself at its next use.
+    async fn recycle(
+        &self,
+        connection: &mut PgConnection,
+        metrics: &Metrics,
+    ) -> RecycleResult<sqlx::Error> {
+        // Only connections that a call gave back whole are here. One that has been idle may have died in its sleep, with
+        // a restarted server for instance; asking it costs a round trip, which nobody in a hurry pays.
+        if metrics.last_used() > ASK_AFTER {
+            connection.ping().await?;
+        }
         Ok(())
     }
 }
@@ -65,6 +76,7 @@ impl Pool {
             .max_size(size)
             .wait_timeout(Some(wait))
             .create_timeout(Some(wait))
+            .recycle_timeout(Some(wait))
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Fault(error.to_string()))?;
