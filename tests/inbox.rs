@@ -342,7 +342,16 @@ async fn every_rule_of_an_ack_names_the_member_that_breaks_it() {
             .await
             .refused_at(400, code, pointer);
     }
-    for unknown in ["no uuid", "01890000-0000-7000-8000-000000000000"] {
+    let (upper, simple) = (
+        message.as_str().unwrap().to_uppercase(),
+        message.as_str().unwrap().replace('-', ""),
+    );
+    for unknown in [
+        "no uuid",
+        "01890000-0000-7000-8000-000000000000",
+        &upper,
+        &simple,
+    ] {
         let answer = post(with(&good, "/body/msgId", json!(unknown))).await;
         let answer = answer.refused(404, "NOT_FOUND");
         assert_eq!(answer.json()["requestId"], request.as_str());

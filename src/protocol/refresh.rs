@@ -56,7 +56,11 @@ pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
     body.timestamp("ackAt")?;
     body.finish()?;
     Ok(Ack {
-        message_id: Uuid::try_parse(message_id).ok().map(MessageId),
+        // Ids are compared by case: another spelling of the same number is another id.
+        message_id: Uuid::try_parse(message_id)
+            .ok()
+            .map(MessageId)
+            .filter(|id| id.to_string() == message_id),
         status,
     })
 }

@@ -41,6 +41,10 @@ pub fn now() -> String {
 }
 
 /// An envelope.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "most callers make the parts on the spot"
+)]
 pub fn envelope(msg_type: &str, request: &str, sender: Value, body: Value) -> Value {
     json!({ "msgType": msg_type, "requestId": request, "createdAt": now(), "sender": sender, "body": body })
 }

@@ -42,7 +42,7 @@ impl Proxy {
                 let (target, mood) = (target.clone(), Arc::clone(&shared));
                 let cut = cuts.lock().expect("no panic").clone();
                 tokio::spawn(async move {
-                    cut.run_until_cancelled(relay(client, &target, &mood)).await
+                    Box::pin(cut.run_until_cancelled(relay(client, &target, &mood))).await
                 });
             }
         });
