@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use self::routes::{ROUTES, Role};
 use crate::support::cluster::OPERATOR_KEY;
 use crate::support::{
-    Answer, Client, Cluster, compact, envelope, in_time, now, public_key, raw, request_id, sealed,
-    signing_key, until,
+    Answer, Cluster, compact, envelope, in_time, now, raw, request_id, sealed, until,
 };
 
 /// Envelopes on the protocol's paths, plain JSON on the others.
@@ -350,4 +349,56 @@ async fn wrong_methods_name_the_right_ones_and_unknown_paths_are_not_found() {
         let answer = nobody.get(path).await.refused(404, "NOT_FOUND");
         assert_eq!(answer.header("content-type"), Some("application/json"));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_cannot_name_anything_is_refused_in_the_same_frame_as_others() {
+    let cluster = Cluster::start(1).await;
+    let keys = [
+        (
+            Role::Enforcer,
+            cluster.key(&cluster.tenant, RoleName::Enforcer, None).await,
+        ),
+        (
+            Role::Approver,
+            cluster.key(&cluster.tenant, RoleName::Approver, None).await,
+        ),
+        (
+            Role::Admin,
+            cluster.key(&cluster.tenant, RoleName::Admin, None).await,
+        ),
+        (Role::Operator, OPERATOR_KEY.to_owned()),
+    ];
+    let named = ROUTES.iter().filter(|route| route.path.contains('{'));
+    for route in named {
+        let (_, key) = keys
+            .iter()
+            .find(|(role, _)| route.roles.contains(role))
+            .expect("a role");
+        let client = cluster.client(Some(key));
+        for bad in ["%ff", "%00", "a%0Ab", &"x".repeat(129)] {
+            let path = route.path.split('{').next().unwrap().to_owned() + bad;
+            let rest = route.path.split_once('}').unwrap().1;
+            let rest = rest
+                .replace("{requestId}", "r")
+                .replace("{signerKeyId}", "k");
+            let path = path + &rest;
+            let answer = client.call(route.method(), &path).send().await;
+            assert!([400, 404].contains(&answer.status), "{path} {answer:?}");
+            framed(&answer, &path);
+            assert!(
+                ["VALIDATION", "NOT_FOUND"].contains(&answer.code().as_str()),
+                "{answer:?}"
+            );
+        }
+    }
+
+    // What can be an id can be named, however it has to be escaped.
+    let enforcer = cluster.enforcer("build-bot").await;
+    enforcer
+        .submit("a/b?c=ü %", "alice", sealed())
+        .await
+        .expect(202);
+    let status = enforcer.status("a%2Fb%3Fc=%C3%BC%20%25").await.expect(200);
+    assert_eq!(status.body("/requestId"), "a/b?c=ü %");
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::Query;
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::error::Refusal;
@@ -141,6 +143,20 @@ pub fn query<T: for<'de> Deserialize<'de>>(uri: &Uri) -> Result<T, Error> {
     Query::<T>::try_from_uri(uri)
         .map(|Query(query)| query)
         .map_err(|_| refused)
+}
+
+/// The names in a path. One that is not even text names nothing, and is refused in the frame of its route.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Node> for Path<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+        match axum::extract::Path::from_request_parts(parts, node).await {
+            Ok(axum::extract::Path(names)) => Ok(Self(names)),
+            Err(_) => Err(Error::NoSuchRoute.into()),
+        }
+    }
 }
 
 /// An id in the path, which must at least be an id.

@@ -1,13 +1,13 @@
 //! The exchange's life over REST: parse, call, print. No rule about exchanges lives here.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use super::auth::As;
-use super::body::{self, Kind};
+use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
 use super::reply::Node;
 use crate::gateway::Waited;

@@ -1,14 +1,14 @@
 //! Inboxes over REST.
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::auth::As;
-use super::body::{self, PageQuery};
+use super::body::{self, PageQuery, Path};
 use super::error::{About, Refusal};
 use super::reply::{HttpRequestId, Node};
 use crate::gateway::caller::Approver;

@@ -1,13 +1,13 @@
 //! The platform endpoints: plain JSON, outside the protocol's media type and framing.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::auth::As;
-use super::body::{self, Kind, PageQuery};
+use super::body::{self, Kind, PageQuery, Path};
 use super::error::{About, Refusal};
 use super::reply::{Node, plain};
 use crate::gateway::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
