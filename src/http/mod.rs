@@ -12,6 +12,7 @@ pub mod serve;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -43,6 +44,7 @@ pub fn router(node: Node) -> Router {
         .route("/v1/exchanges/{requestId}/refresh", post(exchange::refresh))
         .route("/v1/requests/{requestId}/refresh", post(exchange::refresh))
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
 
     let platform = Router::new()
@@ -82,12 +84,7 @@ pub fn router(node: Node) -> Router {
     protocol
         .merge(platform)
         .fallback(async || Refusal::from(Error::NoSuchRoute))
-        .layer(CatchPanicLayer::custom(
-            |_: Box<dyn std::any::Any + Send>| {
-                tracing::error!("a handler panicked");
-                axum::response::IntoResponse::into_response(Refusal::from(Error::Internal))
-            },
-        ))
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(serve::close_unread))
         .layer(from_fn_with_state(node.clone(), reply::identify))
@@ -96,4 +93,10 @@ pub fn router(node: Node) -> Router {
 
 async fn method_not_allowed() -> Refusal {
     Refusal::from(Error::MethodNotAllowed)
+}
+
+/// A panic is refused like any fault of ours; caught inside the framing, so that it gets its frame.
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    tracing::error!("a handler panicked");
+    Refusal::from(Error::Internal).into_response()
 }
