@@ -1,6 +1,7 @@
 //! Submissions: what is taken, whom it reaches, and how each rule refuses what breaks it.
 
 mod open;
+mod routing;
 mod size;
 
 use std::time::Duration;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, HASH, envelope, in_time, open as open_artifact, printed, request_id, sealed,
-    sealed_for, with, without,
+    Cluster, HASH, in_time, open as open_artifact, printed, request_id, sealed, sealed_for, with,
+    without,
 };
 
 const EXCHANGES: &str = "select count(*) from exchanges";
@@ -185,86 +186,6 @@ async fn every_rule_of_the_envelope_and_the_sealed_body_names_the_member_that_br
         let good = with(&good, "/requestId", json!(request_id()));
         post(with(&good, pointer, value)).await.expect(202);
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_submission_goes_to_whom_it_names_first_and_its_routing_is_kept_nowhere() {
-    let cluster = Cluster::start(1).await;
-    let enforcer = cluster.enforcer("build-bot").await;
-    let (alice, bob) = (
-        cluster.approver("alice").await,
-        cluster.approver("bob").await,
-    );
-    let submit = async |recipient: Option<&str>, metadata: Value| {
-        let request = request_id();
-        let mut body = sealed();
-        body["metadata"] = metadata;
-        let sender = json!({ "enforcerId": "build-bot" });
-        let mut message = envelope("artifact.submit", &request, sender, body);
-        if let Some(approver) = recipient {
-            message["recipient"] = json!({ "approverId": approver });
-        }
-        (
-            request,
-            enforcer.client.post("/v1/artifacts", &message).await,
-        )
-    };
-
-    let routing =
-        json!({ "routingToken": "tok-1234", "approverId": "bob", "tenantId": "ten-5678" });
-    let (first, answer) = submit(Some("alice"), routing.clone()).await;
-    answer.expect(202);
-    assert_eq!(alice.inbox_ids().await, [first.as_str()]);
-    assert!(
-        bob.inbox_ids().await.is_empty(),
-        "the recipient comes first"
-    );
-    let item = alice.inbox("").await.body("/items/0/body");
-    assert!(item.get("metadata").is_none(), "an empty rest: {item}");
-
-    let (_, answer) = submit(None, routing).await;
-    answer.refused_at(422, "NO_APPROVER", "/body/metadata/routingToken");
-    let (_, answer) = submit(None, json!({ "routingToken": "", "approverId": "bob" })).await;
-    answer.refused_at(422, "NO_APPROVER", "/body/metadata/routingToken");
-    for nobody in [
-        json!({}),
-        json!({ "tenantId": { "any": "type" }, "title": "t" }),
-    ] {
-        let (_, answer) = submit(None, nobody).await;
-        answer.refused_at(422, "NO_APPROVER", "/recipient/approverId");
-    }
-
-    let mixed = json!({ "approverId": "bob", "tenantId": "ten-5678", "title": "kept", "z": [1] });
-    let (second, answer) = submit(None, mixed).await;
-    answer.expect(202);
-    assert_eq!(bob.inbox_ids().await, [second.as_str()]);
-    assert_eq!(
-        bob.inbox("").await.body("/items/0/body/metadata"),
-        json!({ "title": "kept", "z": [1] })
-    );
-
-    // A name may be spelled with escapes; it is the same name.
-    let text = enforcer
-        .submission("escaped", "alice", sealed())
-        .to_string()
-        .replace(
-            "\"ciphertext\"",
-            r#""metadata":{"routing\u0054oken":"tok-1234","k\u0065pt":1.0},"ciphertext""#,
-        );
-    let call = enforcer.client.call(reqwest::Method::POST, "/v1/artifacts");
-    call.text(&text).send().await.expect(202);
-    let page = alice.inbox("").await.expect(200).text;
-    assert!(page.contains(r#""metadata":{"k\u0065pt":1.0}"#), "{page}");
-
-    assert_eq!(cluster.database.number(EXCHANGES).await, 3);
-    let everything = cluster.database.everything().await;
-    assert!(everything.contains("kept"), "the search sees payloads");
-    for secret in ["tok-1234", "ten-5678", "routingToken", "tenantId"] {
-        assert!(!everything.contains(secret), "{secret} is stored");
-    }
-    let payloads = "select string_agg(t::text, chr(10)) from exchange_payloads t";
-    let payloads = cluster.database.text(payloads).await;
-    assert!(!payloads.contains("approverId") && !payloads.contains("bob"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
