@@ -6,7 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Approver, Cluster, Enforcer, compact, envelope, in_time, request_id, sealed_for, with, without,
+    Approver, Cluster, Enforcer, compact, envelope, in_time, raw, request_id, sealed_for, with,
+    without,
 };
 
 const REFRESHES: &str = "select count(*) from messages where kind = 'refresh.request'";
@@ -105,6 +106,16 @@ async fn a_withdrawn_exchange_is_gone_for_its_approver() {
         .client
         .call(Method::POST, &format!("/v1/exchanges/{third}/withdraw"));
     call.text("").send().await.expect(200);
+    let fifth = pending(&enforcer).await;
+    let head = format!(
+        "POST /v1/exchanges/{fifth}/withdraw HTTP/1.1\r\nauthorization: Bearer {}\r\ntransfer-encoding: chunked",
+        enforcer.client.key()
+    );
+    let url = enforcer.client.url(0);
+    let something = raw::send(url, &head, b"2\r\n{}\r\n0\r\n\r\n").await;
+    something.refused(415, "UNSUPPORTED_MEDIA_TYPE");
+    assert_eq!(enforcer.state(&fifth).await, "pendingApproval");
+    raw::send(url, &head, b"0\r\n\r\n").await.expect(200);
     let unbound = cluster.key(
         &cluster.tenant,
         countersign::store::credential::RoleName::Enforcer,

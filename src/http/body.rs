@@ -50,17 +50,22 @@ pub async fn read(
     if stated.is_some_and(|length| length > limit) {
         return Err(Error::BodyTooLarge { limit });
     }
-    let empty =
-        stated == Some(0) || (stated.is_none() && !headers.contains_key(header::TRANSFER_ENCODING));
-    if !(kind == Kind::Optional && empty) {
+    if kind != Kind::Optional {
         check_media_type(node, headers)?;
     }
     let patience = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
-    match timeout(patience, Limited::new(body, limit).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Error::BodyTooLarge { limit }),
-        Ok(Err(_)) | Err(_) => Err(Error::BodyIncomplete),
+    let bytes = match timeout(patience, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            return Err(Error::BodyTooLarge { limit });
+        }
+        Ok(Err(_)) | Err(_) => return Err(Error::BodyIncomplete),
+    };
+    // Only what arrived tells whether there is a body: neither chunks nor HTTP/2 say so beforehand.
+    if kind == Kind::Optional && !bytes.is_empty() {
+        check_media_type(node, headers)?;
     }
+    Ok(bytes)
 }
 
 fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), Error> {
