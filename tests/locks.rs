@@ -225,7 +225,12 @@ async fn acks_lock_exchanges_by_key_and_before_items_and_messages() {
     for turn in ["forth", "back", "decisions only"] {
         let mut rows = Vec::new();
         let mut free = Vec::new();
-        for letter in ["a", "b", "c"] {
+        // Rows lie in the order in which they were made: once against the keys'.
+        let mut letters = ["a", "b", "c"];
+        if turn == "back" {
+            letters.reverse();
+        }
+        for letter in letters {
             let request = format!("{letter}-{turn}");
             enforcer
                 .submit(&request, "alice", sealed())
@@ -246,9 +251,6 @@ async fn acks_lock_exchanges_by_key_and_before_items_and_messages() {
             }
             free.push(format!("inbox_items where request_id = '{request}'"));
             free.push(format!("messages where request_id = '{request}'"));
-        }
-        if turn == "back" {
-            rows.reverse();
         }
         let work = TakeAcks {
             clock: clock.clone(),

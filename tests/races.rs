@@ -1,6 +1,7 @@
 //! Two ends of one exchange at the same instant, thousands of times: one of them happens, and everyone is told the same.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
@@ -22,6 +23,8 @@ struct Scene {
     enforcer: Enforcer,
     approver: Approver,
     admin: Client,
+    /// How many milliseconds before an exchange's end its decision is sent.
+    lead: AtomicU64,
 }
 
 impl Scene {
@@ -32,6 +35,7 @@ impl Scene {
             approver: cluster.approver("alice").await,
             admin: cluster.admin().await,
             cluster,
+            lead: AtomicU64::new(10),
         }
     }
 
@@ -46,6 +50,41 @@ impl Scene {
             answer.expect(202);
         }
         requests
+    }
+
+    /// Submits, each with an end of its own, and decides each as close to it as can be.
+    async fn decide_near_the_end(&self) -> Vec<(String, Value, String)> {
+        let begun = Instant::now();
+        let exchanges: Vec<(String, Instant)> = (0..WIDTH)
+            .map(|turn| Duration::from_millis(2_000 + 4 * u64::try_from(turn).unwrap()))
+            .map(|life| (request_id(), begun + life))
+            .collect();
+        let submit = exchanges.iter().map(async |(request, end)| {
+            let body = sealed_for(end.saturating_duration_since(Instant::now()));
+            self.enforcer.submit(request, "alice", body).await
+        });
+        for answer in join_all(submit).await {
+            answer.expect(202);
+        }
+        let decide = exchanges.iter().map(async |(request, end)| {
+            let decision = compact("approve");
+            sleep_until(*end - Duration::from_millis(self.lead.load(Ordering::Relaxed))).await;
+            let outcome = self
+                .approver
+                .decide(request, decision.clone())
+                .await
+                .outcome();
+            // Too early, the next begins later; too late, earlier: so they come to meet the end, however slow we are.
+            let closer = |lead: u64| match outcome.as_str() {
+                "200" => Some(lead.saturating_sub(2)),
+                _ => Some((lead + 2).min(1_500)),
+            };
+            let _ = self
+                .lead
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, closer);
+            (request.clone(), decision, outcome)
+        });
+        join_all(decide).await
     }
 
     async fn cancel(&self, request: &str) -> Answer {
@@ -173,34 +212,18 @@ async fn a_withdrawal_and_a_cancellation_at_once_have_one_outcome() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_at_the_instant_of_expiry_is_taken_or_refused_and_never_both() {
-    /// Enough for several sweeps to pass amid the decisions.
-    const COUNT: usize = 800;
+    // Beside each other, one round after the other: several sweeps pass amid the decisions.
+    const LANES: usize = 4;
+    const COUNT: usize = LANES * 4 * WIDTH;
     let scene = Scene::new().await;
-    let begun = Instant::now();
-    // Each has an end of its own, three milliseconds after the last one's, and a decision within 12 ms of it.
-    let exchanges: Vec<(String, Instant)> = (0..COUNT)
-        .map(|turn| Duration::from_millis(5_000 + 3 * u64::try_from(turn).unwrap()))
-        .map(|life| (request_id(), begun + life))
-        .collect();
-    for chunk in exchanges.chunks(WIDTH) {
-        let submit = chunk.iter().map(async |(request, end)| {
-            let body = sealed_for(end.saturating_duration_since(Instant::now()));
-            scene.enforcer.submit(request, "alice", body).await
-        });
-        for answer in join_all(submit).await {
-            answer.expect(202);
+    let lane = async || {
+        let mut outcomes = Vec::new();
+        for _ in 0..COUNT / LANES / WIDTH {
+            outcomes.append(&mut scene.decide_near_the_end().await);
         }
-    }
-    let race = exchanges
-        .iter()
-        .zip(0..)
-        .map(async |((request, end), turn)| {
-            let decision = compact("approve");
-            sleep_until(*end - Duration::from_millis(12) + Duration::from_millis(turn % 25)).await;
-            let answer = scene.approver.decide(request, decision.clone()).await;
-            (request.clone(), decision, answer.outcome())
-        });
-    let outcomes = join_all(race).await;
+        outcomes
+    };
+    let outcomes = join_all((0..LANES).map(|_| lane())).await.concat();
     let unwritten = "select count(*) from exchanges where state = 'pendingApproval'";
     until(
         "the sweep is through",
