@@ -99,7 +99,7 @@ async fn what_gathers_while_a_batch_is_under_way_is_the_next_batch_and_everyone_
  {
     let rows: Vec<Row> = (0..100).map(|n| row(&n.to_string())).collect();
     let (batches, answers) = gathered(rows.clone()).await;
-    assert_eq!(batches, [rows.clone()]);
+    assert_eq!(batches, std::slice::from_ref(&rows));
     let answers: Vec<Row> = answers.into_iter().map(Result::unwrap).collect();
     assert_eq!(answers, rows);
 }

@@ -68,7 +68,8 @@ impl Scene {
         }
         let decide = exchanges.iter().map(async |(request, end)| {
             let decision = compact("approve");
-            sleep_until(*end - Duration::from_millis(self.lead.load(Ordering::Relaxed))).await;
+            let lead = Duration::from_millis(self.lead.load(Ordering::Relaxed));
+            sleep_until(end.checked_sub(lead).unwrap()).await;
             let outcome = self
                 .approver
                 .decide(request, decision.clone())

@@ -115,13 +115,12 @@ impl<'a> Play<'a> {
             ),
             Step::Refresh(slot, who) => {
                 let request = self.request(slot);
-                let answer = match who {
-                    Some(who) => self.approvers[who].refresh(&request, json!({})).await,
-                    None => {
-                        let path = format!("/v1/exchanges/{request}/refresh");
-                        let body = envelope("refresh.request", &request, json!({}), json!({}));
-                        self.admin.post(&path, &body).await
-                    }
+                let answer = if let Some(who) = who {
+                    self.approvers[who].refresh(&request, json!({})).await
+                } else {
+                    let path = format!("/v1/exchanges/{request}/refresh");
+                    let body = envelope("refresh.request", &request, json!({}), json!({}));
+                    self.admin.post(&path, &body).await
                 };
                 (answer, self.truth.refresh(slot, who))
             }
@@ -299,18 +298,23 @@ impl<'a> Play<'a> {
                 "expired" => "pendingApproval",
                 state => state,
             };
-            let mut expected = format!("{word} {}-bot-{}", self.case, exchange.enforcer);
-            if let Some(which) = exchange.decision {
+            let decided = exchange.decision.map_or(String::new(), |which| {
                 let (verdict, nonce) = (["approve", "reject"][which], self.nonce(*slot));
                 let by = format!("{}-approver-{}", self.case, exchange.approver);
-                expected += &format!(" {verdict} {by} {} f", nonce.as_str().unwrap());
-            }
+                format!(" {verdict} {by} {} f", nonce.as_str().unwrap())
+            });
             let taken = usize::from(matches!(exchange.stand, Stand::Decided | Stand::Delivered));
             let events = exchange
                 .events
                 .join(", ")
                 .replace(':', &format!(":{}-", self.case));
-            expected += &format!(" {} {taken} {} {events}", 1 + taken, exchange.refreshes);
+            let expected = format!(
+                "{word} {}-bot-{}{decided} {} {taken} {} {events}",
+                self.case,
+                exchange.enforcer,
+                1 + taken,
+                exchange.refreshes
+            );
             prop_assert_eq!(self.cluster.database.text(&sql).await, expected);
         }
         Ok(())

@@ -123,8 +123,8 @@ impl Truth {
 
     /// A withdrawal by an enforcer, or a cancellation by the administrator.
     pub fn end(&mut self, slot: usize, enforcer: Option<usize>) -> &'static str {
-        let own = |exchange: &&Exchange| enforcer.is_none_or(|id| exchange.enforcer == id);
-        if self.exchanges.get(&slot).filter(own).is_none() {
+        let own = |exchange: &Exchange| enforcer.is_none_or(|id| exchange.enforcer == id);
+        if !self.exchanges.get(&slot).is_some_and(own) {
             return "404 NOT_FOUND";
         }
         match self.state(slot) {
@@ -133,8 +133,8 @@ impl Truth {
             "withdrawn" | "cancelled" => "409 INVALID_STATE",
             _ => {
                 match enforcer {
-                    Some(id) => self.change(slot, Stand::Withdrawn, format!("enforcer:bot-{id}")),
-                    None => self.change(slot, Stand::Cancelled, "admin".to_owned()),
+                    Some(id) => self.change(slot, Stand::Withdrawn, &format!("enforcer:bot-{id}")),
+                    None => self.change(slot, Stand::Cancelled, "admin"),
                 }
                 "200"
             }
@@ -150,7 +150,7 @@ impl Truth {
             .map(|found| found.stand)
         {
             Some(Stand::Decided) => {
-                self.change(slot, Stand::Delivered, format!("enforcer:bot-{enforcer}"));
+                self.change(slot, Stand::Delivered, &format!("enforcer:bot-{enforcer}"));
                 "200"
             }
             Some(Stand::Delivered) => "200",
@@ -188,8 +188,8 @@ impl Truth {
 
     /// A refresh by an approver, or by the administrator.
     pub fn refresh(&mut self, slot: usize, approver: Option<usize>) -> &'static str {
-        let asked = |exchange: &&Exchange| approver.is_none_or(|id| exchange.approver == id);
-        if self.exchanges.get(&slot).filter(asked).is_none() {
+        let asked = |exchange: &Exchange| approver.is_none_or(|id| exchange.approver == id);
+        if !self.exchanges.get(&slot).is_some_and(asked) {
             return "404 NOT_FOUND";
         }
         if !matches!(self.state(slot), "pendingApproval" | "expired") {
@@ -203,7 +203,7 @@ impl Truth {
         "202"
     }
 
-    fn change(&mut self, slot: usize, stand: Stand, actor: String) {
+    fn change(&mut self, slot: usize, stand: Stand, actor: &str) {
         let exchange = self.exchanges.get_mut(&slot).unwrap();
         exchange.stand = stand;
         let state = self.state(slot);
