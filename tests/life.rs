@@ -115,3 +115,33 @@ async fn an_exchange_expires_at_its_time_whether_or_not_a_sweep_has_been_by() {
     assert!(approver.expired_ids().await.is_empty());
     approver.remove(&request).await.refused(404, "NOT_FOUND");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_that_names_nobody_any_more_is_still_a_repeat() {
+    let cluster = Cluster::start(1).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let request = request_id();
+    let mut submission = enforcer.submission(&request, "alice", sealed());
+    enforcer
+        .client
+        .post("/v1/artifacts", &submission)
+        .await
+        .expect(202);
+    submission.as_object_mut().unwrap().remove("recipient");
+    let repeated = enforcer
+        .client
+        .post("/v1/artifacts", &submission)
+        .await
+        .expect(202);
+    assert_eq!(repeated.body("/duplicate"), true);
+    submission["requestId"] = json!(request_id());
+    let refused = enforcer.client.post("/v1/artifacts", &submission).await;
+    refused.refused_at(422, "NO_APPROVER", "/recipient/approverId");
+    assert_eq!(
+        cluster
+            .database
+            .number("select count(*) from exchanges")
+            .await,
+        1
+    );
+}

@@ -57,27 +57,26 @@ impl Gateway {
                     load.pending
                 })
         };
-        let pending = match known {
-            Some(pending) => pending,
-            None => {
-                let pending = self.store.pending(tenant, approver, most).await?;
-                let mut known = self
-                    .loads
-                    .known
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                if known.len() >= MAX_REMEMBERED {
-                    known.clear();
-                }
-                known.insert(
-                    key,
-                    Load {
-                        pending,
-                        counted: Instant::now(),
-                    },
-                );
-                pending
+        let pending = if let Some(pending) = known {
+            pending
+        } else {
+            let pending = self.store.pending(tenant, approver, most).await?;
+            let mut known = self
+                .loads
+                .known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= MAX_REMEMBERED {
+                known.clear();
             }
+            known.insert(
+                key,
+                Load {
+                    pending,
+                    counted: Instant::now(),
+                },
+            );
+            pending
         };
         Ok(pending > most - MARGIN)
     }

@@ -7,7 +7,7 @@ use super::caller::Enforcer;
 use super::error::Error;
 use crate::protocol::artifact::{self, Form, Rules, Submission};
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{Submitted, judge_submission};
+use crate::protocol::exchange::{SubmissionRefusal, Submitted, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId};
 use crate::protocol::json;
 use crate::protocol::reader::Invalid;
@@ -102,7 +102,12 @@ impl Gateway {
             submission,
             idempotency,
         } = command;
-        let approvers = approvers(&submission)?;
+        // A repeat is a repeat even if it names nobody any more, so the store is asked all the same: a submission that
+        // asks nobody is never written.
+        let (approvers, unroutable) = match approvers(&submission) {
+            Ok(approvers) => (approvers, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
         let mut asked = Vec::with_capacity(approvers.len());
         for approver in &approvers {
             asked.push(Asked {
@@ -122,7 +127,11 @@ impl Gateway {
             idempotency,
         };
         let fact = self.store.submit(row).await?;
-        let submitted = judge_submission(fact, operation, &enforcer, hash, expires_at)?;
+        let judged = judge_submission(fact, operation, &enforcer, hash, expires_at);
+        let submitted = match (judged, unroutable) {
+            (Err(SubmissionRefusal::Unsettled), Some(error)) => return Err(error),
+            (judged, _) => judged?,
+        };
         if !submitted.duplicate {
             self.wake.wake(
                 approvers

@@ -176,6 +176,7 @@ impl Submit {
                   from input i
                   join judged j on j.submission_id = i.submission_id
                  where not j.past and not j.key_taken
+                   and exists (select from asked a where a.submission_id = i.submission_id)
                    and not exists (select from crowded c where c.submission_id = i.submission_id)
             ),
             written as (
