@@ -264,3 +264,41 @@ async fn a_decision_at_the_instant_of_expiry_is_taken_or_refused_and_never_both(
     let at_its_time = scene.cluster.database.number(at_its_time).await;
     assert_eq!(usize::try_from(at_its_time).unwrap(), expired.len());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_judged_in_time_and_committed_late_is_never_read_as_expired() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let request = request_id();
+    let life = Duration::from_secs(600);
+    enforcer
+        .submit(&request, "alice", sealed_for(life))
+        .await
+        .expect(202);
+    // The decision gets as far as the inbox item, which the test holds: judged, but not committed.
+    let mut holding = cluster.database.connect().await;
+    let hold = format!("begin; select from inbox_items where request_id = '{request}' for update");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(hold))
+        .execute(&mut holding)
+        .await
+        .unwrap();
+    let deciding = async { approver.on(0).decide(&request, compact("approve")).await };
+    let reading = async {
+        cluster.database.blocked(1).await;
+        cluster.pass(life);
+        let there = enforcer.on(1);
+        let (status, waited, ()) =
+            tokio::join!(there.status(&request), there.wait(&request, 5), async {
+                cluster.database.blocked(2).await;
+                crate::support::database::finish(&mut holding, "commit").await;
+            });
+        (status, waited)
+    };
+    let (decided, (status, waited)) = tokio::join!(deciding, reading);
+    decided.expect(200);
+    assert_eq!(status.expect(200).body("/state"), "decided");
+    waited.expect(200);
+}

@@ -1,5 +1,7 @@
 //! Reading exchanges: one by one for status and waits (gathered into one query for all who ask), and as a listing.
 
+use std::collections::HashMap;
+
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -71,6 +73,62 @@ impl Work for ReadExchanges {
         connection: &mut PgConnection,
         rows: &[ReadRow],
     ) -> Result<Vec<Option<Exchange>>, sqlx::Error> {
+        let all: Vec<&ReadRow> = rows.iter().collect();
+        let mut found = self.read(connection, &all).await?;
+        // Past its time and still pending, an exchange may be in the middle of a decision that was judged just in time.
+        // A second look behind the row's lock sees how that ended; once it says expired, it stays so.
+        let overdue: Vec<&ReadRow> = all
+            .into_iter()
+            .filter(|row| found.get(&row.operation.0).is_some_and(|read| read.overdue))
+            .collect();
+        if !overdue.is_empty() {
+            self.await_writers(connection, &overdue).await?;
+            found.extend(self.read(connection, &overdue).await?);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| found.remove(&row.operation.0).map(|read| read.exchange))
+            .collect())
+    }
+}
+
+/// An exchange as it was read.
+struct Read {
+    exchange: Exchange,
+    /// Whether it is past its time and nothing has written down how it ended.
+    overdue: bool,
+}
+
+impl ReadExchanges {
+    /// Waits until nobody is in the middle of changing these exchanges.
+    async fn await_writers(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[&ReadRow],
+    ) -> Result<(), sqlx::Error> {
+        sqlx::query!(
+            r#"
+            select e.request_id
+              from exchanges e
+              join unnest($1::text[], $2::text[]) as i (tenant_id, request_id)
+                on i.tenant_id = e.tenant_id and i.request_id = e.request_id
+             order by e.tenant_id, e.request_id
+               for share of e
+            "#,
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.request_id.as_str()) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        Ok(())
+    }
+
+    /// Reads exchanges, by the call that asks for them.
+    async fn read(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[&ReadRow],
+    ) -> Result<HashMap<Uuid, Read>, sqlx::Error> {
         let found = sqlx::query!(
             r#"
             select i.operation_id as "operation!", e.request_id, e.state, e.enforcer_id, e.accepted_at, e.expires_at,
@@ -94,7 +152,7 @@ impl Work for ReadExchanges {
         )
         .fetch_all(connection)
         .await?;
-        let mut exchanges = std::collections::HashMap::with_capacity(found.len());
+        let mut exchanges = HashMap::with_capacity(found.len());
         for row in found {
             let decision = match (
                 row.decision_message_id,
@@ -114,9 +172,10 @@ impl Work for ReadExchanges {
                 _ => None,
             };
             let approvers = row.approver_ids.unwrap_or_default();
+            let state = rows::state(&row.state)?;
             let exchange = Exchange {
                 request_id: rows::id(&row.request_id)?,
-                state: rows::state(&row.state)?.at(row.past),
+                state: state.at(row.past),
                 enforcer_id: rows::id(&row.enforcer_id)?,
                 approver_ids: approvers
                     .iter()
@@ -129,12 +188,10 @@ impl Work for ReadExchanges {
                 artifact_hash: row.artifact_hash,
                 decision,
             };
-            exchanges.insert(row.operation, exchange);
+            let overdue = state == State::PendingApproval && row.past;
+            exchanges.insert(row.operation, Read { exchange, overdue });
         }
-        Ok(rows
-            .iter()
-            .map(|row| exchanges.remove(&row.operation.0))
-            .collect())
+        Ok(exchanges)
     }
 }
 

@@ -113,7 +113,7 @@ impl Truth {
                 self.change(
                     slot,
                     Stand::Decided,
-                    format!("approver:approver-{approver}"),
+                    &format!("approver:approver-{approver}"),
                 );
                 self.exchanges.get_mut(&slot).unwrap().decision = Some(decision);
                 "200"
