@@ -37,11 +37,6 @@ impl TestNode {
         self.stop.cancel();
         self.running.await.expect("the node ends");
     }
-
-    /// Begins to drain the node.
-    pub fn begin_stop(&self) {
-        self.stop.cancel();
-    }
 }
 
 /// Nodes on one database, with a tenant of their own.
