@@ -104,8 +104,9 @@ create table exchange_payloads (
     constraint exchange_payloads_part check (part in ('artifact', 'decision'))
 ) with (toast_tuple_target = 8160);
 
--- Ciphertext does not compress; trying costs more than it saves.
+-- Ciphertext does not compress; trying costs more than it saves. And what is stored plain can be weighed without reading it.
 alter table exchange_payloads alter column body set storage external;
+alter table exchange_payloads alter column trace set storage external;
 
 -- Who was asked, and at the same time the outbox of approval requests.
 create table inbox_items (

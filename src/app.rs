@@ -19,8 +19,8 @@ use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::schema::Schema;
 
-/// How long the background may take to end once nothing needs it.
-const BACKGROUND_PATIENCE: Duration = Duration::from_secs(5);
+/// What is set aside of the drain for the background to end in, once nothing needs it.
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -146,7 +146,8 @@ impl App {
         );
         tracing::info!("draining");
         work.close();
-        let patience = Duration::from_secs(config.server.drain_seconds);
+        let patience =
+            Duration::from_secs(config.server.drain_seconds).saturating_sub(BACKGROUND_PATIENCE);
         if tokio::time::timeout(patience, work.wait()).await.is_err() {
             tracing::warn!(left = work.len(), "cutting off what did not finish in time");
             hard.cancel();

@@ -176,6 +176,12 @@ enum KeyCommand {
         /// The Ed25519 public key, in base64url.
         #[arg(long)]
         public_key: String,
+        /// When it begins to be valid (RFC 3339).
+        #[arg(long)]
+        not_before: Option<String>,
+        /// When it ends to be valid (RFC 3339).
+        #[arg(long)]
+        not_after: Option<String>,
     },
     /// List an approver's keys.
     List {
@@ -226,6 +232,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
                 data_dir: args.data_dir,
                 ephemeral: args.ephemeral,
                 ready_file: args.ready_file,
+                config_file: cli.config,
                 database_url,
             };
             anyhow::ensure!(
@@ -345,6 +352,11 @@ fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
     })
 }
 
+/// A time on the command line.
+fn time(text: &str) -> anyhow::Result<Timestamp> {
+    Timestamp::parse(text).with_context(|| format!("{text} should be an RFC 3339 time"))
+}
+
 async fn tenant(administration: &Administration, command: TenantCommand) -> anyhow::Result<()> {
     match command {
         TenantCommand::Create { name } => {
@@ -383,11 +395,7 @@ async fn credential(
                             .context("thumbprint should be a SHA-256 in hexadecimal")
                     })
                     .transpose()?,
-                expires_at: expires_at
-                    .map(|text| {
-                        Timestamp::parse(&text).context("expires-at should be an RFC 3339 time")
-                    })
-                    .transpose()?,
+                expires_at: expires_at.as_deref().map(time).transpose()?,
             };
             let made = administration
                 .create_credential(&id("tenant", &tenant)?, request)
@@ -417,14 +425,16 @@ async fn key(administration: &Administration, command: KeyCommand) -> anyhow::Re
             approver,
             key,
             public_key,
+            not_before,
+            not_after,
         } => {
             let public_key = PublicKey::parse(&public_key)
                 .context("public-key should be 32 bytes in base64url")?;
             let key = NewSigningKey {
                 id: id("key", &key)?,
                 public_key,
-                not_before: None,
-                not_after: None,
+                not_before: not_before.as_deref().map(time).transpose()?,
+                not_after: not_after.as_deref().map(time).transpose()?,
             };
             let (tenant, approver) = (id("tenant", &tenant)?, id("approver", &approver)?);
             administration

@@ -100,7 +100,7 @@ section! {
     Database {
         /// Where it is.
         url: Secret = Secret::default(),
-        /// A file that holds `url`.
+        /// A file that holds `url`; read where `url` itself is not set.
         url_file: Option<PathBuf> = None,
         /// Where it is without a pooler in between, for LISTEN; `url` if empty.
         listen_url: Secret = Secret::default(),
@@ -242,7 +242,7 @@ section! {
     Platform {
         /// The first operator key.
         operator_key: Secret = Secret::default(),
-        /// A file that holds it.
+        /// A file that holds it; read where `operator_key` itself is not set.
         operator_key_file: Option<PathBuf> = None,
     }
 }
@@ -356,7 +356,9 @@ impl Config {
             ),
         ];
         for (key, path, secret) in files {
-            let Some(path) = path else { continue };
+            let Some(path) = path.filter(|_| secret.is_empty()) else {
+                continue;
+            };
             let text = std::fs::read_to_string(path).map_err(|error| ConfigError::SecretFile {
                 key,
                 path: path.to_owned(),
@@ -407,6 +409,15 @@ impl Config {
             return invalid(
                 "limits.wait_default_seconds",
                 "must lie between 1 and limits.wait_max_seconds",
+            );
+        }
+        if self.wake.poll_ms == 0 || self.wake.canary_ms == 0 {
+            return invalid("wake.poll_ms", "this and wake.canary_ms must be at least 1");
+        }
+        if self.database.pool_size == 0 || self.database.quiet_pool_size == 0 {
+            return invalid(
+                "database.pool_size",
+                "this and database.quiet_pool_size must be at least 1",
             );
         }
         let key = &self.platform.operator_key;

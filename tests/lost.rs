@@ -11,7 +11,10 @@ use sqlx::PgConnection;
 
 use crate::support::database::finish;
 use crate::support::proxy::Proxy;
-use crate::support::{Answer, Approver, Cluster, Enforcer, compact, request_id, sealed, until};
+use crate::support::{
+    Answer, Approver, Cluster, Enforcer, compact, public_key, request_id, sealed, signed,
+    signing_key, until,
+};
 
 /// A node behind a proxy, with connections to lose.
 async fn scene() -> (Cluster, Proxy, Enforcer, Approver) {
@@ -93,12 +96,17 @@ async fn a_decision_whose_reply_was_lost_is_accepted_once_and_is_no_duplicate() 
         .submit(&request, "alice", sealed())
         .await
         .expect(202);
+    // Signed, so that the decision is one statement: its only reply is the one to the commit.
+    let key = signing_key(1);
+    let body = json!({ "publicKey": public_key(&key) });
+    let path = "/platform/v1/approvers/alice/keys/key-1";
+    approver.client.put(path, &body).await.expect(200);
     let answer = losing_the_reply(
         &cluster,
         &proxy,
         cluster.database.locking(&request).await,
         "select count(*) from exchanges where state = 'decided'",
-        approver.decide(&request, compact("approve")),
+        approver.decide(&request, signed(compact("approve"), &key)),
     )
     .await;
     assert_eq!(answer.outcome(), "200");

@@ -37,6 +37,7 @@ mod protocol;
 mod races;
 mod refresh;
 mod retention;
+mod serving;
 mod strict_json;
 mod submission;
 mod twins;

@@ -37,6 +37,8 @@ pub struct DevOptions {
     pub ephemeral: bool,
     /// Written once every node is ready.
     pub ready_file: Option<PathBuf>,
+    /// The configuration file, for the nodes.
+    pub config_file: Option<PathBuf>,
     /// An existing PostgreSQL to use instead.
     pub database_url: Option<String>,
 }

@@ -68,9 +68,14 @@ impl Nodes {
                     .context("there are not that many ports")?;
                 listen.set_port(port);
             }
-            nodes
-                .members
-                .push(spawn(&name, listen, &ready_file, config, demo)?);
+            nodes.members.push(spawn(
+                &name,
+                listen,
+                &ready_file,
+                config,
+                demo,
+                options.config_file.as_deref(),
+            )?);
             ready_files.push(ready_file);
         }
         for (index, file) in ready_files.iter().enumerate() {
@@ -180,12 +185,18 @@ fn spawn(
     ready_file: &Path,
     config: &Config,
     demo: &Demo,
+    config_file: Option<&Path>,
 ) -> anyhow::Result<Member> {
     let child = Command::new(std::env::current_exe()?)
         .args(["serve", "--stop-with-stdin", "--ready-file"])
         .arg(ready_file)
+        .args(config_file.map(|file| format!("--config={}", file.display())))
         .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
         .env("COUNTERSIGN_NODE__ID", name)
+        .env_remove("COUNTERSIGN_DATABASE__URL_FILE")
+        .env_remove("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE")
+        // Empty means: where the URL leads.
+        .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
         .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())
         .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY", &demo.operator)
         .stdin(Stdio::piped())

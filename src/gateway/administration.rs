@@ -167,6 +167,13 @@ impl Administration {
         key: &NewSigningKey,
         first_only: bool,
     ) -> Result<(), Error> {
+        if key
+            .not_before
+            .zip(key.not_after)
+            .is_some_and(|(before, after)| before >= after)
+        {
+            return Err(Error::invalid("/notAfter", "a time after notBefore"));
+        }
         match self
             .store
             .register_key(tenant, approver, key, first_only)

@@ -131,7 +131,7 @@ impl Credentials {
     }
 
     /// Forgets what changed.
-    fn refresh(&self, changed: &[CredentialId]) {
+    fn refresh(&self, changed: &[CredentialId], asked: Instant) {
         let mut state = self.state();
         let missed = state
             .refreshed
@@ -142,7 +142,8 @@ impl Credentials {
         for id in changed {
             state.known.remove(id);
         }
-        state.refreshed = Some(Instant::now());
+        // When it was asked, not when the answer came: what it says may be as old as that.
+        state.refreshed = Some(asked);
         state.generation += 1;
     }
 
@@ -198,19 +199,26 @@ impl Gateway {
 
     /// Learns which credentials changed.
     pub(super) async fn refresh_credentials(&self) -> Result<(), Error> {
+        let asked = Instant::now();
         let changed = self
             .store
             .changed_credentials(CHANGED_WITHIN.as_secs_f64())
             .await?;
-        self.credentials.refresh(&changed);
+        self.credentials.refresh(&changed, asked);
         Ok(())
     }
 
     /// Writes when credentials were last used.
     pub(super) async fn write_uses(&self) -> Result<(), Error> {
         let uses = self.credentials.take_uses();
-        if !uses.is_empty() {
-            self.store.note_uses(&uses).await?;
+        if uses.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.store.note_uses(&uses).await {
+            for (id, at) in &uses {
+                self.credentials.note_use(id, *at);
+            }
+            return Err(error.into());
         }
         Ok(())
     }

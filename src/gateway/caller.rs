@@ -1,6 +1,7 @@
 //! Who a credential turned out to be. A use case takes the role it needs as a type, so it cannot forget to ask.
 
 use super::error::Error;
+use crate::protocol::envelope::Sender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 
 /// Where a call comes from: one tenant, one credential.
@@ -118,6 +119,14 @@ single_roles! {
     Operator, "the operator";
 }
 
+impl Admin {
+    /// Refuses an envelope in which an administrator poses as someone.
+    pub fn sending(&self, sender: &Sender) -> Result<(), Error> {
+        only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
+        only(sender.approver_id.as_ref(), "/sender/approverId")
+    }
+}
+
 impl Member {
     /// Where it comes from.
     #[must_use]
@@ -147,6 +156,14 @@ fn not_yours(pointer: &str) -> Error {
     }
 }
 
+/// Refuses a sender that names an id of another role.
+fn only<T>(other: Option<&T>, pointer: &str) -> Result<(), Error> {
+    match other {
+        None => Ok(()),
+        Some(_) => Err(not_yours(pointer)),
+    }
+}
+
 /// The id a caller acts as: the one it names, if it may, else the one it is bound to.
 fn acting<T: Clone + PartialEq>(
     bound: Option<&T>,
@@ -162,6 +179,23 @@ fn acting<T: Clone + PartialEq>(
 }
 
 impl Enforcer {
+    /// The enforcer that an envelope's sender says this call acts as.
+    pub fn sending(&self, sender: &Sender) -> Result<EnforcerId, Error> {
+        only(sender.approver_id.as_ref(), "/sender/approverId")?;
+        self.acting(sender.enforcer_id.clone(), "/sender/enforcerId")
+    }
+
+    /// The same, where the sender must say it.
+    pub fn named(&self, sender: &Sender) -> Result<EnforcerId, Error> {
+        match sender.enforcer_id {
+            Some(_) => self.sending(sender),
+            None => Err(Error::invalid(
+                "/sender/enforcerId",
+                "the id to act as (required)",
+            )),
+        }
+    }
+
     /// The enforcer this call acts as: the one named at `pointer`, or the one the credential is bound to.
     pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId, Error> {
         acting(self.bound.as_ref(), named, pointer)
@@ -175,6 +209,23 @@ impl Enforcer {
 }
 
 impl Approver {
+    /// The approver that an envelope's sender says this call acts as.
+    pub fn sending(&self, sender: &Sender) -> Result<ApproverId, Error> {
+        only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
+        self.acting(sender.approver_id.clone(), "/sender/approverId")
+    }
+
+    /// The same, where the sender must say it.
+    pub fn named(&self, sender: &Sender) -> Result<ApproverId, Error> {
+        match sender.approver_id {
+            Some(_) => self.sending(sender),
+            None => Err(Error::invalid(
+                "/sender/approverId",
+                "the id to act as (required)",
+            )),
+        }
+    }
+
     /// The approver this call acts as: the one named at `pointer`, or the one the credential is bound to.
     pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId, Error> {
         acting(self.bound.as_ref(), named, pointer)

@@ -8,6 +8,7 @@ use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{Decided, DecisionRefusal, judge_decision};
 use crate::protocol::id::ApproverId;
 use crate::protocol::json;
+use crate::protocol::timestamp::Timestamp;
 use crate::store::decide::DecisionRow;
 use crate::wake::Key;
 
@@ -23,13 +24,7 @@ impl Gateway {
     ) -> Result<(ApproverId, Decision), Error> {
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "decision.submit")?;
-        let Some(named) = envelope.sender.approver_id.clone() else {
-            return Err(Error::invalid(
-                "/sender/approverId",
-                "the approver that decides (required)",
-            ));
-        };
-        let approver = caller.acting(Some(named), "/sender/approverId")?;
+        let approver = caller.named(&envelope.sender)?;
         self.check_created(envelope.created_at)?;
         let decision = Decision::parse(&envelope)?;
         if decision.expires_at.is_some_and(|at| at <= self.clock.now()) {
@@ -38,13 +33,13 @@ impl Gateway {
         Ok((approver, decision))
     }
 
-    /// Accepts a decision, at most one per exchange, and hands it to delivery.
+    /// Accepts a decision, at most one per exchange, and hands it to delivery. Also tells when the exchange ends.
     pub async fn decide(
         &self,
         caller: &Approver,
         approver: ApproverId,
         decision: Decision,
-    ) -> Result<Decided, Error> {
+    ) -> Result<(Decided, Option<Timestamp>), Error> {
         let tenant = &caller.origin.tenant;
         let request = decision.request_id.clone();
         let operation = self.clock.operation_id();
@@ -78,7 +73,7 @@ impl Gateway {
                                 .chain(enforcer),
                         );
                     }
-                    return Ok(decided);
+                    return Ok((decided, outcome.expires_at));
                 }
                 Err(DecisionRefusal::JudgeAgain) => {}
                 Err(other) => {

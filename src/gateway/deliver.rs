@@ -9,14 +9,19 @@ use tokio::time::{Instant, sleep_until};
 use super::Gateway;
 use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
 use super::error::Error;
+use crate::jitter::jitter;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::State;
 use crate::protocol::id::{EnforcerId, MessageId, RequestId};
 use crate::protocol::json;
 use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
+use crate::protocol::timestamp::Timestamp;
 use crate::store::ack::{AckRecipient, AckRow};
 use crate::store::exchange::Exchange;
 use crate::wake::Key;
+
+/// How long a wait waits before it looks again where looking failed.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How a wait ended.
 #[derive(Debug)]
@@ -42,6 +47,8 @@ pub struct AckCommand {
 pub struct Acknowledged {
     /// The exchange it is about.
     pub request_id: RequestId,
+    /// When that ends.
+    pub expires_at: Timestamp,
     /// The message.
     pub message_id: MessageId,
     /// How far the recipient got.
@@ -88,7 +95,15 @@ impl Gateway {
             .wake
             .register(Key::Exchange(origin.tenant.clone(), request.clone()));
         loop {
-            let exchange = self.exchange(&caller, request).await?;
+            let exchange = match self.exchange(&caller, request).await {
+                // Once it has begun, a wait outlives a database that is away for a moment, or asked too much at once.
+                Err(Error::Unavailable) if turn.is_some() && Instant::now() < deadline => {
+                    let again = deadline.min(Instant::now() + jitter(LOOK_AGAIN));
+                    sleep_until(again).await;
+                    continue;
+                }
+                exchange => exchange?,
+            };
             match exchange.state {
                 State::Decided | State::Delivered => {
                     return Ok(Waited::Decided(Box::new(exchange)));
@@ -136,18 +151,12 @@ impl Gateway {
         let envelope = Incoming::parse(&node, "ack.submit")?;
         let (origin, recipient) = match caller {
             EnforcerOrApprover::Enforcer(enforcer) => {
-                let named = envelope.sender.enforcer_id.clone();
-                (
-                    &enforcer.origin,
-                    AckRecipient::Enforcer(enforcer.acting(named, "/sender/enforcerId")?),
-                )
+                let id = enforcer.sending(&envelope.sender)?;
+                (&enforcer.origin, AckRecipient::Enforcer(id))
             }
             EnforcerOrApprover::Approver(approver) => {
-                let named = envelope.sender.approver_id.clone();
-                (
-                    &approver.origin,
-                    AckRecipient::Approver(approver.acting(named, "/sender/approverId")?),
-                )
+                let id = approver.sending(&envelope.sender)?;
+                (&approver.origin, AckRecipient::Approver(id))
             }
         };
         self.check_created(envelope.created_at)?;
@@ -173,9 +182,10 @@ impl Gateway {
             recipient,
             message,
         };
-        let request_id = self.store.ack(row).await?.ok_or(Error::NotFound)?;
+        let (request_id, expires_at) = self.store.ack(row).await?.ok_or(Error::NotFound)?;
         Ok(Acknowledged {
             request_id,
+            expires_at,
             message_id: message,
             status: ack.status,
         })

@@ -1,5 +1,7 @@
 //! Inboxes: pages, and removal of an item.
 
+use std::time::Duration;
+
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -9,6 +11,7 @@ use super::error::Error;
 use crate::protocol::cursor::{self, Position};
 use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::message::ApprovalRequest;
+use crate::protocol::timestamp::Timestamp;
 use crate::store::inbox::{After, Shelf};
 
 /// Which page is asked for, as the query says.
@@ -35,25 +38,41 @@ pub(super) const FOREIGN_CURSOR: Error = Error::Parameter {
     expected: "a cursor from this listing",
 };
 
+/// A parameter that is an integer of at least 1. Digits that do not fit a word are merely a large one.
+fn at_least_one(name: &'static str, text: &str) -> Result<i64, Error> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<i64>().unwrap_or(i64::MAX) {
+        number @ 1.. if digits => Ok(number),
+        _ => Err(Error::Parameter {
+            name,
+            expected: "an integer of at least 1",
+        }),
+    }
+}
+
 impl Gateway {
     /// How many items a page may hold: what was asked for, within the limits.
     pub(super) fn page_limit(&self, request: &PageRequest) -> Result<i64, Error> {
         let limits = &self.config.limits;
-        let refused = Error::Parameter {
-            name: "limit",
-            expected: "an integer of at least 1",
-        };
         match request.limit.as_deref() {
             None => Ok(i64::from(limits.page_default)),
-            Some(text) if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Err(refused)
-            }
-            // Digits that do not fit a word are merely a large page, and clamped like any other.
-            Some(text) => match text.parse::<i64>().unwrap_or(i64::MAX) {
-                0 => Err(refused),
-                limit => Ok(limit.min(i64::from(limits.page_max))),
-            },
+            Some(text) => Ok(at_least_one("limit", text)?.min(i64::from(limits.page_max))),
         }
+    }
+
+    /// How long a wait may take: what was asked for, within the limits.
+    pub fn patience(&self, asked: Option<&str>) -> Result<Duration, Error> {
+        let limits = &self.config.limits;
+        let seconds = match asked {
+            None => limits.wait_default_seconds,
+            Some(text) => {
+                let seconds = at_least_one("timeout", text)?;
+                u64::try_from(seconds)
+                    .unwrap_or(u64::MAX)
+                    .min(limits.wait_max_seconds)
+            }
+        };
+        Ok(Duration::from_secs(seconds))
     }
 
     /// One page of an approver's inbox, oldest first.
@@ -101,20 +120,17 @@ impl Gateway {
         })
     }
 
-    /// Hides an item from its approver; the exchange stays decidable.
+    /// Hides an item from its approver; the exchange stays decidable until the time that is returned.
     pub async fn remove_item(
         &self,
         caller: &Approver,
         approver: &ApproverId,
         request: &RequestId,
-    ) -> Result<(), Error> {
-        if self
+    ) -> Result<Timestamp, Error> {
+        let removed = self
             .store
             .remove_item(&caller.origin.tenant, approver, request)
-            .await?
-        {
-            return Ok(());
-        }
-        Err(Error::NotFound)
+            .await?;
+        removed.ok_or(Error::NotFound)
     }
 }

@@ -18,6 +18,7 @@ mod withdraw;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -37,7 +38,11 @@ use crate::protocol::error::Names;
 use crate::protocol::id::NodeId;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::Store;
+use crate::store::schema::Schema;
 use crate::wake::Hub;
+
+/// How long an answer about readiness is good for.
+const READINESS_FOR: Duration = Duration::from_secs(1);
 
 /// Everything a use case needs.
 pub struct Gateway {
@@ -53,6 +58,7 @@ pub struct Gateway {
     wake: Hub,
     credentials: Credentials,
     operator: Option<[u8; 32]>,
+    readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
     waits: WaitCounter,
     loads: load::Loads,
     /// Set when the node begins to drain.
@@ -71,7 +77,7 @@ impl Gateway {
         draining: &CancellationToken,
         stopped: &CancellationToken,
     ) -> Arc<Self> {
-        let wake = Hub::start(config, &node, &store, tasks, stopped);
+        let wake = Hub::start(config, &clock, &store, tasks, stopped);
         let gateway = Arc::new(Self {
             names: Names::new(&config.protocol.name),
             clock,
@@ -80,6 +86,7 @@ impl Gateway {
             wake,
             credentials: Credentials::default(),
             operator: authenticate::operator_hash(&config.platform.operator_key),
+            readiness: tokio::sync::Mutex::new(None),
             waits: WaitCounter::default(),
             loads: load::Loads::default(),
             draining: draining.clone(),
@@ -89,19 +96,26 @@ impl Gateway {
         gateway
     }
 
-    /// Whether the database answers and its schema is one this node knows; and whether hints arrive.
+    /// Whether the node should be sent requests. Asked of the database at most once a second, however many ask us.
     pub async fn readiness(&self) -> Readiness {
-        use crate::store::schema::Schema;
         if self.draining.is_cancelled() {
             return Readiness::Draining;
         }
-        match self.store.schema().await {
+        let mut known = self.readiness.lock().await;
+        if let Some((readiness, at)) = *known
+            && at.elapsed() < READINESS_FOR
+        {
+            return readiness;
+        }
+        let readiness = match self.store.schema().await {
             Err(_) => Readiness::DatabaseAway,
             Ok(Schema::Behind) => Readiness::SchemaBehind,
             Ok(Schema::Ahead) => Readiness::SchemaAhead,
             Ok(Schema::Known) if self.wake.healthy() => Readiness::Ready,
             Ok(Schema::Known) => Readiness::Degraded,
-        }
+        };
+        *known = Some((readiness, Instant::now()));
+        readiness
     }
 
     /// Connections for requests: how many are open, and how many of them idle.

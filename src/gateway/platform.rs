@@ -5,7 +5,7 @@ use super::administration::{Administration, CredentialRequest, MadeCredential};
 use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin};
 use super::error::Error;
 use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
-use crate::protocol::cursor::{self, Position};
+use crate::protocol::cursor;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::State;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
@@ -185,22 +185,14 @@ impl Gateway {
         let after = start
             .as_ref()
             .map(|position| (position.at, position.id.as_str()));
-        let mut items = self
+        let page = self
             .store
-            .list_exchanges(tenant, &filter, after, limit + 1)
+            .list_exchanges(tenant, &filter, after, limit)
             .await?;
-        let wanted = usize::try_from(limit).unwrap_or_default();
-        let more = items.len() > wanted;
-        items.truncate(wanted);
-        let next = items.last().filter(|_| more).map(|last| {
-            cursor::encode(
-                &name,
-                &Position {
-                    at: last.created_at.inner(),
-                    id: last.request_id.clone(),
-                },
-            )
-        });
-        Ok(Page { items, next })
+        let next = page.next.map(|position| cursor::encode(&name, &position));
+        Ok(Page {
+            items: page.items,
+            next,
+        })
     }
 }

@@ -34,13 +34,13 @@ impl Gateway {
         envelope.expect_request(request)?;
         let (tenant, approver) = match caller {
             ApproverOrAdmin::Approver(approver) => {
-                let named = envelope.sender.approver_id.clone();
-                (
-                    approver.origin.tenant.clone(),
-                    Some(approver.acting(named, "/sender/approverId")?),
-                )
+                let id = approver.sending(&envelope.sender)?;
+                (approver.origin.tenant.clone(), Some(id))
             }
-            ApproverOrAdmin::Admin(admin) => (admin.origin.tenant.clone(), None),
+            ApproverOrAdmin::Admin(admin) => {
+                admin.sending(&envelope.sender)?;
+                (admin.origin.tenant.clone(), None)
+            }
         };
         self.check_created(envelope.created_at)?;
         Ok(RefreshCommand {

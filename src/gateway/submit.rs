@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::Gateway;
 use super::caller::Enforcer;
 use super::error::Error;
-use crate::protocol::artifact::{self, Form, Rules, Submission};
+use crate::protocol::artifact::{self, Rules, Submission};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{SubmissionRefusal, Submitted, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId};
@@ -55,13 +55,7 @@ impl Gateway {
         }
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "artifact.submit")?;
-        let Some(named) = envelope.sender.enforcer_id.clone() else {
-            return Err(Error::invalid(
-                "/sender/enforcerId",
-                "the enforcer that submits (required)",
-            ));
-        };
-        let enforcer = caller.acting(Some(named), "/sender/enforcerId")?;
+        let enforcer = caller.named(&envelope.sender)?;
         self.check_created(envelope.created_at)?;
         if !self.config.artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
@@ -145,13 +139,13 @@ impl Gateway {
 
 /// Whom a submission asks.
 fn approvers(submission: &Submission) -> Result<Vec<ApproverId>, Error> {
-    match (&submission.route, submission.form) {
-        (Route::Approver(approver), _) => Ok(vec![approver.clone()]),
+    match &submission.route {
+        Route::Approver(approver) => Ok(vec![approver.clone()]),
         // No pairing exists yet that a token could stand for, or that could name anyone.
-        (Route::Token(_), _) => Err(Error::NoApprover {
+        Route::Token(_) => Err(Error::NoApprover {
             pointer: "/body/metadata/routingToken",
         }),
-        (Route::Paired, Form::Sealed | Form::Open) => Err(Error::NoApprover {
+        Route::Paired => Err(Error::NoApprover {
             pointer: "/recipient/approverId",
         }),
     }

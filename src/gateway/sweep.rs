@@ -12,6 +12,7 @@ use super::Gateway;
 use super::authenticate::REFRESH_EVERY;
 use super::error::Error;
 use crate::jitter::jitter;
+use crate::protocol::id::TenantId;
 use crate::store::seconds;
 use crate::wake::Key;
 
@@ -74,8 +75,8 @@ fn every<J, F>(
     let (gateway, stop) = (Arc::clone(gateway), stop.clone());
     tasks.spawn(async move {
         while !stop.is_cancelled() {
-            if job(Arc::clone(&gateway)).await.is_err() {
-                tracing::warn!(sweep = name, "a sweep failed and will be tried again");
+            if let Err(error) = job(Arc::clone(&gateway)).await {
+                tracing::warn!(sweep = name, %error, "a sweep failed and will be tried again");
             }
             let _stopped = stop.run_until_cancelled(sleep(jitter(period))).await;
         }
@@ -93,7 +94,7 @@ impl Gateway {
                     .into_iter()
                     .map(|exchange| Key::Exchange(exchange.tenant, exchange.request_id)),
             );
-            if i64::try_from(count).unwrap_or(i64::MAX) < BATCH {
+            if !self.goes_on(u64::try_from(count).unwrap_or(u64::MAX)) {
                 return Ok(());
             }
         }
@@ -101,24 +102,30 @@ impl Gateway {
 
     /// Forgets what is past its retention.
     async fn forget(&self) -> Result<(), Error> {
-        let retention = &self.config.retention;
-        let full = |count: u64| i64::try_from(count).unwrap_or(i64::MAX) >= BATCH;
-        while full(self.store.forget_keys(BATCH).await?) {}
+        while self.goes_on(self.store.forget_keys(BATCH).await?) {}
         for tenant in self.store.tenants().await? {
-            let id = &tenant.tenant_id;
-            while full(
-                self.store
-                    .forget_exchanges(id, seconds(retention.exchange_seconds), BATCH)
-                    .await?,
-            ) {}
-            if retention.scrub_seconds > 0 {
-                while full(
-                    self.store
-                        .scrub_artifacts(id, seconds(retention.scrub_seconds), BATCH)
-                        .await?,
-                ) {}
+            // One tenant's trouble does not keep the others' data past its time.
+            if let Err(error) = self.forget_of(&tenant.tenant_id).await {
+                tracing::warn!(tenant = %tenant.tenant_id, %error, "retention failed and will be tried again");
             }
         }
         Ok(())
+    }
+
+    /// Forgets what of one tenant is past its retention.
+    async fn forget_of(&self, tenant: &TenantId) -> Result<(), Error> {
+        let retention = &self.config.retention;
+        let keep = seconds(retention.exchange_seconds);
+        while self.goes_on(self.store.forget_exchanges(tenant, keep, BATCH).await?) {}
+        if retention.scrub_seconds > 0 {
+            let keep = seconds(retention.scrub_seconds);
+            while self.goes_on(self.store.scrub_artifacts(tenant, keep, BATCH).await?) {}
+        }
+        Ok(())
+    }
+
+    /// Whether a sweep that found so many rows has more to do, and is not in the way of a stop.
+    fn goes_on(&self, found: u64) -> bool {
+        i64::try_from(found).unwrap_or(i64::MAX) >= BATCH && !self.draining.is_cancelled()
     }
 }

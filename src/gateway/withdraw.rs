@@ -36,13 +36,7 @@ impl Gateway {
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "exchange.withdrawn")?;
         envelope.expect_request(request)?;
-        let Some(named) = envelope.sender.enforcer_id.clone() else {
-            return Err(Error::invalid(
-                "/sender/enforcerId",
-                "the enforcer that withdraws (required)",
-            ));
-        };
-        let enforcer = caller.acting(Some(named), "/sender/enforcerId")?;
+        let enforcer = caller.named(&envelope.sender)?;
         self.check_created(envelope.created_at)?;
         Ok((Some(enforcer), parse_reason(envelope.body, "/body")?))
     }

@@ -4,7 +4,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 use super::auth::As;
 use super::body::{self, Kind, Path};
@@ -96,7 +95,7 @@ pub async fn decide(
         .map_err(body::about(&bytes))?;
     let (request, verdict) = (decision.request_id.clone(), decision.verdict);
     let gateway = node.gateway.clone();
-    let decided = node
+    let (decided, expires_at) = node
         .finish(async move { gateway.decide(&caller, approver, decision).await })
         .await
         .about(&request)?;
@@ -109,7 +108,7 @@ pub async fn decide(
     };
     Ok(node.respond(
         StatusCode::OK,
-        &node.envelope("decision.accepted", &request, None, body),
+        &node.envelope("decision.accepted", &request, expires_at, body),
     ))
 }
 
@@ -163,7 +162,8 @@ pub async fn wait(
     uri: Uri,
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
-    let patience = patience(&node, body::query::<WaitQuery>(&uri)?.timeout.as_deref())?;
+    let timeout = body::query::<WaitQuery>(&uri)?.timeout;
+    let patience = node.gateway.patience(timeout.as_deref())?;
     match node
         .gateway
         .wait(caller, &request, patience)
@@ -192,27 +192,6 @@ pub async fn wait(
         }
         Waited::Pending => Ok(StatusCode::NO_CONTENT.into_response()),
     }
-}
-
-/// How long to wait: what was asked for, within the limits.
-fn patience(node: &Node, asked: Option<&str>) -> Result<Duration, Error> {
-    let limits = &node.gateway.config.limits;
-    let refused = Error::Parameter {
-        name: "timeout",
-        expected: "an integer of at least 1",
-    };
-    let seconds = match asked {
-        None => limits.wait_default_seconds,
-        Some(text) if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            return Err(refused);
-        }
-        // Digits that do not fit a word are merely a long time.
-        Some(text) => match text.parse::<u64>().unwrap_or(u64::MAX) {
-            0 => return Err(refused),
-            seconds => seconds.min(limits.wait_max_seconds),
-        },
-    };
-    Ok(Duration::from_secs(seconds))
 }
 
 /// The body of `exchange.withdrawn`.
@@ -317,6 +296,11 @@ pub async fn acknowledge(
     };
     Ok(node.respond(
         StatusCode::OK,
-        &node.envelope("ack.accepted", &acked.request_id, None, body),
+        &node.envelope(
+            "ack.accepted",
+            &acked.request_id,
+            Some(acked.expires_at),
+            body,
+        ),
     ))
 }

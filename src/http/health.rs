@@ -15,7 +15,11 @@ pub async fn live() -> Response {
 
 /// `GET /readyz`: the node should be sent requests.
 pub async fn ready(State(node): State<Node>) -> Response {
-    let (status, word) = match node.gateway.readiness().await {
+    let gateway = node.gateway.clone();
+    let readiness = node
+        .finish(async move { Ok(gateway.readiness().await) })
+        .await;
+    let (status, word) = match readiness.unwrap_or(Readiness::DatabaseAway) {
         Readiness::Ready => (StatusCode::OK, "ready"),
         Readiness::Degraded => (
             StatusCode::OK,

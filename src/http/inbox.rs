@@ -98,7 +98,8 @@ pub async fn remove(
     let approver = path_approver(&caller, &approver)?;
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
     let (gateway, id) = (node.gateway.clone(), request.clone());
-    node.finish(async move { gateway.remove_item(&caller, &approver, &id).await })
+    let expires_at = node
+        .finish(async move { gateway.remove_item(&caller, &approver, &id).await })
         .await
         .about(&request)?;
     Ok(node.respond(
@@ -106,7 +107,7 @@ pub async fn remove(
         &node.envelope(
             "inbox.removed",
             &request,
-            None,
+            Some(expires_at),
             Removed {
                 request_id: &request,
             },

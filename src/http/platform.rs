@@ -211,12 +211,6 @@ fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<NewSigningKey, Error> {
     })?;
     let not_before = reader.optional_timestamp("notBefore")?;
     let not_after = reader.optional_timestamp("notAfter")?;
-    if not_before
-        .zip(not_after)
-        .is_some_and(|(before, after)| before >= after)
-    {
-        return Err(Error::invalid("/notAfter", "a time after notBefore"));
-    }
     reader.finish()?;
     Ok(NewSigningKey {
         id,

@@ -157,7 +157,7 @@ pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Ne
         return response;
     };
     let described = Description::of(&refusal.error);
-    let body = described.body(&node.gateway.names, refusal.about.as_deref());
+    let body = described.body(&node.gateway.names, None);
     framed(&described, &response, plain(described.status, &body))
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,13 +13,15 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 
 use crate::config;
 
@@ -47,12 +50,13 @@ struct Counts {
 
 /// One counted connection, given back when dropped.
 struct Seat {
-    address: IpAddr,
+    peer: SocketAddr,
     connections: Connections,
 }
 
 impl Connections {
-    fn take(&self, address: IpAddr) -> Option<Seat> {
+    fn take(&self, peer: SocketAddr) -> Option<Seat> {
+        let address = peer.ip();
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or_default();
         if counts.all >= self.most || here >= self.most_per_address {
@@ -61,7 +65,7 @@ impl Connections {
         counts.all += 1;
         counts.by_address.insert(address, here + 1);
         Some(Seat {
-            address,
+            peer,
             connections: self.clone(),
         })
     }
@@ -75,10 +79,10 @@ impl Drop for Seat {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         counts.all -= 1;
-        if let Some(here) = counts.by_address.get_mut(&self.address) {
+        if let Some(here) = counts.by_address.get_mut(&self.peer.ip()) {
             *here -= 1;
             if *here == 0 {
-                counts.by_address.remove(&self.address);
+                counts.by_address.remove(&self.peer.ip());
             }
         }
     }
@@ -125,7 +129,7 @@ pub async fn serve(
             }
         };
         // Closing at once is the cheapest way to say that there is no room.
-        let Some(seat) = connections.take(peer.ip()) else {
+        let Some(seat) = connections.take(peer) else {
             continue;
         };
         if let Err(error) = set_options(&stream) {
@@ -135,10 +139,10 @@ pub async fn serve(
         let router = router.clone();
         tasks.spawn(connection(
             stream,
-            peer,
             seat,
             router,
             Arc::clone(&builder),
+            Duration::from_secs(config.header_timeout_seconds),
             drain.clone(),
             hard.clone(),
         ));
@@ -170,29 +174,46 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
 
 async fn connection(
     stream: TcpStream,
-    peer: SocketAddr,
     seat: Seat,
     router: Router,
     builder: Arc<Builder<TokioExecutor>>,
+    patience: Duration,
     drain: CancellationToken,
     hard: CancellationToken,
 ) {
-    let _seat = seat;
-    let service = TowerToHyperService::new(router);
+    let spoke = Arc::new(AtomicBool::new(false));
+    let service = {
+        let spoke = Arc::clone(&spoke);
+        service_fn(move |request: hyper::Request<Incoming>| {
+            spoke.store(true, Ordering::Relaxed);
+            router.clone().oneshot(request)
+        })
+    };
     let mut connection =
         std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = drain.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            match hard.run_until_cancelled(connection).await {
-                Some(ended) => ended,
-                None => return,
+    // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
+    let mut silence = std::pin::pin!(tokio::time::sleep(patience));
+    let mut waiting = true;
+    let ended = loop {
+        tokio::select! {
+            ended = connection.as_mut() => break ended,
+            () = silence.as_mut(), if waiting => {
+                if !spoke.load(Ordering::Relaxed) {
+                    return;
+                }
+                waiting = false;
+            }
+            () = drain.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                match hard.run_until_cancelled(connection).await {
+                    Some(ended) => break ended,
+                    None => return,
+                }
             }
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%peer, %error, "a connection broke");
+        tracing::debug!(peer = %seat.peer, %error, "a connection broke");
     }
 }
 

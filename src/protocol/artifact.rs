@@ -18,6 +18,9 @@ const ARTIFACT_TYPES: [&str; 5] = [
     "checkpoint.review",
 ];
 
+/// Longest artifact type and repository reference: they stand in rows and lists that are to stay small.
+const MAX_WORD_CHARS: usize = 1_024;
+
 /// How many actions an artifact may request.
 const MAX_ACTIONS: usize = 5;
 
@@ -38,6 +41,14 @@ impl Form {
             Self::Sealed => "sealed",
             Self::Open => "open",
         }
+    }
+
+    /// The form a word stands for.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Sealed, Self::Open]
+            .into_iter()
+            .find(|form| form.as_str() == word)
     }
 }
 
@@ -121,12 +132,7 @@ pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, A
 
 fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
     let mut body = Reader::new(envelope.body, "/body")?;
-    let artifact_type = body.str("artifactType")?;
-    if artifact_type.is_empty() {
-        return Err(
-            Invalid::shape("/body/artifactType", "a string of at least 1 character").into(),
-        );
-    }
+    let artifact_type = body.bounded_str("artifactType", 1, MAX_WORD_CHARS)?;
     let artifact_hash = body.hash("artifactHash")?;
     let expires_at = body.timestamp("expiresAt")?;
     let ciphertext = body.nested("ciphertext")?;
@@ -152,7 +158,7 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission
         sealed.optional_str(name)?;
     }
     if expires_at > rules.latest_expiry {
-        return Err(too_far("/body/expiresAt").into());
+        return Err(too_far("/body/expiresAt", rules).into());
     }
 
     let metadata = metadata
@@ -237,7 +243,7 @@ fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     let request_id = RequestId::parse(request_id)
         .ok_or_else(|| Invalid::shape("/body/requestId", "a UUID or ULID"))?;
     let artifact_type = body.one_of("artifactType", &ARTIFACT_TYPES)?;
-    let repo_ref = body.str("repoRef")?.to_owned();
+    let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
     body.optional_str("baseRevision")?;
     let created_at = body.timestamp("createdAt")?;
     if created_at > rules.latest_created {
@@ -248,7 +254,7 @@ fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     }
     let expires_at = body.timestamp("expiresAt")?;
     if expires_at > rules.latest_expiry {
-        return Err(too_far("/body/expiresAt"));
+        return Err(too_far("/body/expiresAt", rules));
     }
     let payload_bytes = body.nested("payload")?.raw.len();
     body.constant("artifactHashAlg", "SHA-256")?;
@@ -268,8 +274,8 @@ fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     })
 }
 
-fn too_far(pointer: &str) -> Invalid {
-    Invalid::timestamp(pointer, "a time at most 30 days ahead")
+fn too_far(pointer: &str, rules: &Rules) -> Invalid {
+    Invalid::timestamp(pointer, format!("a time not after {}", rules.latest_expiry))
 }
 
 fn check_extensions(node: &Node<'_>, rules: &Rules) -> Result<(), Invalid> {

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::protocol::id::{
     ApproverId, EnforcerId, MessageId, NodeId, OperationId, RequestId, TenantId,
 };
+use crate::protocol::timestamp::Timestamp;
 
 /// Who acknowledges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +54,8 @@ pub struct TakeAcks {
 
 impl Work for TakeAcks {
     type Row = AckRow;
-    /// The exchange that the message is about, if there is such a message for this recipient.
-    type Fact = Option<RequestId>;
+    /// The exchange that the message is about and when it ends, if there is such a message for this recipient.
+    type Fact = Option<(RequestId, Timestamp)>;
 
     fn twins(row: &AckRow) -> Vec<String> {
         vec![row.message.to_string()]
@@ -68,7 +69,7 @@ impl Work for TakeAcks {
         &self,
         connection: &mut PgConnection,
         rows: &[AckRow],
-    ) -> Result<Vec<Option<RequestId>>, sqlx::Error> {
+    ) -> Result<Vec<Option<(RequestId, Timestamp)>>, sqlx::Error> {
         let found = sqlx::query!(
             r#"
             with input as (
@@ -144,10 +145,11 @@ impl Work for TakeAcks {
                   from delivered d
             )
             select i.operation_id as "operation!",
-                   coalesce(m.request_id, x.request_id) as "request_id?"
+                   e.request_id as "request_id?", e.expires_at as "expires_at?"
               from input i
               left join mine m on m.operation_id = i.operation_id
               left join items x on x.operation_id = i.operation_id
+              left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(m.request_id, x.request_id)
             "#,
             &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
@@ -161,10 +163,11 @@ impl Work for TakeAcks {
         .await?;
         let mut facts = Vec::with_capacity(found.len());
         for row in found {
-            facts.push((
-                row.operation,
-                row.request_id.as_deref().map(rows::id).transpose()?,
-            ));
+            let about = match (row.request_id, row.expires_at) {
+                (Some(id), Some(at)) => Some((rows::id(&id)?, at.into())),
+                _ => None,
+            };
+            facts.push((row.operation, about));
         }
         rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
     }

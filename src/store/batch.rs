@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use sqlx::PgConnection;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use super::error::{Class, StoreError, classify};
@@ -18,6 +18,11 @@ const MAX_ROWS: usize = 256;
 const MAX_BYTES: usize = 8 << 20;
 /// Rows that may wait for a batch; more means the database does not keep up.
 const QUEUE: usize = 4_096;
+
+/// Bytes that may wait for a batch, in KiB: rows alone would let 4,096 payloads of 2 MiB pile up.
+const QUEUE_KIB: usize = 256 << 10;
+/// Twins that may wait for their turn outside the queue.
+const MAX_HELD: usize = 512;
 
 /// A kind of statement that takes many rows at once.
 pub trait Work: Send + Sync + 'static {
@@ -47,11 +52,14 @@ type Reply<F> = oneshot::Sender<Result<F, StoreError>>;
 struct Job<W: Work> {
     row: W::Row,
     reply: Reply<W::Fact>,
+    /// The room its bytes take up until it is answered.
+    room: OwnedSemaphorePermit,
 }
 
 /// Gathers rows into batches.
 pub struct Batcher<W: Work> {
     sender: mpsc::Sender<Job<W>>,
+    room: Arc<Semaphore>,
 }
 
 impl<W: Work> Batcher<W> {
@@ -74,15 +82,26 @@ impl<W: Work> Batcher<W> {
                 }
             });
         }
-        Self { sender }
+        Self {
+            sender,
+            room: Arc::new(Semaphore::new(QUEUE_KIB)),
+        }
     }
 
     /// Puts a row into the next batch and waits for its fact.
     pub async fn run(&self, row: W::Row) -> Result<W::Fact, StoreError> {
+        let overloaded =
+            || StoreError::Unavailable("too many calls are waiting for the database".into());
+        let kib = u32::try_from(W::bytes(&row) >> 10)
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        let room = Arc::clone(&self.room)
+            .try_acquire_many_owned(kib)
+            .map_err(|_| overloaded())?;
         let (reply, answer) = oneshot::channel();
-        self.sender.try_send(Job { row, reply }).map_err(|_| {
-            StoreError::Unavailable("too many calls are waiting for the database".into())
-        })?;
+        self.sender
+            .try_send(Job { row, reply, room })
+            .map_err(|_| overloaded())?;
         answer
             .await
             .map_err(|_| StoreError::Unavailable("the node is stopping".into()))?
@@ -107,11 +126,14 @@ impl<W: Work> Intake<W> {
         let mut batch = vec![first];
         let mut waiting = std::mem::take(&mut self.held);
         while batch.len() < MAX_ROWS && bytes < MAX_BYTES {
-            let Some(job) = waiting
-                .pop_front()
-                .or_else(|| self.receiver.try_recv().ok())
-            else {
-                break;
+            let job = match waiting.pop_front() {
+                Some(job) => job,
+                // Past this, a flood of twins stays in the queue, where it is refused once that is full.
+                None if self.held.len() >= MAX_HELD => break,
+                None => match self.receiver.try_recv() {
+                    Ok(job) => job,
+                    Err(_) => break,
+                },
             };
             let twins = W::twins(&job.row);
             if twins.iter().any(|twin| seen.contains(twin)) {
@@ -129,8 +151,14 @@ impl<W: Work> Intake<W> {
 
 /// Runs one batch and answers every row of it.
 async fn run_batch<W: Work>(work: &W, pool: &Pool, batch: Vec<Job<W>>) {
-    let (rows, replies): (Vec<_>, Vec<_>) =
-        batch.into_iter().map(|job| (job.row, job.reply)).unzip();
+    let mut rooms = Vec::with_capacity(batch.len());
+    let (rows, replies): (Vec<_>, Vec<_>) = batch
+        .into_iter()
+        .map(|job| {
+            rooms.push(job.room);
+            (job.row, job.reply)
+        })
+        .unzip();
     let error = match attempt(work, pool, &rows).await {
         Ok(facts) => return answer(replies, facts.into_iter().map(Ok)),
         Err(Failure::Statement(error)) => error,

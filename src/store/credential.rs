@@ -1,11 +1,15 @@
 //! Tenants and credentials. Small tables, read before the tenant is known and cached by every node.
 
+use std::collections::HashMap;
+
 use sqlx::PgConnection;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
+use super::batch::Work;
 use super::error::StoreError;
 use super::{Store, rows};
-use crate::protocol::id::{CredentialId, TenantId};
+use crate::protocol::id::{CredentialId, OperationId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
 /// A tenant.
@@ -201,7 +205,7 @@ impl Store {
             select t.tenant_id, $2, $3, $4, $5, $6, $7, $8
               from tenants t
              where t.tenant_id = $1 and t.disabled_at is null
-               for key share of t
+               for share of t
             "#,
             new.tenant.as_str(),
             new.id.as_str(),
@@ -276,13 +280,6 @@ impl Store {
         Ok(lease.settle(revoked)?.rows_affected() == 1)
     }
 
-    /// A credential by its id.
-    pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
-        let mut lease = self.pool.lease().await?;
-        let found = read_credential(lease.connection()?, id).await;
-        Ok(lease.settle(found)?)
-    }
-
     /// Credentials that changed lately, by the database's own clock.
     pub async fn changed_credentials(
         &self,
@@ -307,9 +304,17 @@ impl Store {
         let mut lease = self.quiet.lease().await?;
         let noted = sqlx::query!(
             r#"
+            with used as materialized (
+                select c.credential_id, u.at
+                  from credentials c
+                  join unnest($1::text[], $2::timestamptz[]) as u (credential_id, at)
+                    on u.credential_id = c.credential_id
+                 order by c.credential_id
+                   for no key update of c
+            )
             update credentials c
                set last_used_at = greatest(c.last_used_at, u.at)
-              from unnest($1::text[], $2::timestamptz[]) as u (credential_id, at)
+              from used u
              where c.credential_id = u.credential_id
             "#,
             &rows::texts(uses, |(id, _)| id.as_str()) as _,
@@ -325,31 +330,65 @@ impl Store {
     }
 }
 
-async fn read_credential(
-    connection: &mut PgConnection,
-    id: &CredentialId,
-) -> Result<Option<Credential>, sqlx::Error> {
-    let found = sqlx::query!(
-        r#"
-        select c.tenant_id, c.credential_id, c.role, c.bound_id, c.secret_hash, c.expires_at,
-               c.revoked_at is not null or t.disabled_at is not null as "revoked!"
-          from credentials c
-          join tenants t on t.tenant_id = c.tenant_id
-         where c.credential_id = $1
-        "#,
-        id.as_str(),
-    )
-    .fetch_optional(connection)
-    .await?;
-    let Some(row) = found else { return Ok(None) };
-    Ok(Some(Credential {
-        tenant: rows::id(&row.tenant_id)?,
-        id: rows::id(&row.credential_id)?,
-        role: RoleName::parse(&row.role)
-            .ok_or_else(|| sqlx::Error::Decode("an unknown role".into()))?,
-        bound_id: row.bound_id,
-        secret_hash: row.secret_hash.and_then(|hash| hash.try_into().ok()),
-        expires_at: row.expires_at.map(Into::into),
-        revoked: row.revoked,
-    }))
+/// A credential to read.
+#[derive(Debug)]
+pub struct CredentialRow {
+    /// This call.
+    pub operation: OperationId,
+    /// Its id.
+    pub id: CredentialId,
+}
+
+/// The query that reads credentials: gathered, so that a flood of unknown ones costs few statements.
+pub struct ReadCredentials;
+
+impl Work for ReadCredentials {
+    type Row = CredentialRow;
+    type Fact = Option<Credential>;
+
+    fn twins(_: &CredentialRow) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(_: &CredentialRow) -> usize {
+        256
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[CredentialRow],
+    ) -> Result<Vec<Option<Credential>>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            select i.operation_id as "operation!", c.tenant_id, c.credential_id, c.role, c.bound_id, c.secret_hash,
+                   c.expires_at, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+              from unnest($1::uuid[], $2::text[]) as i (operation_id, credential_id)
+              join credentials c on c.credential_id = i.credential_id
+              join tenants t on t.tenant_id = c.tenant_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.id.as_str()) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut credentials = HashMap::with_capacity(found.len());
+        for row in found {
+            let credential = Credential {
+                tenant: rows::id(&row.tenant_id)?,
+                id: rows::id(&row.credential_id)?,
+                role: RoleName::parse(&row.role)
+                    .ok_or_else(|| sqlx::Error::Decode("an unknown role".into()))?,
+                bound_id: row.bound_id,
+                secret_hash: row.secret_hash.and_then(|hash| hash.try_into().ok()),
+                expires_at: row.expires_at.map(Into::into),
+                revoked: row.revoked,
+            };
+            credentials.insert(row.operation, credential);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| credentials.remove(&row.operation.0))
+            .collect())
+    }
 }

@@ -1,6 +1,6 @@
 //! Taking decisions: lock, look at the clock, judge, write. At most one decision per exchange, whatever the races.
 
-use sqlx::PgConnection;
+use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::batch::Work;
@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::protocol::decision::{Decision, Trust};
 use crate::protocol::exchange::DecisionFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
+use crate::protocol::timestamp::Timestamp;
 
 /// A decision to be written.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct DecisionOutcome {
     pub fact: DecisionFact,
     /// The enforcer that must look, if the exchange exists.
     pub enforcer: Option<EnforcerId>,
+    /// When the exchange ends, if it exists.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The statement that takes decisions.
@@ -57,6 +60,52 @@ impl Work for Decide {
     }
 
     async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[DecisionRow],
+    ) -> Result<Vec<DecisionOutcome>, sqlx::Error> {
+        if rows.iter().all(|row| row.trust != Trust::Unregistered) {
+            return self.decide(connection, rows).await;
+        }
+        // That an approver has no key cannot be locked, only seen; and it must be seen after the wait for the exchange,
+        // so the locks are taken by a statement of their own.
+        let mut transaction = connection.begin().await?;
+        let decided = match lock(&mut transaction, rows).await {
+            Ok(()) => self.decide(&mut transaction, rows).await,
+            Err(error) => Err(error),
+        };
+        match decided {
+            Ok(outcomes) => transaction.commit().await.map(|()| outcomes),
+            Err(error) => {
+                transaction.rollback().await?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Locks the exchanges of a batch, in the one order.
+async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"
+        select e.request_id
+          from exchanges e
+          join unnest($1::text[], $2::text[]) as i (tenant_id, request_id)
+            on i.tenant_id = e.tenant_id and i.request_id = e.request_id
+         order by e.tenant_id, e.request_id
+           for no key update of e
+        "#,
+        &rows::texts(rows, |row| row.tenant.as_str()) as _,
+        &rows::texts(rows, |row| row.decision.request_id.as_str()) as _,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(())
+}
+
+impl Decide {
+    /// The statement.
+    async fn decide(
         &self,
         connection: &mut PgConnection,
         rows: &[DecisionRow],
@@ -180,6 +229,7 @@ impl Work for Decide {
                    coalesce(l.operation_id = i.operation_id, false) as "own!",
                    l.state as "state?",
                    l.enforcer_id as "enforcer?",
+                   l.expires_at as "expires_at?",
                    coalesce(j.expires_at <= j.at, false) as "past!",
                    exists (select from asked a where a.operation_id = i.operation_id) as "asked!",
                    coalesce(l.signer_key_id = i.signer_key_id and l.nonce = i.nonce and l.signature = i.signature, false)
@@ -228,7 +278,14 @@ impl Work for Decide {
                 verified: row.verified,
             };
             let enforcer = row.enforcer.as_deref().map(rows::id).transpose()?;
-            outcomes.push((row.operation, DecisionOutcome { fact, enforcer }));
+            outcomes.push((
+                row.operation,
+                DecisionOutcome {
+                    fact,
+                    enforcer,
+                    expires_at: row.expires_at.map(Into::into),
+                },
+            ));
         }
         rows::in_order(rows.iter().map(|row| row.operation.0), outcomes.into_iter())
     }

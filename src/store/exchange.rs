@@ -10,6 +10,7 @@ use super::batch::Work;
 use super::error::StoreError;
 use super::{Store, rows};
 use crate::clock::Clock;
+use crate::protocol::cursor::Position;
 use crate::protocol::exchange::State;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
 use crate::protocol::message::DecisionDelivery;
@@ -38,6 +39,17 @@ pub struct Exchange {
     pub decision: Option<DecisionDelivery>,
 }
 
+/// What a read found.
+#[derive(Debug)]
+pub enum ReadFact {
+    /// The exchange.
+    Found(Box<Exchange>),
+    /// No such exchange.
+    Missing,
+    /// Someone is just ending it, and takes too long.
+    Busy,
+}
+
 /// Which exchange to read.
 #[derive(Debug)]
 pub struct ReadRow {
@@ -57,7 +69,7 @@ pub struct ReadExchanges {
 
 impl Work for ReadExchanges {
     type Row = ReadRow;
-    type Fact = Option<Exchange>;
+    type Fact = ReadFact;
 
     fn twins(_: &ReadRow) -> Vec<String> {
         Vec::new()
@@ -72,22 +84,32 @@ impl Work for ReadExchanges {
         &self,
         connection: &mut PgConnection,
         rows: &[ReadRow],
-    ) -> Result<Vec<Option<Exchange>>, sqlx::Error> {
+    ) -> Result<Vec<ReadFact>, sqlx::Error> {
         let all: Vec<&ReadRow> = rows.iter().collect();
         let mut found = self.read(connection, &all).await?;
         // Past its time and still pending, an exchange may be in the middle of a decision that was judged just in time.
-        // A second look behind the row's lock sees how that ended; once it says expired, it stays so.
+        // A second look behind the row's lock sees how that ended; once it says expired, it stays so. (Lists do without:
+        // they may show such an exchange among the expired for the moment its decision takes to commit.)
         let overdue: Vec<&ReadRow> = all
             .into_iter()
             .filter(|row| found.get(&row.operation.0).is_some_and(|read| read.overdue))
             .collect();
+        let mut busy = false;
         if !overdue.is_empty() {
-            self.await_writers(connection, &overdue).await?;
-            found.extend(self.read(connection, &overdue).await?);
+            // A lock that cannot be had (or a server that takes none) is a reason to ask again, for these rows alone.
+            match self.await_writers(connection, &overdue).await {
+                Ok(()) => found.extend(self.read(connection, &overdue).await?),
+                Err(sqlx::Error::Database(_)) => busy = true,
+                Err(error) => return Err(error),
+            }
         }
         Ok(rows
             .iter()
-            .map(|row| found.remove(&row.operation.0).map(|read| read.exchange))
+            .map(|row| match found.remove(&row.operation.0) {
+                None => ReadFact::Missing,
+                Some(read) if busy && read.overdue => ReadFact::Busy,
+                Some(read) => ReadFact::Found(Box::new(read.exchange)),
+            })
             .collect())
     }
 }
@@ -243,38 +265,74 @@ pub struct ExchangeLine {
     pub delivered_at: Option<Timestamp>,
 }
 
+/// A page of the listing.
+pub struct ExchangePage {
+    /// The lines.
+    pub items: Vec<ExchangeLine>,
+    /// Where the next page starts, if there may be one.
+    pub next: Option<Position>,
+}
+
+/// Rows looked at for one page: a filter that matches little must not search a tenant's whole past in one statement.
+const SCANNED_PER_PAGE: i64 = 5_000;
+
 impl Store {
-    /// One page of a tenant's exchanges, oldest first; one line more than `limit` tells that there are more.
+    /// One page of a tenant's exchanges, oldest first. However few match, only so many are looked at: a page may be short
+    /// or even empty, and still say where the next one starts.
     pub async fn list_exchanges(
         &self,
         tenant: &TenantId,
         filter: &ExchangeFilter,
         after: Option<(OffsetDateTime, &str)>,
         limit: i64,
-    ) -> Result<Vec<ExchangeLine>, StoreError> {
+    ) -> Result<ExchangePage, StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, ""));
         let mut lease = self.pool.lease().await?;
         let found = sqlx::query!(
             r#"
-            select e.request_id, e.state, e.enforcer_id, e.artifact_type, e.artifact_hash, e.accepted_at, e.expires_at,
-                   e.decision, e.decided_by, e.decided_at, e.verified, e.delivered_at,
-                   e.expires_at <= c.at as "past!",
+            with scanned as materialized (
+                select e.request_id, e.state, e.enforcer_id, e.artifact_type, e.artifact_hash, e.accepted_at,
+                       e.expires_at, e.decision, e.decided_by, e.decided_at, e.verified, e.delivered_at,
+                       e.expires_at <= clock_timestamp() + $8::interval as past
+                  from exchanges e
+                 where e.tenant_id = $1 and (e.accepted_at, e.request_id) > ($2, $3)
+                 order by e.accepted_at, e.request_id
+                 limit $9
+            ),
+            page as materialized (
+                select s.request_id
+                  from scanned s
+                 where ($4::text is null
+                        or $4 = case when s.state = 'pendingApproval' and s.past then 'expired' else s.state end)
+                   and ($5::text is null or s.enforcer_id = $5)
+                   and ($6::text is null
+                        or exists (select from inbox_items x
+                                    where x.tenant_id = $1 and x.request_id = s.request_id and x.approver_id = $6))
+                 order by s.accepted_at, s.request_id
+                 limit $7
+            ),
+            -- Where the looking ended: at the last of a full page, else at the last row looked at.
+            last as (
+                select s.accepted_at, s.request_id
+                  from scanned s
+                 where (select count(*) from page) < $7
+                    or exists (select from page p where p.request_id = s.request_id)
+                 order by s.accepted_at desc, s.request_id desc
+                 limit 1
+            )
+            select l.accepted_at as "last_at!", l.request_id as "last_id!",
+                   (select count(*) from scanned) >= $9 or (select count(*) from page) >= $7 as "more!",
+                   s.request_id as "request_id?", s.state as "state?", s.enforcer_id as "enforcer_id?",
+                   s.artifact_type as "artifact_type?", s.artifact_hash as "artifact_hash?",
+                   s.accepted_at as "accepted_at?", s.expires_at as "expires_at?", s.decision as "decision?",
+                   s.decided_by as "decided_by?", s.decided_at as "decided_at?", s.verified as "verified?",
+                   s.delivered_at as "delivered_at?", s.past as "past?",
                    (select array_agg(x.approver_id order by x.approver_id)
                       from inbox_items x
-                     where x.tenant_id = e.tenant_id and x.request_id = e.request_id) as "approver_ids?"
-              from exchanges e
-             cross join (select clock_timestamp() + $8::interval as at) c
-             where e.tenant_id = $1
-               and (e.accepted_at, e.request_id) > ($2, $3)
-               and ($4::text is null
-                    or $4 = case when e.state = 'pendingApproval' and e.expires_at <= c.at
-                                 then 'expired' else e.state end)
-               and ($5::text is null or e.enforcer_id = $5)
-               and ($6::text is null
-                    or exists (select from inbox_items x
-                                where x.tenant_id = e.tenant_id and x.request_id = e.request_id and x.approver_id = $6))
-             order by e.accepted_at, e.request_id
-             limit $7
+                     where x.tenant_id = $1 and x.request_id = s.request_id) as "approver_ids?"
+              from last l
+              left join (page p join scanned s on s.request_id = p.request_id) on true
+             order by s.accepted_at, s.request_id
             "#,
             tenant.as_str(),
             at,
@@ -284,30 +342,50 @@ impl Store {
             filter.approver.as_ref().map(ApproverId::as_str),
             limit,
             self.clock.offset(),
+            SCANNED_PER_PAGE,
         )
         .fetch_all(lease.connection()?)
         .await;
         let found = lease.settle(found)?;
-        found
-            .into_iter()
-            .map(|row| {
-                Ok(ExchangeLine {
-                    request_id: row.request_id,
-                    state: rows::state(&row.state)?.at(row.past),
-                    enforcer_id: row.enforcer_id,
-                    approver_ids: row.approver_ids.unwrap_or_default(),
-                    artifact_type: row.artifact_type,
-                    artifact_hash: row.artifact_hash,
-                    created_at: row.accepted_at.into(),
-                    expires_at: row.expires_at.into(),
-                    decision: row.decision,
-                    decided_by: row.decided_by,
-                    decided_at: row.decided_at.map(Into::into),
-                    verified: row.verified,
-                    delivered_at: row.delivered_at.map(Into::into),
-                })
-            })
-            .collect::<Result<_, sqlx::Error>>()
-            .map_err(Into::into)
+        let next = found.first().filter(|row| row.more).map(|row| Position {
+            at: row.last_at,
+            id: row.last_id.clone(),
+        });
+        let mut items = Vec::with_capacity(found.len());
+        for row in found {
+            // Without a match there is still one row, which says where the looking ended.
+            let (
+                Some(request_id),
+                Some(state),
+                Some(enforcer_id),
+                Some(accepted_at),
+                Some(expires_at),
+            ) = (
+                row.request_id,
+                row.state,
+                row.enforcer_id,
+                row.accepted_at,
+                row.expires_at,
+            )
+            else {
+                continue;
+            };
+            items.push(ExchangeLine {
+                request_id,
+                state: rows::state(&state)?.at(row.past.unwrap_or(false)),
+                enforcer_id,
+                approver_ids: row.approver_ids.unwrap_or_default(),
+                artifact_type: row.artifact_type.unwrap_or_default(),
+                artifact_hash: row.artifact_hash.unwrap_or_default(),
+                created_at: accepted_at.into(),
+                expires_at: expires_at.into(),
+                decision: row.decision,
+                decided_by: row.decided_by,
+                decided_at: row.decided_at.map(Into::into),
+                verified: row.verified,
+                delivered_at: row.delivered_at.map(Into::into),
+            });
+        }
+        Ok(ExchangePage { items, next })
     }
 }

@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::{Store, rows};
-use crate::protocol::artifact::Form;
 use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
 use crate::protocol::message::ApprovalRequest;
+use crate::protocol::timestamp::Timestamp;
 
 /// Which of an approver's two inboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +80,9 @@ impl Store {
             ),
             weighed as (
                 select p.request_id, p.message_id, p.created_at,
-                       sum(coalesce(pg_column_size(y.body), 0))
-                           over (order by p.created_at, p.message_id) - coalesce(pg_column_size(y.body), 0) as before
+                       coalesce(sum(pg_column_size(y.body) + coalesce(pg_column_size(y.trace), 0))
+                           over (order by p.created_at, p.message_id
+                                  rows between unbounded preceding and 1 preceding), 0) as before
                   from page p
                   left join exchange_payloads y
                          on y.tenant_id = p.tenant_id and y.request_id = p.request_id and y.part = 'artifact'
@@ -126,11 +127,7 @@ impl Store {
                 expires_at: row.expires_at.into(),
                 enforcer_id: rows::id(&row.enforcer_id)?,
                 approver_id: approver.clone(),
-                form: if row.form == "open" {
-                    Form::Open
-                } else {
-                    Form::Sealed
-                },
+                form: rows::form(&row.form)?,
                 artifact_type: row.artifact_type,
                 artifact_hash: row.artifact_hash,
                 stored: row.body,
@@ -155,39 +152,42 @@ impl Store {
               from (select 1
                       from inbox_items
                      where tenant_id = $1 and approver_id = $2 and closed_at is null and removed_at is null
+                       and expires_at > clock_timestamp() + $4::interval
                      limit $3) counted
             "#,
             tenant.as_str(),
             approver.as_str(),
             most,
+            self.clock.offset(),
         )
         .fetch_one(lease.connection()?)
         .await;
         Ok(lease.settle(count)?)
     }
 
-    /// Hides an item, active or expired, from one approver. False if there was none to hide.
+    /// Hides an item, active or expired, from one approver, and tells when its exchange ends. `None`: nothing to hide.
     pub async fn remove_item(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
         request: &RequestId,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Timestamp>, StoreError> {
         let mut lease = self.pool.lease().await?;
-        let removed = sqlx::query!(
+        let removed = sqlx::query_scalar!(
             r#"
             update inbox_items
                set removed_at = clock_timestamp() + $4::interval
              where tenant_id = $1 and request_id = $2 and approver_id = $3
                and removed_at is null and (closed_at is null or closed_as = 'expired')
+            returning expires_at
             "#,
             tenant.as_str(),
             request.as_str(),
             approver.as_str(),
             self.clock.offset(),
         )
-        .execute(lease.connection()?)
+        .fetch_optional(lease.connection()?)
         .await;
-        Ok(lease.settle(removed)?.rows_affected() == 1)
+        Ok(lease.settle(removed)?.map(Into::into))
     }
 }

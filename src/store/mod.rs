@@ -1,5 +1,6 @@
 //! All SQL, and nothing but: each function is one guarded statement that writes if and only if the state allows, and
-//! reports facts. Whoever locks takes exchanges first, then inbox items, then messages, each sorted by key.
+//! reports facts. Whoever locks takes exchanges first, then inbox items, then messages, each sorted by key (retention, which
+//! only meets the long finished, excepted).
 
 pub mod ack;
 pub mod batch;
@@ -26,9 +27,10 @@ use tokio_util::task::TaskTracker;
 
 use self::ack::{AckRow, TakeAcks};
 use self::batch::Batcher;
+use self::credential::{Credential, CredentialRow, ReadCredentials};
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
-use self::exchange::{Exchange, ReadExchanges, ReadRow};
+use self::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
 use self::pool::Pool;
 use self::signing_key::{KeysRow, ReadKeys};
 use self::submit::{SubmissionRow, Submit};
@@ -36,7 +38,8 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::SubmissionFact;
-use crate::protocol::id::{ApproverId, NodeId, RequestId, TenantId};
+use crate::protocol::id::{ApproverId, CredentialId, NodeId, RequestId, TenantId};
+use crate::protocol::timestamp::Timestamp;
 
 /// Connections that write one kind of batch at once: while one commits, the other's fills.
 const WORKERS: usize = 2;
@@ -54,6 +57,7 @@ pub struct Store {
     acks: Batcher<TakeAcks>,
     reads: Batcher<ReadExchanges>,
     keys: Batcher<ReadKeys>,
+    credentials: Batcher<ReadCredentials>,
 }
 
 /// Seconds as an interval.
@@ -108,6 +112,7 @@ impl Store {
                 tasks,
             ),
             keys: Batcher::start(ReadKeys, &pool, WORKERS, tasks),
+            credentials: Batcher::start(ReadCredentials, &pool, WORKERS, tasks),
             pool,
             quiet,
             clock: clock.clone(),
@@ -125,8 +130,8 @@ impl Store {
         self.decisions.run(row).await
     }
 
-    /// Takes an ack and tells the exchange it is about; `None` if there is no such message for this recipient.
-    pub async fn ack(&self, row: AckRow) -> Result<Option<RequestId>, StoreError> {
+    /// Takes an ack and tells the exchange it is about, and when that ends; `None` if there is no such message for this recipient.
+    pub async fn ack(&self, row: AckRow) -> Result<Option<(RequestId, Timestamp)>, StoreError> {
         self.acks.run(row).await
     }
 
@@ -137,13 +142,18 @@ impl Store {
         request: &RequestId,
     ) -> Result<Option<Exchange>, StoreError> {
         let operation = self.clock.operation_id();
-        self.reads
-            .run(ReadRow {
-                operation,
-                tenant: tenant.clone(),
-                request_id: request.clone(),
-            })
-            .await
+        let row = ReadRow {
+            operation,
+            tenant: tenant.clone(),
+            request_id: request.clone(),
+        };
+        match self.reads.run(row).await? {
+            ReadFact::Found(exchange) => Ok(Some(*exchange)),
+            ReadFact::Missing => Ok(None),
+            ReadFact::Busy => Err(StoreError::Unavailable(
+                "the exchange is just being ended".into(),
+            )),
+        }
     }
 
     /// Reads an approver's signing keys, revoked ones included.
@@ -158,6 +168,17 @@ impl Store {
                 operation,
                 tenant: tenant.clone(),
                 approver: approver.clone(),
+            })
+            .await
+    }
+
+    /// Reads a credential.
+    pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
+        let operation = self.clock.operation_id();
+        self.credentials
+            .run(CredentialRow {
+                operation,
+                id: id.clone(),
             })
             .await
     }

@@ -2,7 +2,8 @@
 //! future was dropped half-way is closed, because sqlx could otherwise hand it on in the middle of a transaction.
 
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use deadpool::managed::{self, Metrics, RecycleResult};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -13,6 +14,9 @@ use crate::config;
 
 /// How long a connection may be idle before it is asked whether it still lives.
 const ASK_AFTER: Duration = Duration::from_secs(1);
+
+/// How often the log tells that there are no connections.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// Makes connections with our timeouts set.
 pub struct Manager {
@@ -67,6 +71,8 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
 #[derive(Clone)]
 pub struct Pool {
     pool: managed::Pool<Manager>,
+    /// When the log last told why connections cannot be had.
+    complained: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Pool {
@@ -80,22 +86,36 @@ impl Pool {
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Fault(error.to_string()))?;
-        Ok(Self { pool })
+        Ok(Self {
+            pool,
+            complained: Arc::default(),
+        })
     }
 
     /// Borrows a connection.
     pub async fn lease(&self) -> Result<Lease, StoreError> {
-        match self.pool.get().await {
-            Ok(object) => Ok(Lease {
-                object: Some(object),
-            }),
-            Err(managed::PoolError::Backend(error)) => {
-                Err(StoreError::Unavailable(error.to_string().into()))
+        let error = match self.pool.get().await {
+            Ok(object) => {
+                return Ok(Lease {
+                    object: Some(object),
+                });
             }
-            Err(managed::PoolError::Timeout(_)) => {
-                Err(StoreError::Unavailable("no connection in time".into()))
-            }
-            Err(error) => Err(StoreError::Unavailable(error.to_string().into())),
+            Err(managed::PoolError::Timeout(_)) => "no connection in time".into(),
+            Err(error) => error.to_string(),
+        };
+        self.complain(&error);
+        Err(StoreError::Unavailable(error.into()))
+    }
+
+    /// Tells the operator why there are no connections: once in a while, since every request would have to.
+    fn complain(&self, error: &str) {
+        let mut last = self
+            .complained
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
+            *last = Some(Instant::now());
+            tracing::warn!(error, "cannot get a connection to the database");
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
+use crate::protocol::artifact::Form;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::exchange::State;
 use crate::protocol::id::TextId;
@@ -45,6 +46,11 @@ pub(super) fn id<T: TextId>(text: &str) -> Result<T, sqlx::Error> {
 /// Reads a hash.
 pub(super) fn hash(text: &str) -> Result<Sha256Hex, sqlx::Error> {
     Sha256Hex::parse(text).ok_or_else(|| foreign("hash"))
+}
+
+/// Reads the form of an artifact.
+pub(super) fn form(text: &str) -> Result<Form, sqlx::Error> {
+    Form::parse(text).ok_or_else(|| foreign("form"))
 }
 
 /// Reads a state.

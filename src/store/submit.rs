@@ -157,6 +157,7 @@ impl Submit {
                                from inbox_items x
                               where x.tenant_id = d.tenant_id and x.approver_id = d.approver_id
                                 and x.closed_at is null and x.removed_at is null
+                                and x.expires_at > clock_timestamp() + $18::interval
                               limit $19) counted) n
             ),
             crowded as materialized (
@@ -166,6 +167,7 @@ impl Submit {
                                                                   order by a.submission_id) as nth
                           from asked a
                           join input i on i.submission_id = a.submission_id
+                          join judged j on j.submission_id = a.submission_id and not j.past
                           join load l on l.tenant_id = i.tenant_id and l.approver_id = a.approver_id) r
                  where r.nth > $19
             ),

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Health, Key, Waiters};
+use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
-use crate::protocol::id::NodeId;
 use crate::store::notify::{Hearer, Notifier};
 
 /// Shortest time between two notifications of a node.
 const COALESCE: Duration = Duration::from_millis(10);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
-/// Digests per flush past which "everything" is shorter to say.
+/// Keys taken into one flush.
 const PER_FLUSH: usize = 4_000;
 /// First pause before connecting again; it doubles up to the last.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
@@ -39,10 +39,13 @@ fn silence<T>(_: Elapsed) -> Result<T, sqlx::Error> {
 pub(super) struct Bus {
     database: config::Database,
     wake: config::Wake,
-    /// Begins every payload, so that a node can pass over its own.
+    /// This process: every payload carries it, so that a node can pass over its own. Never the configured name, which
+    /// two nodes may share by mistake.
     tag: String,
     waiters: Arc<Waiters>,
     health: Arc<Health>,
+    /// Said when a listener is new: a canary is to show whether it hears.
+    listening: Notify,
     /// How many of our canaries came back.
     heard: AtomicU64,
 }
@@ -50,14 +53,15 @@ pub(super) struct Bus {
 impl Bus {
     pub(super) fn new(
         config: &Config,
-        node: &NodeId,
+        clock: &Clock,
         waiters: Arc<Waiters>,
         health: Arc<Health>,
     ) -> Self {
         Self {
             database: config.database.clone(),
             wake: config.wake.clone(),
-            tag: node.to_string(),
+            tag: clock.operation_id().to_string(),
+            listening: Notify::new(),
             waiters,
             health,
             heard: AtomicU64::new(0),
@@ -90,6 +94,7 @@ impl Bus {
             tokio::select! {
                 count = keys.recv_many(&mut batch, PER_FLUSH) => stopping = count == 0,
                 () = tokio::time::sleep_until(next_canary) => {}
+                () = self.listening.notified() => next_canary = Instant::now(),
                 () = stop.cancelled() => {
                     // Whatever was committed before the stop is still said.
                     keys.close();
@@ -162,8 +167,9 @@ impl Bus {
                 .unwrap_or_else(silence)
             {
                 Ok(hearer) => {
-                    self.health.hearing.store(true, Ordering::Relaxed);
+                    // What was said meanwhile is lost: everyone looks. Whether it hears, its first canary will show.
                     self.waiters.wake_everyone();
+                    self.listening.notify_one();
                     let heard_before = self.heard.load(Ordering::Relaxed);
                     self.hear(hearer).await;
                     if self.heard.load(Ordering::Relaxed) > heard_before {
@@ -214,6 +220,7 @@ impl Bus {
             }
             Some("c") if own => {
                 self.heard.fetch_add(1, Ordering::Relaxed);
+                self.health.hearing.store(true, Ordering::Relaxed);
             }
             Some("c") => {}
             _ => self.waiters.wake_everyone(),

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::key::Key;
+use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
-use crate::protocol::id::NodeId;
 use crate::store::Store;
 
-/// Hints waiting for the bus; past this, "look at everything" says it shorter.
+/// Hints waiting for the bus; past this it says "look at everything".
 const BUS_QUEUE: usize = 8_192;
 
 /// Wakes whoever waits on this node, and tells the other nodes.
@@ -41,7 +41,7 @@ impl Hub {
     #[must_use]
     pub fn start(
         config: &Config,
-        node: &NodeId,
+        clock: &Clock,
         store: &Arc<Store>,
         tasks: &TaskTracker,
         stop: &CancellationToken,
@@ -50,7 +50,7 @@ impl Hub {
         let health = Arc::new(Health::default());
         let bus = (config.wake.mode == WakeMode::Notify).then(|| {
             let (sender, receiver) = mpsc::channel(BUS_QUEUE);
-            let bus = bus::Bus::new(config, node, Arc::clone(&waiters), Arc::clone(&health));
+            let bus = bus::Bus::new(config, clock, Arc::clone(&waiters), Arc::clone(&health));
             bus.start(receiver, tasks, stop);
             sender
         });

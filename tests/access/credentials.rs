@@ -170,3 +170,33 @@ async fn a_credential_ends_with_its_time_its_revocation_or_its_tenant() {
     stops(admin.key(), "its administrators too").await;
     operator.get("/platform/v1/tenants").await.expect(200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_names_an_id_of_another_role_is_refused() {
+    let cluster = Cluster::start(1).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let request = request_id();
+    let mut submission = enforcer.submission(&request, "alice", sealed());
+    submission["sender"]["approverId"] = json!("alice");
+    let posing = enforcer.client.post("/v1/artifacts", &submission).await;
+    posing.refused_at(403, "FORBIDDEN", "/sender/approverId");
+    let mut decision = approver.decision(&request, compact("approve"));
+    decision["sender"]["enforcerId"] = json!("build-bot");
+    let posing = approver.client.post("/v1/decisions", &decision).await;
+    posing.refused_at(403, "FORBIDDEN", "/sender/enforcerId");
+    let sender = json!({ "approverId": "alice" });
+    let refresh = envelope("refresh.request", &request, sender, json!({}));
+    let path = format!("/v1/exchanges/{request}/refresh");
+    let posing = cluster.admin().await.post(&path, &refresh).await;
+    posing.refused_at(403, "FORBIDDEN", "/sender/approverId");
+    assert_eq!(
+        cluster
+            .database
+            .number("select count(*) from exchanges")
+            .await,
+        0
+    );
+}

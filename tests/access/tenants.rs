@@ -33,7 +33,8 @@ async fn strangers_calls(clients: &[Client; 3], ids: &Named<'_>) -> Vec<Answer> 
     answers.push(enforcer.post(&path("withdraw"), &withdrawal).await);
     answers.push(enforcer.call(Method::POST, &path("withdraw")).send().await);
     answers.push(approver.post(&path("refresh"), &refresh).await);
-    answers.push(admin.post(&path("refresh"), &refresh).await);
+    let by_nobody = envelope("refresh.request", request, json!({}), json!({}));
+    answers.push(admin.post(&path("refresh"), &by_nobody).await);
     answers.push(approver.post("/v1/decisions", &decision).await);
     answers.push(
         approver

@@ -260,3 +260,29 @@ async fn a_key_revoked_while_the_decision_waits_for_the_exchange_does_not_decide
     assert_eq!(enforcer.state(&request).await, "pendingApproval");
     assert_eq!(cluster.database.number(DECIDED).await, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_key_registered_while_a_decision_waits_for_the_exchange_counts() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let request = crate::support::request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    let mut holding = cluster.database.locking(&request).await;
+    let deciding = async { approver.decide(&request, compact("approve")).await };
+    let registering = async {
+        cluster.database.blocked(1).await;
+        let key = json!({ "publicKey": public_key(&signing_key(1)) });
+        let path = "/platform/v1/approvers/alice/keys/key-9";
+        approver.client.put(path, &key).await.expect(200);
+        crate::support::database::finish(&mut holding, "commit").await;
+    };
+    let (decided, ()) = tokio::join!(deciding, registering);
+    decided.refused(403, "SIGNATURE_INVALID");
+    assert_eq!(enforcer.state(&request).await, "pendingApproval");
+}

@@ -272,7 +272,10 @@ async fn an_administrator_cancels_what_is_pending_and_nothing_else() {
     let unknown = format!("{LISTING}/unknown/cancel");
     let answer = admin.post(&unknown, &json!({})).await;
     let answer = answer.refused(404, "NOT_FOUND");
-    assert_eq!(answer.json()["requestId"], "unknown");
+    assert!(
+        answer.json()["requestId"].is_null(),
+        "transport JSON has no such member"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
