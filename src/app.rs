@@ -90,6 +90,8 @@ impl App {
             Schema::Behind => return Err(AppError::Schema("behind this binary")),
             Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
         }
+        // Before the first channel: one on a node that is not on the books would be taken for dead.
+        store.heartbeat().await?;
         let gateway = Gateway::start(&config, node, clock, store, &background, &drain, &end);
         Ok(Self {
             config,
@@ -129,6 +131,7 @@ impl App {
         } = self;
         tracing::info!(%address, node = %gateway.node, "serving");
         let hard = CancellationToken::new();
+        let leaving = Arc::clone(&gateway);
         let router = http::router(Node {
             gateway,
             tasks: work.clone(),
@@ -152,6 +155,8 @@ impl App {
             tracing::warn!(left = work.len(), "cutting off what did not finish in time");
             hard.cancel();
         }
+        leaving.leave().await;
+        drop(leaving);
         end.cancel();
         background.close();
         if tokio::time::timeout(BACKGROUND_PATIENCE, background.wait())

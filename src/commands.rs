@@ -20,6 +20,7 @@ use countersign::store::credential::RoleName;
 use countersign::store::schema::{self, Schema};
 use countersign::store::signing_key::NewSigningKey;
 use countersign::telemetry;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -269,6 +270,9 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
     if let Some(listen) = args.listen {
         config.server.listen = listen;
     }
+    // A channel is a file descriptor, and the usual soft limit is for programs that open files.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     let stop = stop_signals()?;
     if args.stop_with_stdin {
         let stop = stop.clone();

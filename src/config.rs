@@ -76,12 +76,18 @@ section! {
         gateway_id: String = "countersign".into(),
         /// How long a client may take to send its headers.
         header_timeout_seconds: u64 = 10,
+        /// How long a connection may be idle between requests.
+        idle_timeout_seconds: u64 = 75,
         /// How long a client may take to send a body.
         body_timeout_seconds: u64 = 30,
         /// Most connections at once.
         max_connections: usize = 25_000,
         /// Most connections at once from one address (a load balancer is one).
         max_connections_per_address: usize = 20_000,
+        /// Origins of browsers that may connect; an `Origin` that is present must be one of them.
+        origins: Vec<String> = Vec::new(),
+        /// How long a stopping node still takes connections, for load balancers to see that it is no longer ready.
+        lame_duck_ms: u64 = 2_000,
         /// How long a stopping node may take to finish its work.
         drain_seconds: u64 = 20,
     }
@@ -184,6 +190,10 @@ section! {
         pending_per_approver: u32 = 10_000,
         /// Most waits of one identity on a node.
         waits_per_identity: usize = 1_000,
+        /// Most channels of one identity on a node; the oldest is closed.
+        channels_per_identity: usize = 50,
+        /// Most channels of a node.
+        channels_per_node: usize = 20_000,
         /// How far ahead of ours a client's clock may be.
         clock_skew_seconds: u64 = 60,
         /// Wait, when none is asked for.
@@ -196,6 +206,26 @@ section! {
         page_max: u32 = 200,
         /// Payload bytes after which a page ends.
         page_bytes: u32 = 8 << 20,
+    }
+}
+
+section! {
+    /// `[push]`: channels.
+    Push {
+        /// How often a WebSocket is pinged.
+        ping_seconds: u64 = 30,
+        /// How long a WebSocket may be silent.
+        idle_seconds: u64 = 120,
+        /// How often an event stream is pinged.
+        sse_ping_seconds: u64 = 15,
+        /// How long a client may take to accept one message before it is closed, to catch up later.
+        send_timeout_seconds: u64 = 10,
+        /// First pause before an unacknowledged message is offered again; it doubles.
+        reoffer_seconds: u64 = 10,
+        /// Longest such pause.
+        reoffer_max_seconds: u64 = 300,
+        /// Over how long a draining node spreads the closing of its channels.
+        drain_spread_ms: u64 = 2_000,
     }
 }
 
@@ -287,6 +317,8 @@ pub struct Config {
     pub idempotency: Idempotency,
     /// Sizes, pages, waits.
     pub limits: Limits,
+    /// Channels.
+    pub push: Push,
     /// How fast news travels.
     pub wake: Wake,
     /// What is kept.

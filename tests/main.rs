@@ -34,6 +34,7 @@ mod model;
 mod platform;
 mod pool;
 mod protocol;
+mod push;
 mod races;
 mod refresh;
 mod retention;

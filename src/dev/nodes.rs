@@ -195,6 +195,8 @@ fn spawn(
         .env("COUNTERSIGN_NODE__ID", name)
         .env_remove("COUNTERSIGN_DATABASE__URL_FILE")
         .env_remove("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE")
+        // Nothing balances load here that would have to notice.
+        .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
         // Empty means: where the URL leads.
         .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
         .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())

@@ -205,6 +205,7 @@ impl Gateway {
             .changed_credentials(CHANGED_WITHIN.as_secs_f64())
             .await?;
         self.credentials.refresh(&changed, asked);
+        self.close_revoked(&changed).await?;
         Ok(())
     }
 
@@ -229,6 +230,7 @@ fn caller(credential: &Credential) -> Result<Caller, Error> {
     let origin = Origin {
         tenant: credential.tenant.clone(),
         principal: credential.id.as_str().to_owned(),
+        expires_at: credential.expires_at,
     };
     let bound = credential.bound_id.as_deref();
     Ok(match credential.role {

@@ -3,6 +3,7 @@
 use super::error::Error;
 use crate::protocol::envelope::Sender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+use crate::protocol::timestamp::Timestamp;
 
 /// Where a call comes from: one tenant, one credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct Origin {
     pub tenant: TenantId,
     /// The credential, as idempotency keys and the history name it.
     pub principal: String,
+    /// When the credential ends; channels end with it.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A caller that acts as an enforcer: one, or any of its tenant.

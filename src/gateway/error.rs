@@ -61,6 +61,10 @@ pub enum Error {
     NoSuchRoute,
     /// The path exists, for other methods.
     MethodNotAllowed,
+    /// The node holds as many channels as it may.
+    TooManyChannels,
+    /// An origin that browsers may not connect from.
+    ForeignOrigin,
     /// Too many waits at once.
     TooManyWaits,
     /// No credential, or none that is good.

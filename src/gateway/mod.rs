@@ -4,9 +4,11 @@
 pub mod administration;
 pub mod authenticate;
 pub mod caller;
+mod channel;
 mod decide;
 mod deliver;
 pub mod error;
+mod feed;
 mod inbox;
 mod load;
 mod platform;
@@ -23,7 +25,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::administration::{CredentialRequest, MadeCredential};
+pub use self::channel::{Channel, Closing};
 pub use self::deliver::{AckCommand, Acknowledged, Waited};
+pub use self::feed::{Feed, Push};
 pub use self::inbox::{Page, PageRequest};
 pub use self::platform::ExchangeListing;
 pub use self::refresh::RefreshCommand;
@@ -61,6 +65,9 @@ pub struct Gateway {
     readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
     waits: WaitCounter,
     loads: load::Loads,
+    channels: channel::Channels,
+    /// Work that outlives a request but not the node.
+    tasks: TaskTracker,
     /// Set when the node begins to drain.
     draining: CancellationToken,
 }
@@ -89,6 +96,8 @@ impl Gateway {
             readiness: tokio::sync::Mutex::new(None),
             waits: WaitCounter::default(),
             loads: load::Loads::default(),
+            channels: channel::Channels::default(),
+            tasks: tasks.clone(),
             draining: draining.clone(),
             config: Arc::clone(config),
         });

@@ -20,6 +20,10 @@ use crate::wake::Key;
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// How often uses of credentials are written: at most once a minute for each.
 const USES_EVERY: Duration = Duration::from_secs(75);
+/// How often a node renews its lease: three times before it runs out.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(4);
+/// How often dead nodes are looked for. Routing judges their leases itself; this only tidies up and tells.
+const BURY_EVERY: Duration = Duration::from_secs(5);
 /// Rows per statement: short enough to hold no lock for long.
 const BATCH: i64 = 500;
 
@@ -49,6 +53,22 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         "credentials",
         REFRESH_EVERY,
         |gateway| async move { gateway.refresh_credentials().await },
+    );
+    every(
+        gateway,
+        tasks,
+        stop,
+        "heartbeat",
+        HEARTBEAT_EVERY,
+        |gateway| async move { gateway.heartbeat().await },
+    );
+    every(
+        gateway,
+        tasks,
+        stop,
+        "dead nodes",
+        BURY_EVERY,
+        |gateway| async move { gateway.bury_dead_nodes().await },
     );
     every(
         gateway,

@@ -2,7 +2,7 @@
 //! type it asks for. No body has been read when this runs.
 
 use axum::extract::FromRequestParts;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 
 use super::error::Refusal;
@@ -27,13 +27,18 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
     }
 }
 
-/// The token a request presents: a bearer token, or an API key in its own header.
+/// The token a request presents: a bearer token, an API key in its own header, or, from a browser that cannot set headers
+/// on a WebSocket, one of the subprotocols it offers.
 fn presented(parts: &Parts) -> Option<&str> {
-    match parts.headers.get(AUTHORIZATION) {
-        Some(value) => {
-            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        }
-        None => parts.headers.get("x-api-key")?.to_str().ok(),
+    if let Some(value) = parts.headers.get(AUTHORIZATION) {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
     }
+    if let Some(value) = parts.headers.get("x-api-key") {
+        return value.to_str().ok();
+    }
+    let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    offered
+        .split(',')
+        .find_map(|protocol| protocol.trim().strip_prefix("bearer."))
 }

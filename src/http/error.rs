@@ -212,6 +212,16 @@ impl Description {
                 Code::RateLimited,
                 "the approver's inbox is full",
             ),
+            Error::TooManyChannels => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                Code::Unavailable,
+                "this node holds as many channels as it may",
+            ),
+            Error::ForeignOrigin => {
+                Self::new(S::FORBIDDEN, Code::Forbidden, "this Origin may not connect")
+                    .with("parameter", "Origin")
+                    .with("expected", "an origin listed in server.origins")
+            }
             Error::TooManyWaits => Self::new(
                 S::TOO_MANY_REQUESTS,
                 Code::RateLimited,

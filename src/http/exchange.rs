@@ -9,13 +9,15 @@ use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
 use super::reply::Node;
-use crate::gateway::Waited;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
 };
 use crate::gateway::error::Error;
+use crate::gateway::{AckCommand, SubmitCommand, Waited};
+use crate::protocol::decision::Decision;
+use crate::protocol::envelope::Outgoing;
 use crate::protocol::exchange::State as ExchangeState;
-use crate::protocol::id::{MessageId, RequestId};
+use crate::protocol::id::{ApproverId, MessageId, RequestId};
 use crate::protocol::message::{StatusBody, raw};
 use crate::protocol::refresh::AckStatus;
 use crate::protocol::timestamp::Timestamp;
@@ -23,11 +25,38 @@ use crate::protocol::timestamp::Timestamp;
 /// The body of `artifact.accepted`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ArtifactAccepted<'a> {
-    request_id: &'a RequestId,
+pub(super) struct ArtifactAccepted {
+    request_id: RequestId,
     state: ExchangeState,
     expires_at: Timestamp,
     duplicate: bool,
+}
+
+/// Takes a submission and puts the answer together; also tells whether an idempotency key answered it.
+pub(super) async fn submitted(
+    node: &Node,
+    caller: Enforcer,
+    command: SubmitCommand,
+) -> Result<(Outgoing<ArtifactAccepted>, bool), Refusal> {
+    let request = command.submission.request_id.clone();
+    let gateway = node.gateway.clone();
+    let submitted = node
+        .finish(async move { gateway.submit(&caller, command).await })
+        .await
+        .about(&request)?;
+    let body = ArtifactAccepted {
+        request_id: request.clone(),
+        state: submitted.state,
+        expires_at: submitted.expires_at,
+        duplicate: submitted.duplicate,
+    };
+    let envelope = node.envelope(
+        "artifact.accepted",
+        &request,
+        Some(submitted.expires_at),
+        body,
+    );
+    Ok((envelope, submitted.replayed))
 }
 
 /// `POST /v1/artifacts`.
@@ -39,30 +68,21 @@ pub async fn submit(
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
     let key = body::idempotency_key(&parts.headers)?;
+    if key.is_none() && node.gateway.config.idempotency.required {
+        let expected = "a header with a key of your own (required)";
+        return Err(Error::Parameter {
+            name: "Idempotency-Key",
+            expected,
+        }
+        .into());
+    }
     let command = node
         .gateway
         .read_submission(&caller, &bytes, parts.uri.path(), key)
         .map_err(body::about(&bytes))?;
-    let request = command.submission.request_id.clone();
-    let gateway = node.gateway.clone();
-    let submitted = node
-        .finish(async move { gateway.submit(&caller, command).await })
-        .await
-        .about(&request)?;
-    let body = ArtifactAccepted {
-        request_id: &request,
-        state: submitted.state,
-        expires_at: submitted.expires_at,
-        duplicate: submitted.duplicate,
-    };
-    let envelope = node.envelope(
-        "artifact.accepted",
-        &request,
-        Some(submitted.expires_at),
-        body,
-    );
+    let (envelope, replayed) = submitted(&node, caller, command).await?;
     let mut response = node.respond(StatusCode::ACCEPTED, &envelope);
-    if submitted.replayed {
+    if replayed {
         response
             .headers_mut()
             .insert("idempotency-replayed", HeaderValue::from_static("true"));
@@ -73,12 +93,35 @@ pub async fn submit(
 /// The body of `decision.accepted`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct DecisionAccepted<'a> {
-    request_id: &'a RequestId,
+pub(super) struct DecisionAccepted {
+    request_id: RequestId,
     state: ExchangeState,
     decision: &'static str,
     verified: bool,
     duplicate: bool,
+}
+
+/// Takes a decision and puts the answer together.
+pub(super) async fn decided(
+    node: &Node,
+    caller: Approver,
+    approver: ApproverId,
+    decision: Decision,
+) -> Result<Outgoing<DecisionAccepted>, Refusal> {
+    let (request, verdict) = (decision.request_id.clone(), decision.verdict);
+    let gateway = node.gateway.clone();
+    let (decided, expires_at) = node
+        .finish(async move { gateway.decide(&caller, approver, decision).await })
+        .await
+        .about(&request)?;
+    let body = DecisionAccepted {
+        request_id: request.clone(),
+        state: decided.state,
+        decision: verdict.as_str(),
+        verified: decided.verified,
+        duplicate: decided.duplicate,
+    };
+    Ok(node.envelope("decision.accepted", &request, expires_at, body))
 }
 
 /// `POST /v1/decisions`.
@@ -93,23 +136,8 @@ pub async fn decide(
         .gateway
         .read_decision(&caller, &bytes)
         .map_err(body::about(&bytes))?;
-    let (request, verdict) = (decision.request_id.clone(), decision.verdict);
-    let gateway = node.gateway.clone();
-    let (decided, expires_at) = node
-        .finish(async move { gateway.decide(&caller, approver, decision).await })
-        .await
-        .about(&request)?;
-    let body = DecisionAccepted {
-        request_id: &request,
-        state: decided.state,
-        decision: verdict.as_str(),
-        verified: decided.verified,
-        duplicate: decided.duplicate,
-    };
-    Ok(node.respond(
-        StatusCode::OK,
-        &node.envelope("decision.accepted", &request, expires_at, body),
-    ))
+    let envelope = decided(&node, caller, approver, decision).await?;
+    Ok(node.respond(StatusCode::OK, &envelope))
 }
 
 /// The exchange a path names: one that cannot be an id names nothing.
@@ -268,9 +296,30 @@ pub async fn refresh(
 /// The body of `ack.accepted`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AckAccepted {
+pub(super) struct AckAccepted {
     msg_id: MessageId,
     status: AckStatus,
+}
+
+/// Takes an ack and puts the answer together.
+pub(super) async fn acknowledged(
+    node: &Node,
+    command: AckCommand,
+) -> Result<Outgoing<AckAccepted>, Error> {
+    let gateway = node.gateway.clone();
+    let acked = node
+        .finish(async move { gateway.acknowledge(command).await })
+        .await?;
+    let body = AckAccepted {
+        msg_id: acked.message_id,
+        status: acked.status,
+    };
+    Ok(node.envelope(
+        "ack.accepted",
+        &acked.request_id,
+        Some(acked.expires_at),
+        body,
+    ))
 }
 
 /// `POST /v1/acks`.
@@ -285,22 +334,8 @@ pub async fn acknowledge(
         .gateway
         .read_ack(&caller, &bytes)
         .map_err(body::about(&bytes))?;
-    let gateway = node.gateway.clone();
-    let acked = node
-        .finish(async move { gateway.acknowledge(command).await })
+    let envelope = acknowledged(&node, command)
         .await
         .map_err(body::about(&bytes))?;
-    let body = AckAccepted {
-        msg_id: acked.message_id,
-        status: acked.status,
-    };
-    Ok(node.respond(
-        StatusCode::OK,
-        &node.envelope(
-            "ack.accepted",
-            &acked.request_id,
-            Some(acked.expires_at),
-            body,
-        ),
-    ))
+    Ok(node.respond(StatusCode::OK, &envelope))
 }

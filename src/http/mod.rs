@@ -4,11 +4,15 @@ mod auth;
 mod body;
 pub mod error;
 mod exchange;
+mod frame;
 mod health;
 mod inbox;
+mod metered;
 pub mod platform;
 pub mod reply;
 pub mod serve;
+mod sse;
+mod ws;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -43,6 +47,9 @@ pub fn router(node: Node) -> Router {
         )
         .route("/v1/exchanges/{requestId}/refresh", post(exchange::refresh))
         .route("/v1/requests/{requestId}/refresh", post(exchange::refresh))
+        .route("/v1/sse/approvers/{approverId}", get(sse::approver))
+        .route("/v1/sse/enforcers/{enforcerId}", get(sse::enforcer))
+        .route("/v1/ws", get(ws::connect))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,16 +12,19 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::metered::{Meter, Metered, Watchdog};
 use crate::config;
 
 /// How long a peer may be silent below TCP before it counts as gone.
@@ -31,6 +33,11 @@ const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_STREAMS: u32 = 100;
 /// Pause when the process is out of file descriptors: connections that end make room.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a connection is looked at for headers that do not end.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// How long a draining node waits for a connection that has not said anything yet.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Connections under way.
 #[derive(Clone)]
@@ -102,7 +109,8 @@ pub async fn serve(
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(config.header_timeout_seconds))
+        // Between requests; headers that begin and do not end are the watchdog's.
+        .header_read_timeout(Duration::from_secs(config.idle_timeout_seconds))
         // Half the memory of an idle connection; larger bodies are read in several goes.
         .max_buf_size(16 << 10);
     builder
@@ -117,7 +125,28 @@ pub async fn serve(
         most: config.max_connections,
         most_per_address: config.max_connections_per_address,
     };
-    while let Some(accepted) = drain.run_until_cancelled(listener.accept()).await {
+    // Between the first word of stopping and the closed door there is time for a load balancer to see that the node is no
+    // longer ready: whoever connects meanwhile is served, and asked not to come back.
+    let closing = CancellationToken::new();
+    let lame_duck = Duration::from_millis(config.lame_duck_ms);
+    let close_later = {
+        let (drain, closing) = (drain.clone(), closing.clone());
+        async move {
+            drain.cancelled().await;
+            tokio::time::sleep(lame_duck).await;
+            closing.cancel();
+        }
+    };
+    tasks.spawn(close_later);
+    loop {
+        let accepted = match closing.run_until_cancelled(listener.accept()).await {
+            Some(accepted) => accepted,
+            // Whoever stands at the door already comes in: closing it would reset them.
+            None => match listener.accept().now_or_never() {
+                Some(accepted) => accepted,
+                None => return,
+            },
+        };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -181,34 +210,47 @@ async fn connection(
     drain: CancellationToken,
     hard: CancellationToken,
 ) {
-    let spoke = Arc::new(AtomicBool::new(false));
+    let spoke = CancellationToken::new();
+    let meter = Arc::new(Meter::default());
     let service = {
-        let spoke = Arc::clone(&spoke);
+        let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
         service_fn(move |request: hyper::Request<Incoming>| {
-            spoke.store(true, Ordering::Relaxed);
-            router.clone().oneshot(request)
+            spoke.cancel();
+            let in_flight = meter.begin(request.version());
+            let answer = router.clone().oneshot(request);
+            async move {
+                let _in_flight = in_flight;
+                answer.await
+            }
         })
     };
-    let mut connection =
-        std::pin::pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let stream = TokioIo::new(Metered::new(stream, &meter));
+    let mut connection = std::pin::pin!(builder.serve_connection_with_upgrades(stream, service));
+    let mut watchdog = Watchdog::new(&meter, patience);
+    let mut rounds = tokio::time::interval(WATCH_EVERY);
     // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
     let mut silence = std::pin::pin!(tokio::time::sleep(patience));
-    let mut waiting = true;
+    let (mut draining, mut last_words) = (false, false);
     let ended = loop {
         tokio::select! {
             ended = connection.as_mut() => break ended,
-            () = silence.as_mut(), if waiting => {
-                if !spoke.load(Ordering::Relaxed) {
+            _ = rounds.tick() => {
+                if watchdog.barks() {
                     return;
                 }
-                waiting = false;
             }
-            () = drain.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                match hard.run_until_cancelled(connection).await {
-                    Some(ended) => break ended,
-                    None => return,
+            () = silence.as_mut(), if !spoke.is_cancelled() => return,
+            () = hard.cancelled(), if draining => return,
+            () = drain.cancelled(), if !draining => {
+                draining = true;
+                if !spoke.is_cancelled() {
+                    silence.as_mut().reset(Instant::now() + LAST_WORDS.min(patience));
                 }
+            }
+            // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
+            () = spoke.cancelled(), if draining && !last_words => {
+                last_words = true;
+                connection.as_mut().graceful_shutdown();
             }
         }
     };

@@ -152,6 +152,69 @@ impl DecisionDelivery {
     }
 }
 
+/// The news that an exchange was withdrawn or cancelled, for those who were asked.
+#[derive(Debug, Clone)]
+pub struct Withdrawal {
+    /// The queued message.
+    pub message_id: MessageId,
+    /// The exchange.
+    pub request_id: RequestId,
+    /// When the message was queued.
+    pub created_at: Timestamp,
+    /// When the exchange would have ended.
+    pub expires_at: Timestamp,
+    /// Withdrawn or cancelled.
+    pub state: State,
+    /// When that was.
+    pub withdrawn_at: Timestamp,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// The body of `exchange.withdrawn`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WithdrawnBody {
+    /// The exchange.
+    pub request_id: RequestId,
+    /// Withdrawn or cancelled.
+    pub state: State,
+    /// When that was.
+    pub withdrawn_at: Timestamp,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Withdrawal {
+    /// The envelope `exchange.withdrawn`.
+    #[must_use]
+    pub fn envelope(self, gateway_id: &str, approver_id: ApproverId) -> Outgoing<WithdrawnBody> {
+        Outgoing {
+            msg_id: self.message_id,
+            msg_type: "exchange.withdrawn",
+            request_id: self.request_id.as_str().to_owned(),
+            created_at: self.created_at,
+            expires_at: Some(self.expires_at),
+            sender: Sender {
+                gateway_id: Some(gateway_id.to_owned()),
+                ..Sender::default()
+            },
+            recipient: Some(Recipient {
+                approver_id: Some(approver_id),
+                ..Recipient::default()
+            }),
+            trace: None,
+            body: WithdrawnBody {
+                request_id: self.request_id,
+                state: self.state,
+                withdrawn_at: self.withdrawn_at,
+                reason: self.reason,
+            },
+        }
+    }
+}
+
 /// A queued request to re-submit.
 #[derive(Debug, Clone)]
 pub struct RefreshRequest {

@@ -11,6 +11,7 @@ pub mod exchange;
 pub mod id;
 pub mod json;
 pub mod message;
+pub mod presence;
 pub mod reader;
 pub mod refresh;
 pub mod routing;

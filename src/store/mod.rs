@@ -4,11 +4,13 @@
 
 pub mod ack;
 pub mod batch;
+pub mod channel;
 pub mod credential;
 pub mod decide;
 pub mod end;
 pub mod error;
 pub mod exchange;
+pub mod feed;
 pub mod inbox;
 mod look;
 pub mod notify;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 use sqlx::postgres::types::PgInterval;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use self::ack::{AckRow, TakeAcks};
 use self::batch::Batcher;
@@ -31,6 +34,9 @@ use self::credential::{Credential, CredentialRow, ReadCredentials};
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
 use self::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
+use self::feed::{
+    BodiesRow, Claim, ClaimRow, ForApprover, ForEnforcer, ListRow, ListUnacked, Listed, ReadBodies,
+};
 use self::pool::Pool;
 use self::signing_key::{KeysRow, ReadKeys};
 use self::submit::{SubmissionRow, Submit};
@@ -52,12 +58,17 @@ pub struct Store {
     quiet: Pool,
     clock: Clock,
     node: NodeId,
+    /// This run of the process: a restarted node is another one.
+    instance: Uuid,
     submissions: Batcher<Submit>,
     decisions: Batcher<Decide>,
     acks: Batcher<TakeAcks>,
     reads: Batcher<ReadExchanges>,
     keys: Batcher<ReadKeys>,
     credentials: Batcher<ReadCredentials>,
+    lists: Batcher<ListUnacked>,
+    bodies: Batcher<ReadBodies>,
+    claims: Batcher<Claim>,
 }
 
 /// Seconds as an interval.
@@ -99,6 +110,14 @@ impl Store {
             clock: clock.clone(),
             node: node.clone(),
         };
+        let push = &config.push;
+        let claim = Claim {
+            clock: clock.clone(),
+            reoffer: (
+                f64::from(u32::try_from(push.reoffer_seconds).unwrap_or(u32::MAX)),
+                f64::from(u32::try_from(push.reoffer_max_seconds).unwrap_or(u32::MAX)),
+            ),
+        };
         Ok(Self {
             submissions: Batcher::start(submit, &pool, WORKERS, tasks),
             decisions: Batcher::start(decide, &pool, WORKERS, tasks),
@@ -113,10 +132,28 @@ impl Store {
             ),
             keys: Batcher::start(ReadKeys, &pool, WORKERS, tasks),
             credentials: Batcher::start(ReadCredentials, &pool, WORKERS, tasks),
+            lists: Batcher::start(
+                ListUnacked {
+                    clock: clock.clone(),
+                },
+                &pool,
+                WORKERS,
+                tasks,
+            ),
+            bodies: Batcher::start(
+                ReadBodies {
+                    clock: clock.clone(),
+                },
+                &pool,
+                WORKERS,
+                tasks,
+            ),
+            claims: Batcher::start(claim, &pool, WORKERS, tasks),
             pool,
             quiet,
             clock: clock.clone(),
             node: node.clone(),
+            instance: clock.operation_id().0,
         })
     }
 
@@ -181,6 +218,21 @@ impl Store {
                 id: id.clone(),
             })
             .await
+    }
+
+    /// Lists what an approver has not acknowledged.
+    pub async fn list_unacked(&self, row: ListRow) -> Result<Vec<Listed>, StoreError> {
+        self.lists.run(row).await
+    }
+
+    /// Reads messages for an approver, as far as they are still to be sent.
+    pub async fn bodies(&self, row: BodiesRow) -> Result<Vec<ForApprover>, StoreError> {
+        self.bodies.run(row).await
+    }
+
+    /// Claims an enforcer's messages for one of its channels.
+    pub async fn claim(&self, row: ClaimRow) -> Result<Vec<ForEnforcer>, StoreError> {
+        self.claims.run(row).await
     }
 
     /// Connections for requests: how many are open, and how many of them idle.

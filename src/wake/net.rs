@@ -13,6 +13,11 @@ use crate::config::{self, WakeMode};
 use crate::jitter::jitter;
 use crate::store::Store;
 
+/// How far back the net looks for messages that nobody was told of: longer than any transaction lives.
+const RECENT: Duration = Duration::from_secs(60);
+/// Recipients per query.
+const PER_LOOK: usize = 1_000;
+
 /// Starts the net; it ends with `stop`.
 pub(super) fn start(
     config: &config::Wake,
@@ -47,23 +52,27 @@ pub(super) fn start(
 
 /// Looks once, and wakes those who have something to see.
 async fn look(waiters: &Waiters, store: &Store) {
-    let exchanges: Vec<_> = waiters
-        .keys()
-        .into_iter()
-        .filter_map(|key| match key {
-            Key::Exchange(tenant, request) => Some((tenant, request)),
-            Key::Approver(..) | Key::Enforcer(..) => None,
-        })
-        .collect();
-    if exchanges.is_empty() {
-        return;
-    }
-    match store.settled_exchanges(&exchanges).await {
-        Ok(settled) => {
-            for (tenant, request) in settled {
-                waiters.wake(Key::Exchange(tenant, request).digest());
-            }
+    let (mut exchanges, mut recipients) = (Vec::new(), Vec::new());
+    for key in waiters.keys() {
+        match key {
+            Key::Exchange(tenant, request) => exchanges.push((tenant, request)),
+            key @ (Key::Approver(..) | Key::Enforcer(..)) => recipients.push(key),
         }
-        Err(error) => tracing::warn!(%error, "the net could not look"),
+    }
+    if !exchanges.is_empty() {
+        match store.settled_exchanges(&exchanges).await {
+            Ok(settled) => {
+                for (tenant, request) in settled {
+                    waiters.wake(Key::Exchange(tenant, request).digest());
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the net could not look"),
+        }
+    }
+    for some in recipients.chunks(PER_LOOK) {
+        match store.expectant(some, RECENT.as_secs_f64()).await {
+            Ok(keys) => keys.iter().for_each(|key| waiters.wake(key.digest())),
+            Err(error) => tracing::warn!(%error, "the net could not look"),
+        }
     }
 }

@@ -40,6 +40,19 @@ impl Client {
         }
     }
 
+    /// A client that makes a connection for each call.
+    pub fn single_use(urls: Vec<String>, key: &str) -> Self {
+        let http = reqwest::Client::builder()
+            .timeout(Duration::from_secs(90))
+            .pool_max_idle_per_host(0)
+            .build()
+            .expect("a client");
+        Self {
+            http,
+            ..Self::new(urls, Some(key))
+        }
+    }
+
     /// The same client, but only of one node.
     pub fn on(&self, node: usize) -> Self {
         Self::new(vec![self.urls[node].clone()], self.key.as_deref())

@@ -58,6 +58,7 @@ pub fn config(database: &Database) -> Config {
     let mut config = Config::default();
     config.database.url = Secret::from(database.url.as_str());
     config.database.pool_size = 8;
+    config.server.lame_duck_ms = 0;
     config.platform.operator_key = Secret::from(OPERATOR_KEY);
     config
 }

@@ -5,9 +5,11 @@ pub mod answer;
 pub mod client;
 pub mod cluster;
 pub mod database;
+pub mod fleet;
 pub mod messages;
 pub mod process;
 pub mod proxy;
+pub mod push;
 pub mod raw;
 
 pub use self::answer::Answer;

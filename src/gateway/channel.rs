@@ -1,0 +1,291 @@
+//! Live channels of this node: registered, counted, and closed for a reason. Their rows are what routing goes by; a
+//! channel that ends, however it ends, is taken off the books and the others of its identity are woken.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Gateway;
+use super::caller::Origin;
+use super::error::Error;
+use crate::protocol::id::{CredentialId, TextId};
+use crate::store::channel::Transport;
+use crate::wake::{Key, Waiter};
+
+/// Why the gateway ends a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// The node is stopping: reconnect, to another.
+    Drain,
+    /// The credential ended.
+    Credential,
+    /// The identity has too many; this was its oldest.
+    Replaced,
+    /// Others took this node for dead: reconnect.
+    LeaseLost,
+}
+
+/// One channel, as its node knows it.
+struct Handle {
+    id: Uuid,
+    principal: String,
+    closed: CancellationToken,
+    why: OnceLock<Closing>,
+}
+
+impl Handle {
+    fn close(&self, why: Closing) {
+        self.why.get_or_init(|| why);
+        self.closed.cancel();
+    }
+}
+
+/// The channels of this node.
+#[derive(Default)]
+pub(super) struct Channels {
+    /// Held for a few instructions, never across an await.
+    state: Mutex<State>,
+}
+
+/// Them all.
+#[derive(Default)]
+struct State {
+    by_identity: HashMap<Key, VecDeque<Arc<Handle>>>,
+    count: usize,
+}
+
+impl Channels {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place, closing the identity's oldest channel if it has too many.
+    fn enter(
+        &self,
+        key: &Key,
+        handle: Arc<Handle>,
+        per_identity: usize,
+        per_node: usize,
+    ) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.count >= per_node {
+            return Err(Error::TooManyChannels);
+        }
+        state.count += 1;
+        let own = state.by_identity.entry(key.clone()).or_default();
+        own.push_back(handle);
+        if own.len() > per_identity
+            && let Some(oldest) = own.front()
+        {
+            oldest.close(Closing::Replaced);
+        }
+        Ok(())
+    }
+
+    fn leave(&self, key: &Key, id: Uuid) {
+        let mut state = self.state();
+        let Some(own) = state.by_identity.get_mut(key) else {
+            return;
+        };
+        let before = own.len();
+        own.retain(|handle| handle.id != id);
+        let gone = before - own.len();
+        if own.is_empty() {
+            state.by_identity.remove(key);
+        }
+        state.count -= gone;
+    }
+
+    fn all(&self) -> Vec<Arc<Handle>> {
+        self.state()
+            .by_identity
+            .values()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+}
+
+/// A live channel. Dropped, it is taken off the books.
+pub struct Channel {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub key: Key,
+    /// Woken when there may be something to send.
+    waiter: Waiter,
+    watch: Watch,
+    gateway: Arc<Gateway>,
+}
+
+/// What can end a channel from the gateway's side.
+pub(super) struct Watch {
+    handle: Arc<Handle>,
+    draining: CancellationToken,
+    /// Over how long a drain is spread.
+    spread: Duration,
+    /// When the credential ends.
+    ends: Option<tokio::time::Instant>,
+}
+
+impl Watch {
+    /// Waits until the gateway wants the channel closed.
+    pub(super) async fn closed(&self) -> Closing {
+        let expiry = async {
+            match self.ends {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.handle.closed.cancelled() => self.handle.why.get().copied().unwrap_or(Closing::Drain),
+            () = expiry => Closing::Credential,
+            () = self.draining.cancelled() => {
+                // Spread, so that the other nodes are not stormed.
+                sleep(crate::jitter::below(self.spread)).await;
+                Closing::Drain
+            }
+        }
+    }
+}
+
+impl Channel {
+    /// What ends it, and what wakes it.
+    pub(super) fn parts(&mut self) -> (&Watch, &mut Waiter) {
+        (&self.watch, &mut self.waiter)
+    }
+
+    /// Notes whether the peer shows signs of life; only a living one is sent decisions.
+    pub async fn set_active(&self, active: bool) {
+        if let Err(error) = self
+            .gateway
+            .store
+            .set_channel_active(&self.key, self.id, active)
+            .await
+        {
+            tracing::debug!(%error, "a channel's liveness could not be noted");
+        }
+        self.gateway.wake.wake([self.key.clone()]);
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.gateway.channels.leave(&self.key, self.id);
+        let (gateway, key, id) = (Arc::clone(&self.gateway), self.key.clone(), self.id);
+        self.gateway.tasks.spawn(async move {
+            if let Err(error) = gateway.store.close_channel(&key, id).await {
+                // The node's lease ends it, if nothing else does.
+                tracing::debug!(%error, "a channel could not be taken off the books");
+            }
+            gateway.wake.wake([key]);
+        });
+    }
+}
+
+impl Gateway {
+    /// Opens a channel for an identity that the caller may act as.
+    pub async fn open_channel(
+        self: &Arc<Self>,
+        origin: &Origin,
+        key: Key,
+        transport: Transport,
+    ) -> Result<Channel, Error> {
+        if self.draining.is_cancelled() {
+            return Err(Error::Unavailable);
+        }
+        let id = self.clock.operation_id().0;
+        let handle = Arc::new(Handle {
+            id,
+            principal: origin.principal.clone(),
+            closed: CancellationToken::new(),
+            why: OnceLock::new(),
+        });
+        let limits = &self.config.limits;
+        self.channels.enter(
+            &key,
+            Arc::clone(&handle),
+            limits.channels_per_identity,
+            limits.channels_per_node,
+        )?;
+        let ends = origin.expires_at.map(|at| {
+            let left =
+                Duration::try_from(at.inner() - self.clock.now().inner()).unwrap_or_default();
+            tokio::time::Instant::now() + left
+        });
+        let spread = Duration::from_millis(self.config.push.drain_spread_ms);
+        // Made before its row is written, so that it is dropped, and tidied up, whatever happens next.
+        let channel = Channel {
+            id,
+            waiter: self.wake.register(key.clone()),
+            key,
+            watch: Watch {
+                handle,
+                draining: self.draining.clone(),
+                spread,
+                ends,
+            },
+            gateway: Arc::clone(self),
+        };
+        self.store.open_channel(&channel.key, id, transport).await?;
+        Ok(channel)
+    }
+
+    /// How many channels this node holds.
+    #[must_use]
+    pub fn channel_count(&self) -> usize {
+        self.channels.state().count
+    }
+
+    /// Renews the node's lease. If it had run out, others have taken the channels for dead: they are closed.
+    pub(super) async fn heartbeat(&self) -> Result<(), Error> {
+        if !self.store.heartbeat().await? {
+            for handle in self.channels.all() {
+                handle.close(Closing::LeaseLost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes this node off the books, and wakes whoever shared an identity with its channels.
+    pub async fn leave(&self) {
+        match self.store.leave().await {
+            Ok(keys) => self.wake.wake(keys),
+            Err(error) => {
+                tracing::warn!(%error, "the node could not be taken off the books; its lease will end it");
+            }
+        }
+    }
+
+    /// Takes dead nodes off the books, and wakes whoever shared an identity with their channels.
+    pub(super) async fn bury_dead_nodes(&self) -> Result<(), Error> {
+        let keys = self.store.bury_dead_nodes().await?;
+        self.wake.wake(keys);
+        Ok(())
+    }
+
+    /// Closes the channels of credentials that changed and are no longer good.
+    pub(super) async fn close_revoked(&self, changed: &[CredentialId]) -> Result<(), Error> {
+        let handles = self.channels.all();
+        let live: HashSet<&str> = handles
+            .iter()
+            .map(|handle| handle.principal.as_str())
+            .collect();
+        for id in changed.iter().filter(|id| live.contains(id.as_str())) {
+            let found = self.store.credential(id).await?;
+            if found.is_none_or(|credential| credential.revoked) {
+                for handle in handles
+                    .iter()
+                    .filter(|handle| CredentialId::parse(&handle.principal).as_ref() == Some(id))
+                {
+                    handle.close(Closing::Credential);
+                }
+            }
+        }
+        Ok(())
+    }
+}

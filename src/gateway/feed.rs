@@ -1,0 +1,378 @@
+//! What a channel sends, pulled page by page as its client reads: rows are the queue, so nothing is queued here but ids.
+//! No unacknowledged message is ever skipped, and what is sent once is offered again, later and later, until it is acked.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use super::Gateway;
+use super::channel::{Channel, Closing};
+use super::error::Error;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, TenantId};
+use crate::protocol::timestamp::Timestamp;
+use crate::store::feed::{BodiesRow, ClaimRow, ForApprover, ForEnforcer, ListRow};
+use crate::wake::Key;
+
+/// Ids listed at once.
+const PER_LIST: i64 = 500;
+/// Messages read at once: their bodies are held until the client has taken them.
+const PER_PAGE: usize = 8;
+/// How far rows may commit out of order: a walk starts this much before the last row seen.
+const OVERLAP: time::Duration = time::Duration::seconds(60);
+/// How often everything unacknowledged is walked, whatever the marks say.
+const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
+
+/// A message, ready to send.
+#[derive(Debug)]
+pub struct Push {
+    /// Its id.
+    pub message_id: MessageId,
+    /// Its type.
+    pub msg_type: &'static str,
+    /// The envelope's text.
+    pub text: String,
+}
+
+/// What a channel sends.
+pub struct Feed {
+    source: Source,
+    channel: Channel,
+    gateway: Arc<Gateway>,
+}
+
+/// Where it comes from.
+enum Source {
+    /// An approver's inbox and withdrawals.
+    Approver(Box<ApproverWalk>),
+    /// An enforcer's messages.
+    Enforcer {
+        /// The tenant.
+        tenant: TenantId,
+        /// The enforcer.
+        enforcer: EnforcerId,
+        /// Whether there may be something to claim.
+        look: bool,
+    },
+}
+
+/// How far an approver's channel has got.
+struct ApproverWalk {
+    tenant: TenantId,
+    approver: ApproverId,
+    withdrawals: bool,
+    /// Where the walk under way goes on.
+    walk: Option<(OffsetDateTime, Uuid)>,
+    /// The last row seen.
+    mark: OffsetDateTime,
+    /// To be read and sent.
+    queue: VecDeque<MessageId>,
+    /// Sent and, as far as known, not acknowledged.
+    sent: HashMap<MessageId, Offer>,
+    walk_all_at: Instant,
+    /// First pause before a message is offered again; it doubles up to the last.
+    reoffer: (Duration, Duration),
+}
+
+/// What was sent, and when it is due again.
+struct Offer {
+    pause: Duration,
+    due: Instant,
+}
+
+impl ApproverWalk {
+    /// Starts a walk a little before the last row seen.
+    fn look(&mut self) {
+        let start = self
+            .mark
+            .checked_sub(OVERLAP)
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        self.walk.get_or_insert((start, Uuid::nil()));
+    }
+
+    /// When something is to be done without being woken.
+    fn next_due(&self) -> Instant {
+        self.sent
+            .values()
+            .map(|offer| offer.due)
+            .min()
+            .map_or(self.walk_all_at, |due| due.min(self.walk_all_at))
+    }
+
+    /// Puts what is due again into the queue.
+    fn requeue_due(&mut self) {
+        let now = Instant::now();
+        let mut due: Vec<_> = self
+            .sent
+            .iter()
+            .filter(|(_, offer)| offer.due <= now)
+            .map(|(id, _)| *id)
+            .collect();
+        due.sort();
+        self.queue.extend(due);
+        if self.walk_all_at <= now {
+            self.walk_all_at = now + crate::jitter::jitter(WALK_ALL_EVERY);
+            self.walk = Some((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
+        }
+    }
+
+    /// Notes that a message is being sent.
+    fn note_sent(&mut self, id: MessageId) {
+        let now = Instant::now();
+        let pause = self.sent.get(&id).map_or(self.reoffer.0, |offer| {
+            (offer.pause * 2).min(self.reoffer.1)
+        });
+        self.sent.insert(
+            id,
+            Offer {
+                pause,
+                due: now + pause,
+            },
+        );
+    }
+}
+
+impl Feed {
+    /// The feed of an approver's channel. It starts with everything unacknowledged, or 60 s before `resume_after`.
+    pub async fn approver(
+        gateway: &Arc<Gateway>,
+        channel: Channel,
+        withdrawals: bool,
+        resume_after: Option<Uuid>,
+    ) -> Result<Self, Error> {
+        let Key::Approver(tenant, approver) = channel.key.clone() else {
+            return Err(Error::Internal);
+        };
+        let resumed = match resume_after {
+            Some(message) => {
+                gateway
+                    .store
+                    .message_created(&tenant, &approver, message)
+                    .await?
+            }
+            None => None,
+        };
+        let start = resumed
+            .and_then(|at| at.checked_sub(OVERLAP))
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let walk = ApproverWalk {
+            tenant,
+            approver,
+            withdrawals,
+            walk: Some((start, Uuid::nil())),
+            mark: OffsetDateTime::UNIX_EPOCH,
+            queue: VecDeque::new(),
+            sent: HashMap::new(),
+            walk_all_at: Instant::now() + crate::jitter::jitter(WALK_ALL_EVERY),
+            reoffer: (
+                Duration::from_secs(gateway.config.push.reoffer_seconds),
+                Duration::from_secs(gateway.config.push.reoffer_max_seconds),
+            ),
+        };
+        Ok(Self {
+            source: Source::Approver(Box::new(walk)),
+            channel,
+            gateway: Arc::clone(gateway),
+        })
+    }
+
+    /// The feed of an enforcer's channel.
+    pub fn enforcer(gateway: &Arc<Gateway>, channel: Channel) -> Result<Self, Error> {
+        let Key::Enforcer(tenant, enforcer) = channel.key.clone() else {
+            return Err(Error::Internal);
+        };
+        let source = Source::Enforcer {
+            tenant,
+            enforcer,
+            look: true,
+        };
+        Ok(Self {
+            source,
+            channel,
+            gateway: Arc::clone(gateway),
+        })
+    }
+
+    /// The channel it feeds.
+    #[must_use]
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Two waits to choose between: for the gateway to want the channel closed, and for something to send. Nothing is lost
+    /// if either is broken off.
+    pub fn closed_or_ready(&mut self) -> (impl Future<Output = Closing>, impl Future<Output = ()>) {
+        let Self {
+            source, channel, ..
+        } = self;
+        let (handle, waiter) = channel.parts();
+        let ready = async move {
+            match source {
+                Source::Approver(walk) => {
+                    if walk.walk.is_some() || !walk.queue.is_empty() {
+                        return;
+                    }
+                    tokio::select! {
+                        () = waiter.woken() => walk.look(),
+                        () = sleep_until(walk.next_due()) => walk.requeue_due(),
+                    }
+                }
+                Source::Enforcer { look, .. } => {
+                    if !*look {
+                        waiter.woken().await;
+                        *look = true;
+                    }
+                }
+            }
+        };
+        (handle.closed(), ready)
+    }
+
+    /// The next few messages; none once there is nothing more for now.
+    pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
+        match &mut self.source {
+            Source::Approver(walk) => next_for_approver(&self.gateway, walk).await,
+            Source::Enforcer {
+                tenant,
+                enforcer,
+                look,
+            } => {
+                let row = ClaimRow {
+                    operation: self.gateway.clock.operation_id(),
+                    tenant: tenant.clone(),
+                    enforcer: enforcer.clone(),
+                    channel: self.channel.id,
+                    limit: i64::try_from(PER_PAGE).unwrap_or(1),
+                };
+                let claimed = self.gateway.store.claim(row).await?;
+                *look = !claimed.is_empty();
+                claimed
+                    .into_iter()
+                    .map(|message| for_enforcer(&self.gateway, enforcer, message))
+                    .collect()
+            }
+        }
+    }
+}
+
+async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result<Vec<Push>, Error> {
+    loop {
+        if !walk.queue.is_empty() {
+            let wanted: Vec<_> = walk.queue.iter().take(PER_PAGE).copied().collect();
+            let row = BodiesRow {
+                operation: gateway.clock.operation_id(),
+                tenant: walk.tenant.clone(),
+                approver: walk.approver.clone(),
+                messages: wanted.clone(),
+            };
+            let found = gateway.store.bodies(row).await?;
+            walk.queue.drain(..wanted.len());
+            // What did not come back was acknowledged, removed, or is no longer current.
+            for id in &wanted {
+                walk.sent.retain(|sent, _| {
+                    sent != id || found.iter().any(|message| message.message() == *id)
+                });
+            }
+            if found.is_empty() {
+                continue;
+            }
+            return found
+                .into_iter()
+                .map(|message| {
+                    walk.note_sent(message.message());
+                    for_approver(gateway, &walk.approver, message)
+                })
+                .collect();
+        }
+        let Some(after) = walk.walk else {
+            return Ok(Vec::new());
+        };
+        let row = ListRow {
+            operation: gateway.clock.operation_id(),
+            tenant: walk.tenant.clone(),
+            approver: walk.approver.clone(),
+            after,
+            withdrawals: walk.withdrawals,
+            limit: PER_LIST,
+        };
+        let listed = gateway.store.list_unacked(row).await?;
+        let complete = i64::try_from(listed.len()).unwrap_or(i64::MAX) < PER_LIST;
+        walk.walk = listed
+            .last()
+            .filter(|_| !complete)
+            .map(|last| (last.created_at, last.message.0));
+        for line in listed {
+            walk.mark = walk.mark.max(line.created_at);
+            if !walk.sent.contains_key(&line.message) {
+                walk.queue.push_back(line.message);
+            }
+        }
+    }
+}
+
+/// An envelope's text.
+fn printed<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
+    serde_json::to_string(envelope).map_err(|error| {
+        tracing::error!(%error, "an envelope could not be printed");
+        Error::Internal
+    })
+}
+
+fn for_approver(
+    gateway: &Gateway,
+    approver: &ApproverId,
+    message: ForApprover,
+) -> Result<Push, Error> {
+    let gateway_id = &gateway.config.server.gateway_id;
+    let message_id = message.message();
+    let (msg_type, text) = match message {
+        ForApprover::Request(request) => {
+            ("approval.request", printed(&request.envelope(gateway_id)?)?)
+        }
+        ForApprover::Withdrawn(withdrawal) => (
+            "exchange.withdrawn",
+            printed(&withdrawal.envelope(gateway_id, approver.clone()))?,
+        ),
+    };
+    Ok(Push {
+        message_id,
+        msg_type,
+        text,
+    })
+}
+
+fn for_enforcer(
+    gateway: &Gateway,
+    enforcer: &EnforcerId,
+    message: ForEnforcer,
+) -> Result<Push, Error> {
+    let gateway_id = &gateway.config.server.gateway_id;
+    match message {
+        ForEnforcer::Decision {
+            request_id,
+            expires_at,
+            delivery,
+        } => {
+            let expires_at: Timestamp = expires_at;
+            let message_id = delivery.message_id;
+            let text =
+                printed(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;
+            Ok(Push {
+                message_id,
+                msg_type: "decision.deliver",
+                text,
+            })
+        }
+        ForEnforcer::Refresh(refresh) => {
+            let message_id = refresh.message_id;
+            Ok(Push {
+                message_id,
+                msg_type: "refresh.request",
+                text: printed(&refresh.envelope(gateway_id))?,
+            })
+        }
+    }
+}

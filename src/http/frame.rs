@@ -1,0 +1,148 @@
+//! Frames from a WebSocket's peer: which call each one is, and the answer as an envelope that names the frame.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::error::{Description, Refusal};
+use super::exchange::{acknowledged, decided, submitted};
+use super::reply::Node;
+use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover};
+use crate::gateway::error::Error;
+use crate::protocol::envelope::Outgoing;
+use crate::protocol::id::{RequestId, TextId as _};
+use crate::protocol::json;
+use crate::protocol::presence::parse_hello;
+
+/// Who is at the other end.
+pub enum Peer {
+    /// An enforcer.
+    Enforcer(Enforcer),
+    /// An approver.
+    Approver(Approver),
+}
+
+/// What a frame says of itself.
+struct Head {
+    msg_type: Option<String>,
+    msg_id: Option<String>,
+    request_id: Option<String>,
+}
+
+/// The answer to a frame, if there is one: what REST would have answered, with `trace.inReplyTo`.
+pub async fn answer(node: &Node, peer: &Peer, bytes: &[u8]) -> Option<String> {
+    let (head, outcome) = match head(bytes) {
+        Ok(head) => {
+            let outcome = take(node, peer, &head, bytes).await;
+            (head, outcome)
+        }
+        Err(error) => (
+            Head {
+                msg_type: None,
+                msg_id: None,
+                request_id: None,
+            },
+            Err(Refusal::from(error)),
+        ),
+    };
+    let mut envelope = match outcome {
+        Ok(None) => return None,
+        Ok(Some(envelope)) => envelope,
+        Err(refusal) => {
+            let about = refusal.about.or(head.request_id);
+            let body = Description::of(&refusal.error).body(&node.gateway.names, about.as_deref());
+            let about = about.unwrap_or_else(|| node.gateway.clock.operation_id().to_string());
+            node.envelope_about("error", about, None, body)
+        }
+    };
+    envelope.trace = head.msg_id.and_then(|id| in_reply_to(&id));
+    serde_json::to_string(&envelope).ok()
+}
+
+fn in_reply_to(id: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(json!({ "inReplyTo": id }).to_string()).ok()
+}
+
+fn head(bytes: &[u8]) -> Result<Head, Error> {
+    let document = json::parse(bytes)?;
+    let object = document
+        .as_object()
+        .ok_or_else(|| Error::invalid("", "an object"))?;
+    let text = |name: &str| {
+        object
+            .get(name)
+            .and_then(|node| node.as_str())
+            .map(str::to_owned)
+    };
+    let request_id = text("requestId").filter(|id| RequestId::parse(id).is_some());
+    Ok(Head {
+        msg_type: text("msgType"),
+        msg_id: text("msgId"),
+        request_id,
+    })
+}
+
+async fn take(
+    node: &Node,
+    peer: &Peer,
+    head: &Head,
+    bytes: &[u8],
+) -> Result<Option<Outgoing<Value>>, Refusal> {
+    match (head.msg_type.as_deref(), peer) {
+        (Some("artifact.submit"), Peer::Enforcer(caller)) => {
+            let command = node
+                .gateway
+                .read_submission(caller, bytes, "/v1/artifacts", None)?;
+            let (envelope, _) = submitted(node, caller.clone(), command).await?;
+            Ok(Some(value(envelope)?))
+        }
+        (Some("decision.submit"), Peer::Approver(caller)) => {
+            let (approver, decision) = node.gateway.read_decision(caller, bytes)?;
+            Ok(Some(value(
+                decided(node, caller.clone(), approver, decision).await?,
+            )?))
+        }
+        (Some("ack.submit"), peer) => {
+            let caller = match peer {
+                Peer::Enforcer(caller) => EnforcerOrApprover::Enforcer(caller.clone()),
+                Peer::Approver(caller) => EnforcerOrApprover::Approver(caller.clone()),
+            };
+            let command = node.gateway.read_ack(&caller, bytes)?;
+            Ok(Some(value(acknowledged(node, command).await?)?))
+        }
+        (Some("hello"), Peer::Enforcer(_)) => {
+            let document = json::parse(bytes).map_err(Error::from)?;
+            parse_hello(&document).map_err(Error::from)?;
+            Ok(None)
+        }
+        (Some("hello"), Peer::Approver(_)) => Ok(None),
+        (Some("artifact.submit" | "decision.submit"), _) => {
+            let expected = "a message that this role sends";
+            Err(Error::Forbidden {
+                pointer: Some("/msgType".into()),
+                expected,
+            }
+            .into())
+        }
+        _ => Err(Error::invalid(
+            "/msgType",
+            "hello, ack.submit, artifact.submit or decision.submit",
+        )
+        .into()),
+    }
+}
+
+/// The same envelope with its body as a value, so that every answer has one type.
+fn value<B: serde::Serialize>(envelope: Outgoing<B>) -> Result<Outgoing<Value>, Error> {
+    let body = serde_json::to_value(&envelope.body).map_err(|_| Error::Internal)?;
+    Ok(Outgoing {
+        msg_id: envelope.msg_id,
+        msg_type: envelope.msg_type,
+        request_id: envelope.request_id,
+        created_at: envelope.created_at,
+        expires_at: envelope.expires_at,
+        sender: envelope.sender,
+        recipient: envelope.recipient,
+        trace: envelope.trace,
+        body,
+    })
+}

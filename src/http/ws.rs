@@ -1,0 +1,308 @@
+//! Channels as WebSockets: authenticated before the upgrade, fed like event streams, and taking the same calls as REST,
+//! through the same use cases, with the same answers.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use serde::Deserialize;
+use tokio::time::{Instant, interval_at, sleep, timeout};
+
+use super::auth::As;
+use super::body;
+use super::error::Refusal;
+use super::frame::{Peer, answer};
+use super::reply::Node;
+use crate::gateway::caller::EnforcerOrApprover;
+use crate::gateway::error::Error;
+use crate::gateway::{Closing, Feed};
+use crate::jitter::jitter;
+use crate::store::channel::Transport;
+use crate::wake::Key;
+
+/// The subprotocol a browser offers beside the one that carries its token.
+pub const SUBPROTOCOL: &str = "countersign";
+/// What tungstenite keeps per socket: its default of 128 KiB is for few sockets, not for ten thousand.
+const READ_BUFFER: usize = 1_024;
+/// How long a socket waits before it asks a database that was away again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The query of a connection.
+#[derive(Deserialize)]
+struct ConnectQuery {
+    role: Option<String>,
+    id: Option<String>,
+}
+
+/// Refuses browsers from elsewhere. A request without `Origin` is no browser's.
+pub fn check_origin(node: &Node, headers: &HeaderMap) -> Result<(), Error> {
+    match headers.get(axum::http::header::ORIGIN) {
+        None => Ok(()),
+        Some(origin)
+            if node
+                .gateway
+                .config
+                .server
+                .origins
+                .iter()
+                .any(|known| origin == known.as_str()) =>
+        {
+            Ok(())
+        }
+        Some(_) => Err(Error::ForeignOrigin),
+    }
+}
+
+/// `GET /v1/ws?role=&id=`.
+pub async fn connect(
+    State(node): State<Node>,
+    As(caller): As<EnforcerOrApprover>,
+    headers: HeaderMap,
+    uri: Uri,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, Refusal> {
+    check_origin(&node, &headers)?;
+    let query: ConnectQuery = body::query(&uri)?;
+    let id = query.id.as_deref().ok_or(Error::Parameter {
+        name: "id",
+        expected: "the id to act as (required)",
+    })?;
+    let (key, peer, origin) = match (query.role.as_deref(), caller) {
+        (Some("enforcer"), EnforcerOrApprover::Enforcer(caller)) => {
+            let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
+            let origin = caller.origin.clone();
+            (
+                Key::Enforcer(origin.tenant.clone(), id),
+                Peer::Enforcer(caller),
+                origin,
+            )
+        }
+        (Some("approver"), EnforcerOrApprover::Approver(caller)) => {
+            let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
+            let origin = caller.origin.clone();
+            (
+                Key::Approver(origin.tenant.clone(), id),
+                Peer::Approver(caller),
+                origin,
+            )
+        }
+        (Some("enforcer" | "approver"), _) => {
+            return Err(Error::Forbidden {
+                pointer: Some("role".into()),
+                expected: "the credential's own role",
+            }
+            .into());
+        }
+        _ => {
+            return Err(Error::Parameter {
+                name: "role",
+                expected: "enforcer or approver",
+            }
+            .into());
+        }
+    };
+    let upgrade = upgrade.map_err(|_| Error::Parameter {
+        name: "Upgrade",
+        expected: "a WebSocket handshake",
+    })?;
+    let gateway = node.gateway.clone();
+    let feed = node
+        .finish(async move {
+            let channel = gateway
+                .open_channel(&origin, key, Transport::WebSocket)
+                .await?;
+            match &channel.key {
+                Key::Approver(..) => Feed::approver(&gateway, channel, true, None).await,
+                _ => Feed::enforcer(&gateway, channel),
+            }
+        })
+        .await?;
+    let limits = &node.gateway.config.limits;
+    let most = match peer {
+        Peer::Enforcer(_) => limits.artifact_bytes + limits.envelope_bytes,
+        Peer::Approver(_) => limits.body_bytes,
+    };
+    let tasks = node.tasks.clone();
+    Ok(upgrade
+        .protocols([SUBPROTOCOL])
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(0)
+        .max_message_size(most)
+        .max_frame_size(most)
+        .on_upgrade(move |socket| tasks.track_future(Socket::new(node, socket, feed, peer).run())))
+}
+
+/// Why a socket ends.
+enum End {
+    /// The peer is gone.
+    Gone,
+    /// With this code and reason.
+    Close(u16, &'static str),
+}
+
+/// A socket under way.
+struct Socket {
+    node: Node,
+    socket: WebSocket,
+    feed: Feed,
+    peer: Peer,
+    /// When the peer last showed a sign of life.
+    heard: Instant,
+    /// Whether it is on the books as living.
+    active: bool,
+}
+
+impl Socket {
+    fn new(node: Node, socket: WebSocket, feed: Feed, peer: Peer) -> Self {
+        Self {
+            node,
+            socket,
+            feed,
+            peer,
+            heard: Instant::now(),
+            active: true,
+        }
+    }
+
+    /// Serves the socket until either side ends it.
+    async fn run(mut self) {
+        let ended = self.serve().await;
+        if let End::Close(code, reason) = ended {
+            let frame = Message::Close(Some(CloseFrame {
+                code,
+                reason: reason.into(),
+            }));
+            let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+            let _gone = timeout(patience, self.socket.send(frame)).await;
+        }
+    }
+
+    async fn serve(&mut self) -> End {
+        let push = self.node.gateway.config.push.clone();
+        let ping_every = Duration::from_secs(push.ping_seconds.max(1));
+        let mut pings = interval_at(Instant::now() + jitter(ping_every), ping_every);
+        loop {
+            /// What happened.
+            enum Event {
+                Closing(Closing),
+                Ready,
+                Ping,
+                Frame(Option<Result<Message, axum::Error>>),
+            }
+            let event = {
+                let (closing, ready) = self.feed.closed_or_ready();
+                tokio::select! {
+                    closing = closing => Event::Closing(closing),
+                    () = ready => Event::Ready,
+                    _ = pings.tick() => Event::Ping,
+                    frame = self.socket.recv() => Event::Frame(frame),
+                }
+            };
+            let going_on = match event {
+                Event::Closing(closing) => Err(farewell(closing)),
+                Event::Ready => self.push_all().await,
+                Event::Ping => {
+                    self.ping(ping_every, Duration::from_secs(push.idle_seconds))
+                        .await
+                }
+                Event::Frame(frame) => self.take(frame).await,
+            };
+            if let Err(end) = going_on {
+                return end;
+            }
+        }
+    }
+
+    /// Sends whatever there is to send.
+    async fn push_all(&mut self) -> Result<(), End> {
+        loop {
+            match self.feed.next_page().await {
+                Ok(page) if page.is_empty() => return Ok(()),
+                Ok(page) => {
+                    for push in page {
+                        self.send(Message::text(push.text)).await?;
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a socket could not be fed and will be tried again");
+                    sleep(jitter(ASK_AGAIN)).await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Sends one frame. A peer that does not take it in time is closed, and catches up when it comes back.
+    async fn send(&mut self, message: Message) -> Result<(), End> {
+        let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+        match timeout(patience, self.socket.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(End::Gone),
+            Err(_) => Err(End::Close(
+                close_code::AGAIN,
+                "too slow; reconnect and catch up",
+            )),
+        }
+    }
+
+    /// Pings the peer, and lets go of one that has been silent for too long.
+    async fn ping(&mut self, ping_every: Duration, idle: Duration) -> Result<(), End> {
+        let silent = self.heard.elapsed();
+        if silent > idle {
+            return Err(End::Close(close_code::AWAY, "silent for too long"));
+        }
+        // Without a sign for two pings it is not sent decisions; its next sign brings it back.
+        if self.active && silent > ping_every * 2 {
+            self.active = false;
+            self.feed.channel().set_active(false).await;
+        }
+        self.send(Message::Ping(axum::body::Bytes::new())).await
+    }
+
+    /// Takes one frame from the peer.
+    async fn take(&mut self, frame: Option<Result<Message, axum::Error>>) -> Result<(), End> {
+        let message = match frame {
+            None => return Err(End::Gone),
+            Some(Err(error)) => {
+                let too_big = error.to_string().contains("too long")
+                    || error.to_string().contains("too large");
+                return Err(if too_big {
+                    End::Close(close_code::SIZE, "the message is too big")
+                } else {
+                    End::Gone
+                });
+            }
+            Some(Ok(message)) => message,
+        };
+        self.heard = Instant::now();
+        if !self.active {
+            self.active = true;
+            self.feed.channel().set_active(true).await;
+        }
+        let bytes = match message {
+            Message::Text(text) => axum::body::Bytes::from(text),
+            Message::Binary(bytes) => bytes,
+            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Close(_) => return Err(End::Gone),
+        };
+        match answer(&self.node, &self.peer, &bytes).await {
+            Some(text) => self.send(Message::text(text)).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The close frame for a reason.
+fn farewell(closing: Closing) -> End {
+    match closing {
+        Closing::Drain => End::Close(close_code::AWAY, "the node is stopping; reconnect"),
+        Closing::LeaseLost => End::Close(close_code::AWAY, "the node lost its lease; reconnect"),
+        Closing::Credential => End::Close(close_code::POLICY, "the credential has ended"),
+        Closing::Replaced => End::Close(
+            close_code::POLICY,
+            "too many channels of this identity; this was the oldest",
+        ),
+    }
+}

@@ -1,0 +1,256 @@
+//! Channels and the nodes that hold them. A node's heartbeat is the lease of all its channels: once it is 15 s old, they
+//! are dead, wherever they were.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::protocol::id::{ApproverId, TenantId};
+use crate::wake::Key;
+
+/// How old a heartbeat may be.
+pub const LEASE_SECONDS: f64 = 15.0;
+
+/// What a channel runs over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// A WebSocket.
+    WebSocket,
+    /// A stream of server-sent events.
+    Sse,
+}
+
+impl Transport {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::Sse => "sse",
+        }
+    }
+}
+
+/// Whose channel a wake key stands for, as it is stored: tenant, kind, identity.
+#[must_use]
+pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
+    match key {
+        Key::Approver(tenant, id) => Some((tenant, "approver", id.as_str())),
+        Key::Enforcer(tenant, id) => Some((tenant, "enforcer", id.as_str())),
+        Key::Exchange(..) => None,
+    }
+}
+
+/// The key that wakes an identity's channels.
+fn key_of(tenant: &str, kind: &str, identity: &str) -> Result<Key, sqlx::Error> {
+    let tenant = rows::id(tenant)?;
+    Ok(match kind {
+        "approver" => Key::Approver(tenant, rows::id(identity)?),
+        _ => Key::Enforcer(tenant, rows::id(identity)?),
+    })
+}
+
+impl Store {
+    /// Registers this node, or renews its lease. False if the lease had run out and others may have acted on it.
+    pub async fn heartbeat(&self) -> Result<bool, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let renewed = sqlx::query_scalar!(
+            r#"
+            with renewed as (
+                update nodes set heartbeat_at = clock_timestamp()
+                 where node_id = $1 and heartbeat_at > clock_timestamp() - make_interval(secs => $3)
+                returning node_id
+            ),
+            joined as (
+                insert into nodes (node_id, name, started_at, heartbeat_at)
+                select $1, $2, clock_timestamp(), clock_timestamp()
+                 where not exists (select from renewed)
+                on conflict on constraint nodes_pkey do update set heartbeat_at = excluded.heartbeat_at
+            )
+            select exists (select from renewed) as "renewed!"
+            "#,
+            self.instance,
+            self.node.as_str(),
+            LEASE_SECONDS,
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(renewed)?)
+    }
+
+    /// Takes this node and its channels off the books; tells whose channels they were.
+    pub async fn leave(&self) -> Result<Vec<Key>, StoreError> {
+        self.remove_nodes(Some(self.instance)).await
+    }
+
+    /// Takes dead nodes and their channels off the books; tells whose channels they were.
+    pub async fn bury_dead_nodes(&self) -> Result<Vec<Key>, StoreError> {
+        self.remove_nodes(None).await
+    }
+
+    async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            with gone as (
+                delete from nodes
+                 where case when $1::uuid is null
+                            then heartbeat_at <= clock_timestamp() - make_interval(secs => $2::float8 * 2)
+                            else node_id = $1 end
+                returning node_id
+            ),
+            closed as (
+                delete from channels c using gone g where c.node_id = g.node_id
+                returning c.tenant_id, c.kind, c.identity
+            )
+            select distinct tenant_id as "tenant_id!", kind as "kind!", identity as "identity!" from closed
+            "#,
+            node,
+            LEASE_SECONDS,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        lease
+            .settle(found)?
+            .iter()
+            .map(|row| key_of(&row.tenant_id, &row.kind, &row.identity))
+            .collect::<Result<_, _>>()
+            .map_err(Into::into)
+    }
+
+    /// Puts a channel on the books.
+    pub async fn open_channel(
+        &self,
+        key: &Key,
+        channel: Uuid,
+        transport: Transport,
+    ) -> Result<(), StoreError> {
+        let Some((tenant, kind, identity)) = owner(key) else {
+            return Ok(());
+        };
+        let mut lease = self.pool.lease().await?;
+        let opened = sqlx::query!(
+            r#"
+            insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at)
+            values ($1, $2, $3, $4, $5, $6, clock_timestamp())
+            "#,
+            tenant.as_str(),
+            kind,
+            identity,
+            channel,
+            self.instance,
+            transport.as_str(),
+        )
+        .execute(lease.connection()?)
+        .await;
+        lease.settle(opened)?;
+        Ok(())
+    }
+
+    /// Takes a channel off the books.
+    pub async fn close_channel(&self, key: &Key, channel: Uuid) -> Result<(), StoreError> {
+        let Some((tenant, kind, identity)) = owner(key) else {
+            return Ok(());
+        };
+        let mut lease = self.pool.lease().await?;
+        let closed = sqlx::query!(
+            "delete from channels where tenant_id = $1 and kind = $2 and identity = $3 and channel_id = $4",
+            tenant.as_str(),
+            kind,
+            identity,
+            channel,
+        )
+        .execute(lease.connection()?)
+        .await;
+        lease.settle(closed)?;
+        Ok(())
+    }
+
+    /// Notes whether a channel's peer still shows signs of life.
+    pub async fn set_channel_active(
+        &self,
+        key: &Key,
+        channel: Uuid,
+        active: bool,
+    ) -> Result<(), StoreError> {
+        let Some((tenant, kind, identity)) = owner(key) else {
+            return Ok(());
+        };
+        let mut lease = self.pool.lease().await?;
+        let noted = sqlx::query!(
+            r#"
+            update channels set active = $5
+             where tenant_id = $1 and kind = $2 and identity = $3 and channel_id = $4
+            "#,
+            tenant.as_str(),
+            kind,
+            identity,
+            channel,
+            active,
+        )
+        .execute(lease.connection()?)
+        .await;
+        lease.settle(noted)?;
+        Ok(())
+    }
+
+    /// Of these recipients, the ones for whom something waits that may not have been sent: recent, or due again.
+    pub async fn expectant(
+        &self,
+        keys: &[Key],
+        recent_seconds: f64,
+    ) -> Result<Vec<Key>, StoreError> {
+        let owners: Vec<_> = keys.iter().filter_map(owner).collect();
+        let mut lease = self.quiet.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            select i.tenant_id as "tenant_id!", i.kind as "kind!", i.identity as "identity!"
+              from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
+             cross join (select clock_timestamp() + $4::interval as at) c
+             where exists (select from messages m
+                            where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
+                              and m.acked_at is null
+                              and case when i.kind = 'enforcer' then coalesce(m.next_attempt_at <= c.at, true)
+                                       else m.created_at > c.at - make_interval(secs => $5) end)
+                or (i.kind = 'approver'
+                    and exists (select from inbox_items x
+                                 where x.tenant_id = i.tenant_id and x.approver_id = i.identity
+                                   and x.closed_at is null and x.removed_at is null and x.acked_at is null
+                                   and x.created_at > c.at - make_interval(secs => $5)))
+            "#,
+            &rows::texts(&owners, |(tenant, _, _)| tenant.as_str()) as _,
+            &rows::texts(&owners, |(_, kind, _)| *kind) as _,
+            &rows::texts(&owners, |(_, _, identity)| *identity) as _,
+            self.clock.offset(),
+            recent_seconds,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        lease
+            .settle(found)?
+            .iter()
+            .map(|row| key_of(&row.tenant_id, &row.kind, &row.identity))
+            .collect::<Result<_, _>>()
+            .map_err(Into::into)
+    }
+
+    /// When an approver's message was created, if it is one of its.
+    pub async fn message_created(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        message: Uuid,
+    ) -> Result<Option<OffsetDateTime>, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query_scalar!(
+            "select created_at from inbox_items where tenant_id = $1 and approver_id = $2 and message_id = $3",
+            tenant.as_str(),
+            approver.as_str(),
+            message,
+        )
+        .fetch_optional(lease.connection()?)
+        .await;
+        Ok(lease.settle(found)?)
+    }
+}

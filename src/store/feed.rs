@@ -1,0 +1,482 @@
+//! What a channel has to send. An approver's channel lists what is unacknowledged and reads bodies as it sends them; an
+//! enforcer's messages are claimed, so that no two channels ever send the same one at the same time.
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::channel::LEASE_SECONDS;
+use super::rows;
+use crate::clock::Clock;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
+use crate::protocol::message::{ApprovalRequest, DecisionDelivery, RefreshRequest, Withdrawal};
+use crate::protocol::timestamp::Timestamp;
+
+/// Offers on one channel before the next most recent one gets its turn.
+const OFFERS_PER_CHANNEL: i32 = 3;
+/// How long a message is pushed at all; afterwards it can still be fetched.
+const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
+
+/// A listing of what an approver has not acknowledged.
+#[derive(Debug)]
+pub struct ListRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The approver.
+    pub approver: ApproverId,
+    /// Only what comes after this row.
+    pub after: (OffsetDateTime, Uuid),
+    /// Whether withdrawals are listed too.
+    pub withdrawals: bool,
+    /// How many at most.
+    pub limit: i64,
+}
+
+/// A line of that listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// The message.
+    pub message: MessageId,
+    /// When it was created.
+    pub created_at: OffsetDateTime,
+}
+
+/// The query that lists.
+pub struct ListUnacked {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+}
+
+impl Work for ListUnacked {
+    type Row = ListRow;
+    type Fact = Vec<Listed>;
+
+    fn twins(_: &ListRow) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(row: &ListRow) -> usize {
+        usize::try_from(row.limit).unwrap_or_default() * 32
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[ListRow],
+    ) -> Result<Vec<Vec<Listed>>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            select i.operation_id as "operation!", l.message_id as "message_id!", l.created_at as "created_at!"
+              from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[], $5::uuid[], $6::boolean[], $7::bigint[])
+                   as i (operation_id, tenant_id, approver_id, after_at, after_id, withdrawals, most)
+             cross join lateral (
+                 select u.message_id, u.created_at
+                   from (
+                       (select x.message_id, x.created_at
+                          from inbox_items x
+                         where x.tenant_id = i.tenant_id and x.approver_id = i.approver_id
+                           and x.closed_at is null and x.removed_at is null and x.acked_at is null
+                           and x.expires_at > clock_timestamp() + $8::interval
+                           and (x.created_at, x.message_id) > (i.after_at, i.after_id)
+                         order by x.created_at, x.message_id
+                         limit i.most)
+                       union all
+                       (select m.message_id, m.created_at
+                          from messages m
+                         where i.withdrawals and m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
+                           and m.recipient = i.approver_id and m.acked_at is null
+                           and m.created_at > clock_timestamp() + $8::interval - make_interval(secs => $9)
+                           and (m.created_at, m.message_id) > (i.after_at, i.after_id)
+                         order by m.created_at, m.message_id
+                         limit i.most)
+                   ) u
+                  order by u.created_at, u.message_id
+                  limit i.most) l
+             order by l.created_at, l.message_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.approver.as_str()) as _,
+            &rows.iter().map(|row| row.after.0).collect::<Vec<OffsetDateTime>>(),
+            &rows.iter().map(|row| row.after.1).collect::<Vec<Uuid>>(),
+            &rows.iter().map(|row| row.withdrawals).collect::<Vec<bool>>(),
+            &rows.iter().map(|row| row.limit).collect::<Vec<i64>>(),
+            self.clock.offset(),
+            PUSHED_FOR_SECONDS,
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut lists: std::collections::HashMap<Uuid, Vec<Listed>> =
+            std::collections::HashMap::new();
+        for row in found {
+            let listed = Listed {
+                message: MessageId(row.message_id),
+                created_at: row.created_at,
+            };
+            lists.entry(row.operation).or_default().push(listed);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| lists.remove(&row.operation.0).unwrap_or_default())
+            .collect())
+    }
+}
+
+/// Something to send to an approver.
+#[derive(Debug)]
+pub enum ForApprover {
+    /// An approval request.
+    Request(ApprovalRequest),
+    /// The news that an exchange was withdrawn or cancelled.
+    Withdrawn(Withdrawal),
+}
+
+impl ForApprover {
+    /// Its message.
+    #[must_use]
+    pub fn message(&self) -> MessageId {
+        match self {
+            Self::Request(request) => request.message_id,
+            Self::Withdrawn(withdrawal) => withdrawal.message_id,
+        }
+    }
+}
+
+/// Messages to read for an approver.
+#[derive(Debug)]
+pub struct BodiesRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The approver.
+    pub approver: ApproverId,
+    /// Which messages.
+    pub messages: Vec<MessageId>,
+}
+
+/// The query that reads them: only what is still unacknowledged and current comes back.
+pub struct ReadBodies {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+}
+
+impl Work for ReadBodies {
+    type Row = BodiesRow;
+    type Fact = Vec<ForApprover>;
+
+    fn twins(_: &BodiesRow) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(row: &BodiesRow) -> usize {
+        // What comes back may be large; a batch is to stay bounded.
+        row.messages.len() * (64 << 10)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[BodiesRow],
+    ) -> Result<Vec<Vec<ForApprover>>, sqlx::Error> {
+        let wanted: Vec<_> = rows
+            .iter()
+            .flat_map(|row| row.messages.iter().map(move |message| (row, message)))
+            .collect();
+        let found = sqlx::query!(
+            r#"
+            select i.operation_id as "operation!", x.message_id as "message_id!", e.request_id as "request_id!",
+                   x.created_at as "created_at!", e.expires_at as "expires_at!", e.enforcer_id as "enforcer_id!",
+                   e.form as "form!", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
+                   e.state as "state!", e.ended_at as "ended_at?", e.end_reason as "reason?", false as "withdrawn!",
+                   y.body::text as "body?", y.trace::text as "trace?"
+              from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[])
+                   as i (operation_id, tenant_id, approver_id, message_id)
+              join inbox_items x on x.tenant_id = i.tenant_id and x.approver_id = i.approver_id
+                                and x.message_id = i.message_id
+              join exchanges e on e.tenant_id = x.tenant_id and e.request_id = x.request_id
+              left join exchange_payloads y
+                     on y.tenant_id = x.tenant_id and y.request_id = x.request_id and y.part = 'artifact'
+             where x.closed_at is null and x.removed_at is null and x.acked_at is null
+               and x.expires_at > clock_timestamp() + $5::interval
+            union all
+            select i.operation_id, m.message_id, e.request_id, m.created_at, e.expires_at, e.enforcer_id, e.form,
+                   e.artifact_type, e.artifact_hash, e.state, e.ended_at, e.end_reason, true, null, null
+              from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[])
+                   as i (operation_id, tenant_id, approver_id, message_id)
+              join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
+                             and m.recipient = i.approver_id and m.message_id = i.message_id
+              join exchanges e on e.tenant_id = m.tenant_id and e.request_id = m.request_id
+             where m.acked_at is null
+            "#,
+            &wanted.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(&wanted, |(row, _)| row.tenant.as_str()) as _,
+            &rows::texts(&wanted, |(row, _)| row.approver.as_str()) as _,
+            &wanted.iter().map(|(_, message)| message.0).collect::<Vec<Uuid>>(),
+            self.clock.offset(),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut bodies: std::collections::HashMap<(Uuid, Uuid), ForApprover> =
+            std::collections::HashMap::new();
+        for row in found {
+            let message_id = MessageId(row.message_id);
+            let key = (row.operation, row.message_id);
+            let body = if row.withdrawn {
+                ForApprover::Withdrawn(Withdrawal {
+                    message_id,
+                    request_id: rows::id(&row.request_id)?,
+                    created_at: row.created_at.into(),
+                    expires_at: row.expires_at.into(),
+                    state: rows::state(&row.state)?,
+                    withdrawn_at: row
+                        .ended_at
+                        .map_or_else(|| row.created_at.into(), Timestamp::from),
+                    reason: row.reason,
+                })
+            } else {
+                ForApprover::Request(ApprovalRequest {
+                    message_id,
+                    request_id: rows::id(&row.request_id)?,
+                    created_at: row.created_at.into(),
+                    expires_at: row.expires_at.into(),
+                    enforcer_id: rows::id(&row.enforcer_id)?,
+                    approver_id: rows
+                        .iter()
+                        .find(|call| call.operation.0 == row.operation)
+                        .map_or_else(
+                            || Err(sqlx::Error::RowNotFound),
+                            |call| Ok(call.approver.clone()),
+                        )?,
+                    form: rows::form(&row.form)?,
+                    artifact_type: row.artifact_type,
+                    artifact_hash: row.artifact_hash,
+                    stored: row.body,
+                    trace: row.trace,
+                    expired: false,
+                })
+            };
+            bodies.insert(key, body);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| {
+                row.messages
+                    .iter()
+                    .filter_map(|message| bodies.remove(&(row.operation.0, message.0)))
+                    .collect()
+            })
+            .collect())
+    }
+}
+
+/// Something to send to an enforcer.
+#[derive(Debug)]
+pub enum ForEnforcer {
+    /// A decision.
+    Decision {
+        /// The exchange.
+        request_id: RequestId,
+        /// When it ends.
+        expires_at: Timestamp,
+        /// What was decided.
+        delivery: DecisionDelivery,
+    },
+    /// A request to submit again.
+    Refresh(RefreshRequest),
+}
+
+/// A claim for one channel.
+#[derive(Debug)]
+pub struct ClaimRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The enforcer.
+    pub enforcer: EnforcerId,
+    /// The channel that claims.
+    pub channel: Uuid,
+    /// How many at most.
+    pub limit: i64,
+}
+
+/// The statement that claims.
+pub struct Claim {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+    /// First and longest pause before a message is offered again, in seconds.
+    pub reoffer: (f64, f64),
+}
+
+impl Work for Claim {
+    type Row = ClaimRow;
+    type Fact = Vec<ForEnforcer>;
+
+    fn twins(row: &ClaimRow) -> Vec<String> {
+        vec![format!("{}\n{}", row.tenant, row.enforcer)]
+    }
+
+    fn bytes(row: &ClaimRow) -> usize {
+        usize::try_from(row.limit).unwrap_or_default() * (16 << 10)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[ClaimRow],
+    ) -> Result<Vec<Vec<ForEnforcer>>, sqlx::Error> {
+        let claimed = sqlx::query!(
+            r#"
+            with input as (
+                select operation_id, tenant_id, enforcer_id, channel_id, most
+                  from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::bigint[])
+                       as i (operation_id, tenant_id, enforcer_id, channel_id, most)
+            ),
+            live as materialized (
+                select i.operation_id, c.channel_id, c.opened_at,
+                       row_number() over (partition by i.operation_id order by c.opened_at desc, c.channel_id desc) as rank
+                  from input i
+                  join channels c on c.tenant_id = i.tenant_id and c.kind = 'enforcer' and c.identity = i.enforcer_id
+                  join nodes n on n.node_id = c.node_id
+                 where c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $7)
+            ),
+            candidates as materialized (
+                select i.operation_id, i.channel_id as mine, p.tenant_id, p.recipient, p.message_id, p.created_at, p.seq,
+                       case
+                           -- Never offered, or where it was offered is gone: the newest.
+                           when t.channel_id is null then newest.channel_id
+                           -- A channel opened since: that is the newest now.
+                           when newest.opened_at > p.offered_at then newest.channel_id
+                           when p.next_attempt_at > c.at then null
+                           when p.offers < $8 then t.channel_id
+                           -- Three offers unanswered: the next most recent, and after the last the first again.
+                           else coalesce((select o.channel_id from live o
+                                           where o.operation_id = i.operation_id and o.rank = t.rank + 1),
+                                         newest.channel_id)
+                       end as chosen
+                  from input i
+                 cross join (select clock_timestamp() + $6::interval as at) c
+                  join live newest on newest.operation_id = i.operation_id and newest.rank = 1
+                 cross join lateral (
+                     select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.target_channel, m.offers,
+                            m.offered_at, m.next_attempt_at
+                       from messages m
+                      where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = i.enforcer_id
+                        and m.acked_at is null
+                        and m.created_at > c.at - make_interval(secs => $9)
+                        and (m.target_channel is distinct from i.channel_id or m.next_attempt_at <= c.at)
+                      order by m.created_at, m.message_id
+                      limit 1000) p
+                  left join live t on t.operation_id = i.operation_id and t.channel_id = p.target_channel
+            ),
+            due as materialized (
+                select d.operation_id, d.tenant_id, d.recipient, d.message_id, d.mine
+                  from (select k.operation_id, k.tenant_id, k.recipient, k.message_id, k.mine, i.most,
+                               row_number() over (partition by k.operation_id order by k.created_at, k.seq, k.message_id)
+                                   as n
+                          from candidates k join input i on i.operation_id = k.operation_id
+                         where k.chosen = k.mine) d
+                 where d.n <= d.most
+            ),
+            locked as materialized (
+                select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, d.operation_id,
+                       d.mine
+                  from messages m
+                  join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                            and d.recipient = m.recipient and d.message_id = m.message_id
+                 where m.acked_at is null
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for no key update of m skip locked
+            ),
+            claimed as (
+                update messages m
+                   set target_channel = l.mine,
+                       offers = case when l.target_channel = l.mine then l.offers + 1 else 1 end,
+                       offered_at = clock_timestamp(),
+                       -- Doubling over its offers on this channel.
+                       next_attempt_at = clock_timestamp() + $6::interval
+                           + make_interval(secs => least(
+                                 $10 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
+                                 $11))
+                  from locked l
+                 where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
+                   and m.message_id = l.message_id and m.acked_at is null
+                   and m.target_channel is not distinct from l.target_channel
+                   and m.offered_at is not distinct from l.offered_at
+                returning l.operation_id, m.message_id, m.kind, m.tenant_id, m.request_id, m.created_at, m.seq, m.sender,
+                          m.body
+            )
+            select q.operation_id as "operation!", q.message_id as "message_id!", q.kind as "kind!",
+                   q.request_id as "request_id!", q.created_at as "created_at!", q.sender as "sender?",
+                   q.body ->> 'reason' as "reason?",
+                   e.expires_at as "expires_at!", e.decided_at as "decided_at?", e.decided_by as "decided_by?",
+                   y.body::text as "decision?", y.trace::text as "trace?"
+              from claimed q
+              join exchanges e on e.tenant_id = q.tenant_id and e.request_id = q.request_id
+              left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
+                                           and y.request_id = q.request_id and y.part = 'decision'
+             order by q.created_at, q.seq, q.message_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
+            &rows.iter().map(|row| row.channel).collect::<Vec<Uuid>>(),
+            &rows.iter().map(|row| row.limit).collect::<Vec<i64>>(),
+            self.clock.offset(),
+            LEASE_SECONDS,
+            OFFERS_PER_CHANNEL,
+            PUSHED_FOR_SECONDS,
+            self.reoffer.0,
+            self.reoffer.1,
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut messages: std::collections::HashMap<Uuid, Vec<ForEnforcer>> =
+            std::collections::HashMap::new();
+        for row in claimed {
+            let message_id = MessageId(row.message_id);
+            let request_id = rows::id(&row.request_id)?;
+            let call = rows
+                .iter()
+                .find(|call| call.operation.0 == row.operation)
+                .ok_or(sqlx::Error::RowNotFound)?;
+            let message = match (row.kind.as_str(), row.decided_by, row.decision) {
+                ("decision.deliver", Some(decided_by), Some(body)) => ForEnforcer::Decision {
+                    request_id,
+                    expires_at: row.expires_at.into(),
+                    delivery: DecisionDelivery {
+                        message_id,
+                        decided_at: row
+                            .decided_at
+                            .map_or_else(|| row.created_at.into(), Timestamp::from),
+                        decided_by: rows::id(&decided_by)?,
+                        body,
+                        trace: row.trace,
+                    },
+                },
+                ("refresh.request", _, _) => ForEnforcer::Refresh(RefreshRequest {
+                    message_id,
+                    request_id,
+                    created_at: row.created_at.into(),
+                    enforcer_id: call.enforcer.clone(),
+                    approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+                    reason: row.reason,
+                }),
+                _ => {
+                    return Err(sqlx::Error::Decode(
+                        "a message of a kind that enforcers do not get".into(),
+                    ));
+                }
+            };
+            messages.entry(row.operation).or_default().push(message);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| messages.remove(&row.operation.0).unwrap_or_default())
+            .collect())
+    }
+}

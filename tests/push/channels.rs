@@ -1,0 +1,191 @@
+//! The life of a channel: who may open one, and what ends it.
+
+use std::time::Duration;
+
+use super::{approver_socket, approver_stream, enforcer_socket, scene};
+use crate::support::push::{Socket, Stream};
+use crate::support::{Cluster, compact, request_id, sealed, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_is_refused_over_http_before_the_upgrade() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let url = &cluster.nodes[0].url;
+    let (enforcer_key, approver_key) = (enforcer.client.key(), approver.client.key());
+    for (role, id, key, status) in [
+        ("enforcer", "build-bot", "csk_no_such", 401),
+        ("enforcer", "another", enforcer_key, 403),
+        ("approver", "build-bot", enforcer_key, 403),
+        ("enforcer", "alice", approver_key, 403),
+        ("admin", "build-bot", enforcer_key, 400),
+    ] {
+        assert_eq!(
+            Socket::connect(url, role, id, key).await.err(),
+            Some(status),
+            "{role} {id}"
+        );
+    }
+    for (kind, id, key, status) in [
+        ("approvers", "alice", "csk_no_such", 401),
+        ("approvers", "bob", approver_key, 403),
+        ("approvers", "alice", enforcer_key, 403),
+        ("enforcers", "another", enforcer_key, 403),
+    ] {
+        assert_eq!(
+            Stream::connect(url, kind, id, key, None).await.err(),
+            Some(status),
+            "{kind} {id}"
+        );
+    }
+    enforcer
+        .client
+        .get("/v1/ws?role=enforcer&id=build-bot")
+        .await
+        .refused(400, "VALIDATION");
+    let call = approver
+        .client
+        .call(reqwest::Method::GET, "/v1/sse/approvers/alice");
+    call.header("origin", "https://elsewhere.example")
+        .send()
+        .await
+        .refused(403, "FORBIDDEN");
+    assert_eq!(cluster.nodes[0].gateway.channel_count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_credential_ends_its_channels_on_every_node() {
+    let (cluster, enforcer, approver) = scene(2).await;
+    let mut socket = enforcer_socket(&cluster, 0, &enforcer).await;
+    let mut stream = approver_stream(&cluster, 1, &approver, None).await;
+    for key in [enforcer.client.key(), approver.client.key()] {
+        let id = key.split('_').nth(1).unwrap();
+        cluster
+            .admin()
+            .await
+            .delete(&format!("/platform/v1/credentials/{id}"))
+            .await
+            .expect(204);
+    }
+    let revoked = std::time::Instant::now();
+    assert_eq!(socket.closed().await, 1008);
+    stream.ended().await;
+    assert!(revoked.elapsed() < Duration::from_secs(6), "within 5 s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draining_node_sends_its_channels_away_and_they_miss_nothing() {
+    let (mut cluster, enforcer, approver) = scene(2).await;
+    let mut socket = enforcer_socket(&cluster, 0, &enforcer).await;
+    let mut stream = approver_stream(&cluster, 0, &approver, None).await;
+    let request = request_id();
+    enforcer
+        .on(1)
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    stream.expect().await;
+    let draining = cluster.nodes.remove(0);
+    let (code, (), ()) = tokio::join!(socket.closed(), stream.ended(), draining.stop());
+    assert_eq!(code, 1001);
+    assert_eq!(
+        cluster.database.number("select count(*) from nodes").await,
+        1
+    );
+    let mut socket = enforcer_socket(&cluster, 0, &enforcer).await;
+    approver
+        .on(1)
+        .decide(&request, compact("approve"))
+        .await
+        .expect(200);
+    assert_eq!(socket.expect().await["msgType"], "decision.deliver");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_channels_of_one_identity_cost_it_the_oldest() {
+    let cluster = Cluster::with(1, |config| config.limits.channels_per_identity = 2).await;
+    let approver = cluster.approver("alice").await;
+    let mut oldest = approver_socket(&cluster, 0, &approver).await;
+    let _second = approver_socket(&cluster, 0, &approver).await;
+    let _third = approver_socket(&cluster, 0, &approver).await;
+    assert_eq!(oldest.closed().await, 1008);
+    until("two are left", Duration::from_secs(5), async || {
+        cluster.nodes[0].gateway.channel_count() == 2
+    })
+    .await;
+    let cluster = Cluster::with(1, |config| config.limits.channels_per_node = 1).await;
+    let approver = cluster.approver("alice").await;
+    let _only = approver_socket(&cluster, 0, &approver).await;
+    let refused = approver
+        .client
+        .get("/v1/sse/approvers/alice")
+        .await
+        .refused(503, "UNAVAILABLE");
+    assert!(refused.header("retry-after").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_gone_leaves_no_channel_behind() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let socket = enforcer_socket(&cluster, 0, &enforcer).await;
+    let stream = approver_stream(&cluster, 0, &approver, None).await;
+    assert_eq!(
+        cluster
+            .database
+            .number("select count(*) from channels")
+            .await,
+        2
+    );
+    drop((socket, stream));
+    until(
+        "both are taken off the books",
+        Duration::from_secs(10),
+        async || {
+            cluster
+                .database
+                .number("select count(*) from channels")
+                .await
+                == 0
+                && cluster.nodes[0].gateway.channel_count() == 0
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_never_answers_a_ping_is_let_go() {
+    let cluster = Cluster::with(1, |config| {
+        config.push.ping_seconds = 1;
+        config.push.idle_seconds = 3;
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    // A handshake by hand, and then silence: nothing reads, so nothing answers.
+    let address = cluster.nodes[0].url.replace("http://", "");
+    let mut raw = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let handshake = format!(
+        "GET /v1/ws?role=enforcer&id=build-bot HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: countersign, bearer.{}\r\n\r\n",
+        enforcer.client.key()
+    );
+    tokio::io::AsyncWriteExt::write_all(&mut raw, handshake.as_bytes())
+        .await
+        .unwrap();
+    let inactive = "select count(*) from channels where not active";
+    until("it is not active", Duration::from_secs(10), async || {
+        cluster.database.number(inactive).await == 1
+    })
+    .await;
+    until("it is gone", Duration::from_secs(10), async || {
+        cluster.nodes[0].gateway.channel_count() == 0
+    })
+    .await;
+    let mut said = Vec::new();
+    tokio::io::AsyncReadExt::read_to_end(&mut raw, &mut said)
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&said).to_lowercase();
+    assert!(
+        said.contains("sec-websocket-protocol: countersign\r\n"),
+        "the token is not echoed: {said}"
+    );
+}

@@ -1,0 +1,101 @@
+//! Many channels, and readers that do not read.
+
+use std::time::Duration;
+
+use countersign::store::credential::RoleName;
+use futures_util::{StreamExt as _, stream};
+use serde_json::json;
+
+use super::approver_socket;
+use crate::support::fleet::{Fleet, resident_kib};
+use crate::support::push::{Socket, Stream};
+use crate::support::{Cluster, request_id, sealed, until, with};
+
+/// Idle channels of each kind.
+const IDLE: usize = 5_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_idle_channels_fit_on_a_node_and_cost_little() {
+    let (_, most) =
+        nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+    nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, most, most).unwrap();
+    let cluster = Cluster::start(1).await;
+    let key = cluster.key(&cluster.tenant, RoleName::Approver, None).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let fleet = Fleet::start(&cluster.database.url, 1);
+    let url = &fleet.nodes[0].url;
+    let before = resident_kib(fleet.pid(0));
+    let key = &key;
+    let mut sockets: Vec<_> = stream::iter(0..IDLE)
+        .map(|n| async move { Socket::connect(url, "approver", &format!("ws-{n}"), key).await })
+        .buffered(64)
+        .collect()
+        .await;
+    let between = resident_kib(fleet.pid(0));
+    let streams: Vec<_> =
+        stream::iter(0..IDLE)
+            .map(|n| async move {
+                Stream::connect(url, "approvers", &format!("sse-{n}"), key, None).await
+            })
+            .buffered(64)
+            .collect()
+            .await;
+    let after = resident_kib(fleet.pid(0));
+    assert!(
+        sockets.iter().all(Result::is_ok) && streams.iter().all(Result::is_ok),
+        "all are connected"
+    );
+    let per = |kib: u64| kib / (IDLE as u64);
+    let (socket, event_stream) = (per(between - before), per(after - between));
+    println!(
+        "resident memory per idle channel: {socket} KiB a WebSocket, {event_stream} KiB an event stream"
+    );
+    assert!(
+        socket < 64 && event_stream < 64,
+        "{socket} and {event_stream} KiB"
+    );
+
+    let request = request_id();
+    enforcer
+        .submit(&request, "ws-4321", sealed())
+        .await
+        .expect(202);
+    let pushed = sockets[4_321].as_mut().unwrap().expect().await;
+    assert_eq!(
+        pushed["requestId"],
+        request.as_str(),
+        "the crowd does not keep a message from its channel"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_stops_reading_is_closed_and_catches_up_when_it_comes_back() {
+    let cluster = Cluster::with(1, |config| config.push.send_timeout_seconds = 1).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let stopped = approver_socket(&cluster, 0, &approver).await;
+    let large = with(&sealed(), "/ciphertext/data", json!("A".repeat(1 << 20)));
+    let mut requests = Vec::new();
+    for _ in 0..24 {
+        let request = request_id();
+        enforcer
+            .submit(&request, "alice", large.clone())
+            .await
+            .expect(202);
+        requests.push(request);
+    }
+    until("it is closed", Duration::from_secs(20), async || {
+        cluster.nodes[0].gateway.channel_count() == 0
+    })
+    .await;
+    drop(stopped);
+    let mut back = approver_socket(&cluster, 0, &approver).await;
+    for request in &requests {
+        assert_eq!(
+            back.expect_type("approval.request").await["requestId"],
+            request.as_str()
+        );
+    }
+}

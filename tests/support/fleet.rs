@@ -1,0 +1,116 @@
+//! Nodes that are processes, on fixed ports, so that they can be killed or restarted under a client's feet.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::process::{Process, countersign, signal};
+
+/// A node that is a process.
+pub struct FleetNode {
+    /// Where it listens, also after a restart.
+    pub url: String,
+    process: Option<Process>,
+}
+
+/// Several of them, on one database.
+pub struct Fleet {
+    /// The nodes.
+    pub nodes: Vec<FleetNode>,
+    database_url: String,
+    directory: tempfile::TempDir,
+    starts: usize,
+}
+
+impl Fleet {
+    /// Starts `count` nodes.
+    pub fn start(database_url: &str, count: usize) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut fleet = Self {
+            nodes: Vec::new(),
+            database_url: database_url.to_owned(),
+            directory,
+            starts: 0,
+        };
+        for _ in 0..count {
+            let (url, process) = fleet.spawn("127.0.0.1:0");
+            fleet.nodes.push(FleetNode {
+                url,
+                process: Some(process),
+            });
+        }
+        fleet
+    }
+
+    /// Every node's address.
+    pub fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.url.clone()).collect()
+    }
+
+    fn spawn(&mut self, listen: &str) -> (String, Process) {
+        self.starts += 1;
+        let ready: PathBuf = self.directory.path().join(format!("ready-{}", self.starts));
+        let mut process = Process::start(
+            countersign()
+                .args([
+                    "--database-url",
+                    &self.database_url,
+                    "serve",
+                    "--listen",
+                    listen,
+                    "--ready-file",
+                ])
+                .arg(&ready)
+                .env("COUNTERSIGN_LOG__FILTER", "error")
+                .env("COUNTERSIGN_PUSH__DRAIN_SPREAD_MS", "200")
+                .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "500")
+                .env("COUNTERSIGN_PUSH__REOFFER_SECONDS", "1"),
+        );
+        let url = process.await_file(&ready);
+        (url, process)
+    }
+
+    /// The process id of a node.
+    pub fn pid(&self, node: usize) -> u32 {
+        self.nodes[node].process.as_ref().expect("it runs").pid()
+    }
+
+    /// Kills a node without a word and starts it again.
+    pub fn kill_and_restart(&mut self, node: usize) {
+        if let Some(mut process) = self.nodes[node].process.take() {
+            process.kill();
+        }
+        self.restart(node);
+    }
+
+    /// Drains a node, waits for its end, and starts it again.
+    pub fn drain_and_restart(&mut self, node: usize) {
+        let process = self.nodes[node].process.take().expect("it runs");
+        signal(process.pid(), "TERM");
+        assert!(process.end().0, "it ends well");
+        self.restart(node);
+    }
+
+    fn restart(&mut self, node: usize) {
+        let listen = self.nodes[node].url.replace("http://", "");
+        let (url, process) = self.spawn(&listen);
+        assert_eq!(url, self.nodes[node].url);
+        self.nodes[node].process = Some(process);
+    }
+}
+
+/// Resident memory of a process, in KiB.
+pub fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .expect("VmRSS");
+    line.split_whitespace()
+        .nth(1)
+        .expect("a number")
+        .parse()
+        .expect("a number")
+}
+
+/// How long whole runs may take on a slow machine.
+pub const LONG: Duration = Duration::from_secs(180);
