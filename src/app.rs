@@ -26,10 +26,10 @@ const BACKGROUND_PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// The configuration is no good.
-    #[error("configuration: {0}")]
+    #[error(transparent)]
     Config(#[from] ConfigError),
     /// The database is no good.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// The schema is not one this binary works on.
     #[error(
@@ -37,8 +37,13 @@ pub enum AppError {
     )]
     Schema(&'static str),
     /// The socket is no good.
-    #[error("cannot listen: {0}")]
-    Listen(#[from] std::io::Error),
+    #[error("cannot listen on {address}: {error}; choose another with --listen")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
 }
 
 /// A node that is ready to run.
@@ -59,7 +64,9 @@ impl App {
     /// Builds a node on the configured address.
     pub async fn build(config: Config, clock: Clock) -> Result<Self, AppError> {
         config.validate()?;
-        let listener = TcpListener::bind(config.server.listen).await?;
+        let address = config.server.listen;
+        let listen = TcpListener::bind(address).await;
+        let listener = listen.map_err(|error| AppError::Listen { address, error })?;
         Self::build_on(config, clock, listener).await
     }
 
@@ -71,7 +78,10 @@ impl App {
     ) -> Result<Self, AppError> {
         config.validate()?;
         let config = Arc::new(config);
-        let address = listener.local_addr()?;
+        let address = listener.local_addr().map_err(|error| AppError::Listen {
+            address: config.server.listen,
+            error,
+        })?;
         let name = match config.node.id.as_str() {
             "" => format!("node-{}", clock.operation_id().0.simple()),
             name => name.to_owned(),

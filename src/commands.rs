@@ -248,18 +248,18 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     }
 }
 
-/// Cancelled by the first Ctrl-C or SIGTERM.
+/// Cancelled by the first Ctrl-C, SIGTERM, or closed terminal.
 fn stop_signals() -> anyhow::Result<CancellationToken> {
-    let (mut interrupt, mut terminate) = (
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::terminate())?,
-    );
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let stop = CancellationToken::new();
     let told = stop.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
         told.cancel();
     });

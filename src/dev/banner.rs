@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::DevOptions;
 use super::demo::{APPROVER, Demo, ENFORCER};
 
 /// Prints it.
@@ -9,16 +10,26 @@ use super::demo::{APPROVER, Demo, ENFORCER};
     clippy::print_stdout,
     reason = "this is what the person at the terminal came for"
 )]
-pub fn print(urls: &[String], demo: &Demo, database_url: &str, data_dir: &Path, ephemeral: bool) {
+pub fn print(
+    urls: &[String],
+    demo: &Demo,
+    database_url: &str,
+    data_dir: &Path,
+    options: &DevOptions,
+) {
     let url = urls.first().map_or("", String::as_str);
-    let kept = if ephemeral {
-        "removed at the end"
-    } else {
-        "kept for the next run"
+    let kept = match (options.ephemeral, &options.database_url) {
+        (true, None) => "removed at the end",
+        (true, Some(_)) => "removed at the end; what is in your database stays",
+        (false, _) => "kept for the next run",
+    };
+    let included = match options.database_url {
+        None => ", PostgreSQL included",
+        Some(_) => "",
     };
     println!(
         r#"
-Countersign is up. Ctrl-C stops it, PostgreSQL included.
+Countersign is up. Ctrl-C stops it{included}.
 
   nodes      {nodes}
   database   {database_url}

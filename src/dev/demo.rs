@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::gateway::authenticate::random_text;
+use countersign::protocol::canonical::Sha256Hex;
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::store::credential::RoleName;
 
@@ -35,9 +36,17 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// The demo of the last run if it is still good, or a new one.
-    pub async fn prepare(administration: &Administration, data_dir: &Path) -> anyhow::Result<Self> {
-        let file = data_dir.join(FILE);
+    /// The demo of the last run on this database if it is still good, or a new one. `database_url` names a database that
+    /// is not our own: its keys are kept apart.
+    pub async fn prepare(
+        administration: &Administration,
+        data_dir: &Path,
+        database_url: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let file = match database_url {
+            None => data_dir.join(FILE),
+            Some(url) => data_dir.join(format!("demo-{}.json", Sha256Hex::of(url.as_bytes()))),
+        };
         if let Ok(text) = std::fs::read(&file)
             && let Ok(demo) = serde_json::from_slice::<Self>(&text)
             && demo.is_good(administration).await?

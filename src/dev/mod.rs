@@ -95,7 +95,7 @@ async fn run_on(
 ) -> anyhow::Result<()> {
     config.database.url = Secret::from(url);
     schema::migrate(url).await?;
-    let demo = prepare_demo(&config, data_dir).await?;
+    let demo = prepare_demo(&config, data_dir, options.database_url.as_deref()).await?;
     let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
     let outcome = async {
         if let Some(file) = &options.ready_file {
@@ -123,7 +123,7 @@ async fn run_on(
             };
             write_whole(file, &serde_json::to_vec_pretty(&ready)?)?;
         }
-        banner::print(nodes.urls(), &demo, url, data_dir, options.ephemeral);
+        banner::print(nodes.urls(), &demo, url, data_dir, options);
         nodes.watch(&stop).await
     }
     .await;
@@ -132,12 +132,16 @@ async fn run_on(
 }
 
 /// Finds or makes the demo tenant and its credentials.
-async fn prepare_demo(config: &Config, data_dir: &Path) -> anyhow::Result<Demo> {
+async fn prepare_demo(
+    config: &Config,
+    data_dir: &Path,
+    database_url: Option<&str>,
+) -> anyhow::Result<Demo> {
     let clock = Clock::system();
     let tasks = TaskTracker::new();
     let node = NodeId::parse("dev").ok_or_else(|| anyhow::anyhow!("dev is no node id"))?;
     let store = Arc::new(Store::open(config, &node, &clock, &tasks)?);
-    Demo::prepare(&Administration::new(store, clock), data_dir).await
+    Demo::prepare(&Administration::new(store, clock), data_dir, database_url).await
 }
 
 /// Writes a file that appears whole or not at all, readable by its owner only: it holds keys.

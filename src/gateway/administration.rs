@@ -14,6 +14,9 @@ use crate::store::credential::{CredentialLine, NewCredential, Proof, RoleName, T
 use crate::store::error::StoreError;
 use crate::store::signing_key::{NewSigningKey, Registration};
 
+/// Longest name of a tenant.
+const MAX_NAME_CHARS: usize = 128;
+
 /// A credential that is asked for.
 #[derive(Debug)]
 pub struct CredentialRequest {
@@ -57,6 +60,9 @@ impl Administration {
 
     /// Makes a tenant.
     pub async fn create_tenant(&self, name: &str) -> Result<TenantId, Error> {
+        if name.is_empty() || name.chars().nth(MAX_NAME_CHARS).is_some() {
+            return Err(Error::invalid("/name", "a string of 1 to 128 characters"));
+        }
         let id: TenantId = self.new_id()?;
         self.store.create_tenant(&id, name).await?;
         tracing::info!(tenant = %id, "a tenant was made");
@@ -183,6 +189,7 @@ impl Administration {
                 tracing::info!(%tenant, %approver, key = %key.id, "a signing key was registered");
                 Ok(())
             }
+            Registration::NoTenant => Err(Error::NotFound),
             Registration::Taken => Err(Error::Taken {
                 pointer: "/publicKey",
             }),

@@ -276,7 +276,7 @@ impl Description {
             Error::NotFound => Self::new(
                 S::NOT_FOUND,
                 Code::NotFound,
-                "there is no such thing for this credential",
+                "there is no such thing, or it is not for this caller",
             ),
             Error::NoSuchRoute => Self::new(
                 S::NOT_FOUND,

@@ -233,6 +233,13 @@ struct OpenArtifact {
 /// Checks an Artifact against its whole schema.
 fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     let mut body = Reader::new(node, "/body")?;
+    if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
+        // Neither form; most likely a sealed one that lost its seal.
+        return Err(Invalid::shape(
+            "/body/ciphertext",
+            "an object (a sealed artifact), or the members of an open one",
+        ));
+    }
     let request_id = body.str("requestId")?;
     let session_id = body.optional_str("sessionId")?;
     for (name, id) in [("requestId", Some(request_id)), ("sessionId", session_id)] {

@@ -95,6 +95,8 @@ pub struct NewSigningKey {
 pub enum Registration {
     /// The key stands as given.
     Registered,
+    /// There is no such tenant.
+    NoTenant,
     /// The name belongs to another key, or to one that was revoked.
     Taken,
     /// The approver has, or had, a key: only an administrator adds more.
@@ -164,20 +166,21 @@ async fn register(
         r#"
         with others as (
             select exists (select from signing_keys
-                            where tenant_id = $1 and approver_id = $2 and signer_key_id <> $3) as found
+                            where tenant_id = $1 and approver_id = $2 and signer_key_id <> $3) as found,
+                   exists (select from tenants where tenant_id = $1 and disabled_at is null) as tenant
         ),
         written as (
             insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after)
             select $1, $2, $3, $4, $5, $6
               from others o
-             where not ($7 and o.found)
+             where o.tenant and not ($7 and o.found)
             on conflict on constraint signing_keys_pkey do update
                set not_before = case when $7 then k.not_before else excluded.not_before end,
                    not_after = case when $7 then k.not_after else excluded.not_after end
              where k.public_key = excluded.public_key and k.revoked_at is null
             returning signer_key_id
         )
-        select exists (select from written) as "written!", o.found as "others!" from others o
+        select exists (select from written) as "written!", o.found as "others!", o.tenant as "tenant!" from others o
         "#,
         tenant.as_str(),
         approver.as_str(),
@@ -192,6 +195,7 @@ async fn register(
     transaction.commit().await?;
     Ok(match written {
         row if row.written => Registration::Registered,
+        row if !row.tenant => Registration::NoTenant,
         row if first_only && row.others => Registration::NotTheFirst,
         _ => Registration::Taken,
     })

@@ -28,6 +28,7 @@ impl Route {
         self.path
             .replace("{requestId}", request)
             .replace("{approverId}", "alice")
+            .replace("{enforcerId}", "build-bot")
             .replace("{signerKeyId}", "k")
             .replace("{tenantId}", "t")
             .replace("{credentialId}", "c")
@@ -82,6 +83,13 @@ pub const ROUTES: &[Route] = &[
         "POST",
         "/v1/requests/{requestId}/refresh",
         &[Approver, Admin],
+    ),
+    route("GET", "/v1/sse/approvers/{approverId}", &[Approver]),
+    route("GET", "/v1/sse/enforcers/{enforcerId}", &[Enforcer]),
+    route(
+        "GET",
+        "/v1/ws?role=enforcer&id=build-bot",
+        &[Enforcer, Approver],
     ),
     route("POST", "/platform/v1/tenants", &[Operator]),
     route("GET", "/platform/v1/tenants", &[Operator]),

@@ -46,7 +46,10 @@ async fn faults_are_judged_in_their_order() {
         let answer = answer.refused(404, "NOT_FOUND");
         assert_eq!(answer.body("/requestId"), request);
         let message = answer.body("/message");
-        assert_eq!(message, "there is no such thing for this credential");
+        assert_eq!(
+            message,
+            "there is no such thing, or it is not for this caller"
+        );
     };
     let asked = pending(&enforcer).await;
     not_found(&unknown, &approver).await;
