@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use countersign::gateway::administration::CredentialRequest;
+use countersign::protocol::timestamp::Timestamp;
+use countersign::store::credential::RoleName;
+
 use super::{approver_socket, approver_stream, enforcer_socket, scene};
 use crate::support::push::{Socket, Stream};
 use crate::support::{Cluster, compact, request_id, sealed, until};
@@ -187,5 +191,38 @@ async fn a_socket_that_never_answers_a_ping_is_let_go() {
     assert!(
         said.contains("sec-websocket-protocol: countersign\r\n"),
         "the token is not echoed: {said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_ends_with_its_credential() {
+    let cluster = Cluster::start(1).await;
+    let at = crate::support::in_time(3);
+    let request = CredentialRequest {
+        role: RoleName::Enforcer,
+        bound_id: Some("build-bot".into()),
+        thumbprint: None,
+        expires_at: Timestamp::parse(&at),
+    };
+    let made = cluster
+        .administration
+        .create_credential(&cluster.tenant, request)
+        .await
+        .unwrap();
+    let key = made.api_key.unwrap();
+    let url = &cluster.nodes[0].url;
+    let mut socket = Socket::connect(url, "enforcer", "build-bot", &key)
+        .await
+        .unwrap();
+    let mut stream = Stream::connect(url, "enforcers", "build-bot", &key, None)
+        .await
+        .unwrap();
+    let (code, ()) = tokio::join!(socket.closed(), stream.ended());
+    assert_eq!(code, 1008);
+    assert_eq!(
+        Socket::connect(url, "enforcer", "build-bot", &key)
+            .await
+            .err(),
+        Some(401)
     );
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::support::fleet::{Fleet, LONG};
-use crate::support::push::Persistent;
+use crate::support::push::{By, Persistent};
 use crate::support::{Answer, Approver, Client, Cluster, Enforcer, compact, request_id, sealed};
 
 const EXCHANGES: usize = 1_000;
@@ -88,6 +88,7 @@ async fn a_thousand_exchanges_survive_nodes_that_are_killed_all_the_time() {
     let deciding = async {
         let mut channel = Persistent::new(
             urls.clone(),
+            By::Stream,
             "approver",
             &approver.id,
             approver.client.key(),
@@ -116,6 +117,7 @@ async fn a_thousand_exchanges_survive_nodes_that_are_killed_all_the_time() {
     let delivering = async {
         let mut channel = Persistent::new(
             urls.clone(),
+            By::Socket,
             "enforcer",
             &enforcer.id,
             enforcer.client.key(),

@@ -205,37 +205,59 @@ fn parse_event(block: &str) -> Option<Event> {
     })
 }
 
+/// A live connection of either kind.
+enum Link {
+    Socket(Box<Socket>),
+    Stream(Box<Stream>),
+}
+
+/// How a client that stays connected listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Over a WebSocket, which it also acknowledges over.
+    Socket,
+    /// Over an event stream; it acknowledges over REST.
+    Stream,
+}
+
 /// A client that stays connected: whatever happens to its node, it comes back to the next one.
 pub struct Persistent {
     urls: Vec<String>,
+    by: By,
     role: &'static str,
     id: String,
     key: String,
-    socket: Option<Socket>,
+    link: Option<Link>,
+    last_event: Option<String>,
     attempts: u32,
     turn: usize,
+    /// What it has seen: repeats are dropped.
     seen: HashSet<String>,
+    /// What the gateway has confirmed: none of it may ever come again.
+    acked: HashSet<String>,
 }
 
 impl Persistent {
     /// A client of these nodes.
-    pub fn new(urls: Vec<String>, role: &'static str, id: &str, key: &str) -> Self {
-        let (id, key) = (id.to_owned(), key.to_owned());
+    pub fn new(urls: Vec<String>, by: By, role: &'static str, id: &str, key: &str) -> Self {
         Self {
             urls,
+            by,
             role,
-            id,
-            key,
-            socket: None,
+            id: id.to_owned(),
+            key: key.to_owned(),
+            link: None,
+            last_event: None,
             attempts: 0,
             turn: 0,
             seen: HashSet::new(),
+            acked: HashSet::new(),
         }
     }
 
-    /// The socket, connected again if need be: 50 ms after the first failure, then twice as long each time, up to 2 s.
-    async fn socket(&mut self) -> &mut Socket {
-        while self.socket.is_none() {
+    /// Connects again if need be: 50 ms after the first failure, then twice as long each time, up to 2 s.
+    async fn link(&mut self) -> &mut Link {
+        while self.link.is_none() {
             if self.attempts > 0 {
                 sleep(Duration::from_millis(
                     (25 << self.attempts.min(6)).min(2_000),
@@ -245,50 +267,84 @@ impl Persistent {
             self.attempts += 1;
             self.turn += 1;
             let url = &self.urls[self.turn % self.urls.len()];
-            self.socket = Socket::connect(url, self.role, &self.id, &self.key)
-                .await
-                .ok();
+            self.link = match self.by {
+                By::Socket => Socket::connect(url, self.role, &self.id, &self.key)
+                    .await
+                    .ok()
+                    .map(|socket| Link::Socket(Box::new(socket))),
+                By::Stream => {
+                    let (kind, last) = (format!("{}s", self.role), self.last_event.as_deref());
+                    let stream = Stream::connect(url, &kind, &self.id, &self.key, last).await;
+                    stream.ok().map(|stream| Link::Stream(Box::new(stream)))
+                }
+            };
         }
         self.attempts = 0;
-        self.socket.as_mut().expect("just connected")
+        self.link.as_mut().expect("just connected")
     }
 
     /// The next message not seen before, from whichever connection it comes.
     pub async fn next(&mut self) -> Value {
         loop {
-            match self.socket().await.next().await {
-                Ok(envelope) => {
-                    let id = envelope["msgId"].as_str().unwrap_or_default().to_owned();
-                    if self.seen.insert(id) {
-                        return envelope;
-                    }
-                    // Seen before: the ack was lost, so it is said again.
-                    self.ack(&envelope).await;
-                }
-                Err(_) => self.socket = None,
+            let received = match self.link().await {
+                Link::Socket(socket) => socket.next().await.ok(),
+                Link::Stream(stream) => match stream.next().await {
+                    Some(event) => serde_json::from_str(&event.data).ok(),
+                    None => None,
+                },
+            };
+            let Some(envelope) = received else {
+                self.link = None;
+                continue;
+            };
+            let id = envelope["msgId"].as_str().unwrap_or_default().to_owned();
+            if envelope["msgType"] == "ack.accepted" {
+                let confirmed = envelope["body"]["msgId"].as_str().expect("an id");
+                self.acked.insert(confirmed.to_owned());
             }
+            assert!(
+                !self.acked.contains(&id),
+                "a message after its ack: {envelope}"
+            );
+            if self.by == By::Stream {
+                self.last_event = Some(id.clone());
+            }
+            if self.seen.insert(id) {
+                return envelope;
+            }
+            // Seen before: the ack was lost, so it is said again.
+            self.ack(&envelope).await;
         }
     }
 
-    /// Acknowledges a message, on the connection it came by; if that is gone, the message will come again.
+    /// Acknowledges a message; if that gets lost, the message will come again.
     pub async fn ack(&mut self, envelope: &Value) {
         let member = format!("{}Id", self.role);
-        let body =
-            json!({ "msgId": envelope["msgId"], "status": "processed", "ackAt": super::now() });
+        let message = envelope["msgId"].as_str().expect("an id");
+        let body = json!({ "msgId": message, "status": "processed", "ackAt": super::now() });
         let request = envelope["requestId"].as_str().expect("an id");
         let ack = super::envelope("ack.submit", request, json!({ (member): self.id }), body);
-        if let Some(socket) = &mut self.socket
-            && socket
-                .stream
-                .send(Message::text(ack.to_string()))
-                .await
-                .is_err()
-        {
-            self.socket = None;
+        match &mut self.link {
+            Some(Link::Socket(socket)) => {
+                if socket
+                    .stream
+                    .send(Message::text(ack.to_string()))
+                    .await
+                    .is_err()
+                {
+                    self.link = None;
+                }
+            }
+            Some(Link::Stream(_)) => {
+                let client = super::Client::new(self.urls.clone(), Some(&self.key));
+                let call = client.call(reqwest::Method::POST, "/v1/acks").json(&ack);
+                drop(call.try_send().await);
+            }
+            None => {}
         }
     }
 
-    /// Runs until `done`, handing every new message to `act`, and fails the test past `patience`.
+    /// Runs until `act`, which is handed every new message, says that it is done; fails the test past `patience`.
     pub async fn run(&mut self, patience: Duration, mut act: impl AsyncFnMut(&Value) -> bool) {
         let deadline = Instant::now() + patience;
         loop {
