@@ -324,23 +324,21 @@ impl Persistent {
         let body = json!({ "msgId": message, "status": "processed", "ackAt": super::now() });
         let request = envelope["requestId"].as_str().expect("an id");
         let ack = super::envelope("ack.submit", request, json!({ (member): self.id }), body);
-        match &mut self.link {
+        let lost = match &mut self.link {
             Some(Link::Socket(socket)) => {
-                if socket
-                    .stream
-                    .send(Message::text(ack.to_string()))
-                    .await
-                    .is_err()
-                {
-                    self.link = None;
-                }
+                let sent = socket.stream.send(Message::text(ack.to_string())).await;
+                sent.is_err()
             }
             Some(Link::Stream(_)) => {
                 let client = super::Client::new(self.urls.clone(), Some(&self.key));
                 let call = client.call(reqwest::Method::POST, "/v1/acks").json(&ack);
                 drop(call.try_send().await);
+                false
             }
-            None => {}
+            None => false,
+        };
+        if lost {
+            self.link = None;
         }
     }
 
