@@ -159,17 +159,21 @@ impl App {
         );
         tracing::info!("draining");
         work.close();
-        let patience =
-            Duration::from_secs(config.server.drain_seconds).saturating_sub(BACKGROUND_PATIENCE);
+        let patience = Duration::from_secs(config.server.drain_seconds)
+            .saturating_sub(BACKGROUND_PATIENCE)
+            .saturating_sub(Duration::from_millis(config.server.lame_duck_ms));
         if tokio::time::timeout(patience, work.wait()).await.is_err() {
             tracing::warn!(left = work.len(), "cutting off what did not finish in time");
             hard.cancel();
         }
-        leaving.leave().await;
-        drop(leaving);
-        end.cancel();
-        background.close();
-        if tokio::time::timeout(BACKGROUND_PATIENCE, background.wait())
+        let ending = async {
+            leaving.leave().await;
+            drop(leaving);
+            end.cancel();
+            background.close();
+            background.wait().await;
+        };
+        if tokio::time::timeout(BACKGROUND_PATIENCE, ending)
             .await
             .is_err()
         {
@@ -178,6 +182,7 @@ impl App {
                 "leaving background work unfinished"
             );
         }
+        end.cancel();
         tracing::info!("stopped");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -13,8 +13,11 @@ use super::Gateway;
 use super::caller::Origin;
 use super::error::Error;
 use crate::protocol::id::{CredentialId, TextId};
-use crate::store::channel::Transport;
+use crate::store::channel::{LEASE_SECONDS, Transport};
 use crate::wake::{Key, Waiter};
+
+/// Longest wait for the database to renew a lease.
+const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the gateway ends a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +81,9 @@ impl Channels {
         state.count += 1;
         let own = state.by_identity.entry(key.clone()).or_default();
         own.push_back(handle);
-        if own.len() > per_identity
-            && let Some(oldest) = own.front()
+        let open = own.iter().filter(|handle| !handle.closed.is_cancelled());
+        if open.clone().count() > per_identity
+            && let Some(oldest) = open.into_iter().next()
         {
             oldest.close(Closing::Replaced);
         }
@@ -129,7 +133,7 @@ pub(super) struct Watch {
     /// Over how long a drain is spread.
     spread: Duration,
     /// When the credential ends.
-    ends: Option<tokio::time::Instant>,
+    ends: Option<Instant>,
 }
 
 impl Watch {
@@ -159,17 +163,18 @@ impl Channel {
         (&self.watch, &mut self.waiter)
     }
 
-    /// Notes whether the peer shows signs of life; only a living one is sent decisions.
-    pub async fn set_active(&self, active: bool) {
-        if let Err(error) = self
+    /// Notes whether the peer shows signs of life; only a living one is sent decisions. False if that could not be noted.
+    pub async fn set_active(&self, active: bool) -> bool {
+        let noted = self
             .gateway
             .store
             .set_channel_active(&self.key, self.id, active)
-            .await
-        {
+            .await;
+        if let Err(error) = &noted {
             tracing::debug!(%error, "a channel's liveness could not be noted");
         }
         self.gateway.wake.wake([self.key.clone()]);
+        noted.is_ok()
     }
 }
 
@@ -179,7 +184,7 @@ impl Drop for Channel {
         let (gateway, key, id) = (Arc::clone(&self.gateway), self.key.clone(), self.id);
         self.gateway.tasks.spawn(async move {
             if let Err(error) = gateway.store.close_channel(&key, id).await {
-                // The node's lease ends it, if nothing else does.
+                // The next heartbeat finds the row without its channel.
                 tracing::debug!(%error, "a channel could not be taken off the books");
             }
             gateway.wake.wake([key]);
@@ -215,7 +220,7 @@ impl Gateway {
         let ends = origin.expires_at.map(|at| {
             let left =
                 Duration::try_from(at.inner() - self.clock.now().inner()).unwrap_or_default();
-            tokio::time::Instant::now() + left
+            Instant::now() + left
         });
         let spread = Duration::from_millis(self.config.push.drain_spread_ms);
         // Made before its row is written, so that it is dropped, and tidied up, whatever happens next.
@@ -241,13 +246,29 @@ impl Gateway {
         self.channels.state().count
     }
 
-    /// Renews the node's lease. If it had run out, others have taken the channels for dead: they are closed.
+    /// Renews the node's lease, and takes rows off the books whose channels are gone. If the lease had run out, or cannot be
+    /// renewed for as long, others have taken the channels for dead: they are closed.
     pub(super) async fn heartbeat(&self) -> Result<(), Error> {
-        if !self.store.heartbeat().await? {
+        let live: Vec<Uuid> = self.channels.all().iter().map(|handle| handle.id).collect();
+        // A database that has vanished without a word would hold the call for minutes.
+        let renewed = timeout(HEARTBEAT_PATIENCE, self.store.heartbeat()).await;
+        let lost = {
+            let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(Ok(renewed)) = renewed {
+                *last = Instant::now();
+                !renewed
+            } else {
+                last.elapsed().as_secs_f64() > LEASE_SECONDS
+            }
+        };
+        if lost {
             for handle in self.channels.all() {
                 handle.close(Closing::LeaseLost);
             }
         }
+        renewed.map_err(|_| Error::Unavailable)??;
+        let ghosts = self.store.forget_ghosts(&live).await?;
+        self.wake.wake(ghosts);
         Ok(())
     }
 

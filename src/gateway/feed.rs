@@ -21,6 +21,8 @@ use crate::wake::Key;
 const PER_LIST: i64 = 500;
 /// Messages read at once: their bodies are held until the client has taken them.
 const PER_PAGE: usize = 8;
+/// Bytes read at once, unless a single message has more.
+const PAGE_BYTES: usize = 1 << 20;
 /// How far rows may commit out of order: a walk starts this much before the last row seen.
 const OVERLAP: time::Duration = time::Duration::seconds(60);
 /// How often everything unacknowledged is walked, whatever the marks say.
@@ -69,7 +71,7 @@ struct ApproverWalk {
     /// The last row seen.
     mark: OffsetDateTime,
     /// To be read and sent.
-    queue: VecDeque<MessageId>,
+    queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
     sent: HashMap<MessageId, Offer>,
     walk_all_at: Instant,
@@ -79,6 +81,7 @@ struct ApproverWalk {
 
 /// What was sent, and when it is due again.
 struct Offer {
+    bytes: usize,
     pause: Duration,
     due: Instant,
 }
@@ -109,7 +112,7 @@ impl ApproverWalk {
             .sent
             .iter()
             .filter(|(_, offer)| offer.due <= now)
-            .map(|(id, _)| *id)
+            .map(|(id, offer)| (*id, offer.bytes))
             .collect();
         due.sort();
         self.queue.extend(due);
@@ -120,7 +123,7 @@ impl ApproverWalk {
     }
 
     /// Notes that a message is being sent.
-    fn note_sent(&mut self, id: MessageId) {
+    fn note_sent(&mut self, id: MessageId, bytes: usize) {
         let now = Instant::now();
         let pause = self.sent.get(&id).map_or(self.reoffer.0, |offer| {
             (offer.pause * 2).min(self.reoffer.1)
@@ -128,6 +131,7 @@ impl ApproverWalk {
         self.sent.insert(
             id,
             Offer {
+                bytes,
                 pause,
                 due: now + pause,
             },
@@ -261,31 +265,44 @@ impl Feed {
 async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result<Vec<Push>, Error> {
     loop {
         if !walk.queue.is_empty() {
-            let wanted: Vec<_> = walk.queue.iter().take(PER_PAGE).copied().collect();
+            let mut wanted: Vec<(MessageId, usize)> = Vec::with_capacity(PER_PAGE);
+            let mut total = 0;
+            for (id, bytes) in walk.queue.iter().take(PER_PAGE) {
+                if !wanted.is_empty() && total + bytes > PAGE_BYTES {
+                    break;
+                }
+                total += bytes;
+                wanted.push((*id, *bytes));
+            }
             let row = BodiesRow {
                 operation: gateway.clock.operation_id(),
                 tenant: walk.tenant.clone(),
                 approver: walk.approver.clone(),
-                messages: wanted.clone(),
+                messages: wanted.iter().map(|(id, _)| *id).collect(),
+                bytes: total,
             };
             let found = gateway.store.bodies(row).await?;
             walk.queue.drain(..wanted.len());
-            // What did not come back was acknowledged, removed, or is no longer current.
-            for id in &wanted {
-                walk.sent.retain(|sent, _| {
-                    sent != id || found.iter().any(|message| message.message() == *id)
-                });
+            let mut page = Vec::with_capacity(found.len());
+            for message in found {
+                let id = message.message();
+                let bytes = wanted
+                    .iter()
+                    .find(|(wanted, _)| *wanted == id)
+                    .map_or(0, |(_, bytes)| *bytes);
+                wanted.retain(|(wanted, _)| *wanted != id);
+                walk.note_sent(id, bytes);
+                // One that cannot be printed is logged where that was found, and must not keep its neighbours.
+                page.extend(for_approver(gateway, &walk.approver, message));
             }
-            if found.is_empty() {
+            // What did not come back was acknowledged, removed, or is no longer current.
+            for (id, _) in &wanted {
+                walk.sent.remove(id);
+            }
+            if page.is_empty() {
                 continue;
             }
-            return found
-                .into_iter()
-                .map(|message| {
-                    walk.note_sent(message.message());
-                    for_approver(gateway, &walk.approver, message)
-                })
-                .collect();
+            return Ok(page);
         }
         let Some(after) = walk.walk else {
             return Ok(Vec::new());
@@ -307,7 +324,7 @@ async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result
         for line in listed {
             walk.mark = walk.mark.max(line.created_at);
             if !walk.sent.contains_key(&line.message) {
-                walk.queue.push_back(line.message);
+                walk.queue.push_back((line.message, line.bytes));
             }
         }
     }

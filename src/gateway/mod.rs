@@ -66,6 +66,8 @@ pub struct Gateway {
     waits: WaitCounter,
     loads: load::Loads,
     channels: channel::Channels,
+    /// When the node's lease was last renewed.
+    renewed: std::sync::Mutex<Instant>,
     /// Work that outlives a request but not the node.
     tasks: TaskTracker,
     /// Set when the node begins to drain.
@@ -97,6 +99,7 @@ impl Gateway {
             waits: WaitCounter::default(),
             loads: load::Loads::default(),
             channels: channel::Channels::default(),
+            renewed: std::sync::Mutex::new(Instant::now()),
             tasks: tasks.clone(),
             draining: draining.clone(),
             config: Arc::clone(config),

@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use uuid::Uuid;
 
 use super::auth::As;
@@ -75,25 +76,28 @@ pub async fn enforcer(
     Ok(streamed(&node, feed))
 }
 
-/// A stream under way.
-struct Stream {
+/// A stream under way. It runs beside the connection, so that a client that does not read cannot keep its channel.
+struct Pump {
     feed: Feed,
+    sender: mpsc::Sender<Bytes>,
     ping_every: Duration,
-    next_ping: Instant,
-    begun: bool,
+    patience: Duration,
 }
 
 fn streamed(node: &Node, feed: Feed) -> Response {
-    let ping_every = Duration::from_secs(node.gateway.config.push.sse_ping_seconds);
-    let stream = Stream {
+    let push = &node.gateway.config.push;
+    // One page at most waits for the client; the rest stays in the database.
+    let (sender, receiver) = mpsc::channel(1);
+    let pump = Pump {
         feed,
-        ping_every,
-        next_ping: Instant::now() + jitter(ping_every),
-        begun: false,
+        sender,
+        ping_every: Duration::from_secs(push.sse_ping_seconds),
+        patience: Duration::from_secs(push.send_timeout_seconds),
     };
-    let body = stream::unfold(stream, async |mut stream| {
-        let bytes = stream.next().await?;
-        Some((Ok::<_, Infallible>(bytes), stream))
+    node.tasks.spawn(pump.run());
+    let body = stream::unfold(receiver, async |mut receiver| {
+        let bytes = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(bytes), receiver))
     });
     let mut response = Response::new(Body::from_stream(body));
     let headers = response.headers_mut();
@@ -106,38 +110,49 @@ fn streamed(node: &Node, feed: Feed) -> Response {
     response
 }
 
-impl Stream {
-    /// The next bytes; none once the gateway ends the stream.
-    async fn next(&mut self) -> Option<Bytes> {
-        if !std::mem::replace(&mut self.begun, true) {
-            return Some(Bytes::from_static(RETRY.as_bytes()));
+impl Pump {
+    /// Feeds the stream until either side ends it.
+    async fn run(mut self) {
+        let mut next_ping = Instant::now() + jitter(self.ping_every);
+        if !self.send(Bytes::from_static(RETRY.as_bytes())).await {
+            return;
         }
         loop {
-            // Which of these it was, borrowed from nothing: the feed is needed again right below.
             let ready = {
-                let Self {
-                    feed, next_ping, ..
-                } = self;
-                let (channel_closed, ready) = feed.closed_or_ready();
+                let (closing, ready) = self.feed.closed_or_ready();
                 tokio::select! {
-                    _ = channel_closed => return None,
+                    _ = closing => return,
+                    () = self.sender.closed() => return,
                     () = ready => true,
-                    () = sleep_until(*next_ping) => false,
+                    () = sleep_until(next_ping) => false,
                 }
             };
-            if !ready {
-                self.next_ping = Instant::now() + jitter(self.ping_every);
-                return Some(Bytes::from_static(b"event: ping\ndata:\n\n"));
-            }
-            match self.feed.next_page().await {
-                Ok(page) if page.is_empty() => {}
-                Ok(page) => return Some(page.iter().map(event).collect::<String>().into()),
-                Err(error) => {
-                    tracing::debug!(%error, "a stream could not be fed and will be tried again");
-                    sleep(jitter(ASK_AGAIN)).await;
+            let bytes = if ready {
+                match self.feed.next_page().await {
+                    Ok(page) if page.is_empty() => continue,
+                    Ok(page) => page.iter().map(event).collect::<String>().into(),
+                    Err(error) => {
+                        tracing::debug!(%error, "a stream could not be fed and will be tried again");
+                        sleep(jitter(ASK_AGAIN)).await;
+                        continue;
+                    }
                 }
+            } else {
+                next_ping = Instant::now() + jitter(self.ping_every);
+                Bytes::from_static(b"event: ping\ndata:\n\n")
+            };
+            if !self.send(bytes).await {
+                return;
             }
         }
+    }
+
+    /// Hands bytes to the connection. False if it is gone, or does not take them in time: it catches up when it is back.
+    async fn send(&self, bytes: Bytes) -> bool {
+        matches!(
+            timeout(self.patience, self.sender.send(bytes)).await,
+            Ok(Ok(()))
+        )
     }
 }
 

@@ -26,6 +26,8 @@ use crate::wake::Key;
 pub const SUBPROTOCOL: &str = "countersign";
 /// What tungstenite keeps per socket: its default of 128 KiB is for few sockets, not for ten thousand.
 const READ_BUFFER: usize = 1_024;
+/// How long a closing handshake may take.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How long a socket waits before it asks a database that was away again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -169,14 +171,25 @@ impl Socket {
     /// Serves the socket until either side ends it.
     async fn run(mut self) {
         let ended = self.serve().await;
+        // First off the books, so that others get what is left; then the farewell.
+        let Self {
+            node,
+            mut socket,
+            feed,
+            ..
+        } = self;
+        drop(feed);
         if let End::Close(code, reason) = ended {
             let frame = Message::Close(Some(CloseFrame {
                 code,
                 reason: reason.into(),
             }));
-            let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
-            let _gone = timeout(patience, self.socket.send(frame)).await;
+            let patience = Duration::from_secs(node.gateway.config.push.send_timeout_seconds);
+            let _gone = timeout(patience, socket.send(frame)).await;
         }
+        // Read on for a moment: input left unread would reset the connection before the peer has seen its end.
+        let reading = async { while let Some(Ok(_)) = socket.recv().await {} };
+        let _impatient = timeout(FAREWELL, reading).await;
     }
 
     async fn serve(&mut self) -> End {
@@ -193,16 +206,18 @@ impl Socket {
             }
             let event = {
                 let (closing, ready) = self.feed.closed_or_ready();
+                // Frames before pushes: an ack that is already here must count before anything is offered again.
                 tokio::select! {
+                    biased;
                     closing = closing => Event::Closing(closing),
-                    () = ready => Event::Ready,
-                    _ = pings.tick() => Event::Ping,
                     frame = self.socket.recv() => Event::Frame(frame),
+                    _ = pings.tick() => Event::Ping,
+                    () = ready => Event::Ready,
                 }
             };
             let going_on = match event {
                 Event::Closing(closing) => Err(farewell(closing)),
-                Event::Ready => self.push_all().await,
+                Event::Ready => self.push_page().await,
                 Event::Ping => {
                     self.ping(ping_every, Duration::from_secs(push.idle_seconds))
                         .await
@@ -215,23 +230,20 @@ impl Socket {
         }
     }
 
-    /// Sends whatever there is to send.
-    async fn push_all(&mut self) -> Result<(), End> {
-        loop {
-            match self.feed.next_page().await {
-                Ok(page) if page.is_empty() => return Ok(()),
-                Ok(page) => {
-                    for push in page {
-                        self.send(Message::text(push.text)).await?;
-                    }
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "a socket could not be fed and will be tried again");
-                    sleep(jitter(ASK_AGAIN)).await;
-                    return Ok(());
+    /// Sends the next few messages. The feed stays ready while there are more; between pages the peer is listened to.
+    async fn push_page(&mut self) -> Result<(), End> {
+        match self.feed.next_page().await {
+            Ok(page) => {
+                for push in page {
+                    self.send(Message::text(push.text)).await?;
                 }
             }
+            Err(error) => {
+                tracing::debug!(%error, "a socket could not be fed and will be tried again");
+                sleep(jitter(ASK_AGAIN)).await;
+            }
         }
+        Ok(())
     }
 
     /// Sends one frame. A peer that does not take it in time is closed, and catches up when it comes back.
@@ -255,8 +267,7 @@ impl Socket {
         }
         // Without a sign for two pings it is not sent decisions; its next sign brings it back.
         if self.active && silent > ping_every * 2 {
-            self.active = false;
-            self.feed.channel().set_active(false).await;
+            self.active = !self.feed.channel().set_active(false).await;
         }
         self.send(Message::Ping(axum::body::Bytes::new())).await
     }
@@ -278,8 +289,7 @@ impl Socket {
         };
         self.heard = Instant::now();
         if !self.active {
-            self.active = true;
-            self.feed.channel().set_active(true).await;
+            self.active = self.feed.channel().set_active(true).await;
         }
         let bytes = match message {
             Message::Text(text) => axum::body::Bytes::from(text),

@@ -9,6 +9,8 @@ use super::{Store, rows};
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::wake::Key;
 
+/// How long a message is pushed at all; afterwards it can still be fetched.
+pub const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
 /// How old a heartbeat may be.
 pub const LEASE_SECONDS: f64 = 15.0;
 
@@ -119,6 +121,31 @@ impl Store {
             .map_err(Into::into)
     }
 
+    /// Takes channels off the books that are this node's by name but no longer in fact: their closing was lost. Tells whose
+    /// they were. (A channel is registered here before its row is written, and the live ones are read before this runs,
+    /// so very young rows are left for the next time.)
+    pub async fn forget_ghosts(&self, live: &[Uuid]) -> Result<Vec<Key>, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            delete from channels
+             where node_id = $1 and not channel_id = any($2)
+               and opened_at < clock_timestamp() - interval '10 seconds'
+            returning tenant_id, kind, identity
+            "#,
+            self.instance,
+            live,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        lease
+            .settle(found)?
+            .iter()
+            .map(|row| key_of(&row.tenant_id, &row.kind, &row.identity))
+            .collect::<Result<_, _>>()
+            .map_err(Into::into)
+    }
+
     /// Puts a channel on the books.
     pub async fn open_channel(
         &self,
@@ -211,7 +238,9 @@ impl Store {
              where exists (select from messages m
                             where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
                               and m.acked_at is null
-                              and case when i.kind = 'enforcer' then coalesce(m.next_attempt_at <= c.at, true)
+                              and case when i.kind = 'enforcer'
+                                       then coalesce(m.next_attempt_at <= c.at, true)
+                                            and m.created_at > c.at - make_interval(secs => $6)
                                        else m.created_at > c.at - make_interval(secs => $5) end)
                 or (i.kind = 'approver'
                     and exists (select from inbox_items x
@@ -224,6 +253,7 @@ impl Store {
             &rows::texts(&owners, |(_, _, identity)| *identity) as _,
             self.clock.offset(),
             recent_seconds,
+            PUSHED_FOR_SECONDS,
         )
         .fetch_all(lease.connection()?)
         .await;

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Work;
-use super::channel::LEASE_SECONDS;
+use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
@@ -15,8 +15,6 @@ use crate::protocol::timestamp::Timestamp;
 
 /// Offers on one channel before the next most recent one gets its turn.
 const OFFERS_PER_CHANNEL: i32 = 3;
-/// How long a message is pushed at all; afterwards it can still be fetched.
-const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
 
 /// A listing of what an approver has not acknowledged.
 #[derive(Debug)]
@@ -42,6 +40,8 @@ pub struct Listed {
     pub message: MessageId,
     /// When it was created.
     pub created_at: OffsetDateTime,
+    /// Roughly how many bytes it has.
+    pub bytes: usize,
 }
 
 /// The query that lists.
@@ -69,13 +69,16 @@ impl Work for ListUnacked {
     ) -> Result<Vec<Vec<Listed>>, sqlx::Error> {
         let found = sqlx::query!(
             r#"
-            select i.operation_id as "operation!", l.message_id as "message_id!", l.created_at as "created_at!"
+            select i.operation_id as "operation!", l.message_id as "message_id!", l.created_at as "created_at!",
+                   (select coalesce(pg_column_size(y.body), 0) + coalesce(pg_column_size(y.trace), 0)
+                      from exchange_payloads y
+                     where y.tenant_id = i.tenant_id and y.request_id = l.request_id and y.part = 'artifact') as "bytes?"
               from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[], $5::uuid[], $6::boolean[], $7::bigint[])
                    as i (operation_id, tenant_id, approver_id, after_at, after_id, withdrawals, most)
              cross join lateral (
-                 select u.message_id, u.created_at
+                 select u.message_id, u.created_at, u.request_id
                    from (
-                       (select x.message_id, x.created_at
+                       (select x.message_id, x.created_at, x.request_id
                           from inbox_items x
                          where x.tenant_id = i.tenant_id and x.approver_id = i.approver_id
                            and x.closed_at is null and x.removed_at is null and x.acked_at is null
@@ -84,7 +87,7 @@ impl Work for ListUnacked {
                          order by x.created_at, x.message_id
                          limit i.most)
                        union all
-                       (select m.message_id, m.created_at
+                       (select m.message_id, m.created_at, null::text as request_id
                           from messages m
                          where i.withdrawals and m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
                            and m.recipient = i.approver_id and m.acked_at is null
@@ -115,6 +118,7 @@ impl Work for ListUnacked {
             let listed = Listed {
                 message: MessageId(row.message_id),
                 created_at: row.created_at,
+                bytes: usize::try_from(row.bytes.unwrap_or_default()).unwrap_or_default() + 512,
             };
             lists.entry(row.operation).or_default().push(listed);
         }
@@ -156,6 +160,8 @@ pub struct BodiesRow {
     pub approver: ApproverId,
     /// Which messages.
     pub messages: Vec<MessageId>,
+    /// Roughly how many bytes they have.
+    pub bytes: usize,
 }
 
 /// The query that reads them: only what is still unacknowledged and current comes back.
@@ -173,8 +179,8 @@ impl Work for ReadBodies {
     }
 
     fn bytes(row: &BodiesRow) -> usize {
-        // What comes back may be large; a batch is to stay bounded.
-        row.messages.len() * (64 << 10)
+        // What comes back is what is large; a batch is to stay bounded.
+        row.bytes
     }
 
     async fn run(
@@ -344,43 +350,37 @@ impl Work for Claim {
                   join nodes n on n.node_id = c.node_id
                  where c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $7)
             ),
-            candidates as materialized (
-                select i.operation_id, i.channel_id as mine, p.tenant_id, p.recipient, p.message_id, p.created_at, p.seq,
-                       case
-                           -- Never offered, or where it was offered is gone: the newest.
-                           when t.channel_id is null then newest.channel_id
-                           -- A channel opened since: that is the newest now.
-                           when newest.opened_at > p.offered_at then newest.channel_id
-                           when p.next_attempt_at > c.at then null
-                           when p.offers < $8 then t.channel_id
-                           -- Three offers unanswered: the next most recent, and after the last the first again.
-                           else coalesce((select o.channel_id from live o
-                                           where o.operation_id = i.operation_id and o.rank = t.rank + 1),
-                                         newest.channel_id)
-                       end as chosen
+            due as materialized (
+                select i.operation_id, i.channel_id as mine, p.tenant_id, p.recipient, p.message_id
                   from input i
                  cross join (select clock_timestamp() + $6::interval as at) c
                   join live newest on newest.operation_id = i.operation_id and newest.rank = 1
                  cross join lateral (
-                     select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.target_channel, m.offers,
-                            m.offered_at, m.next_attempt_at
-                       from messages m
-                      where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = i.enforcer_id
-                        and m.acked_at is null
-                        and m.created_at > c.at - make_interval(secs => $9)
-                        and (m.target_channel is distinct from i.channel_id or m.next_attempt_at <= c.at)
-                      order by m.created_at, m.message_id
-                      limit 1000) p
-                  left join live t on t.operation_id = i.operation_id and t.channel_id = p.target_channel
-            ),
-            due as materialized (
-                select d.operation_id, d.tenant_id, d.recipient, d.message_id, d.mine
-                  from (select k.operation_id, k.tenant_id, k.recipient, k.message_id, k.mine, i.most,
-                               row_number() over (partition by k.operation_id order by k.created_at, k.seq, k.message_id)
-                                   as n
-                          from candidates k join input i on i.operation_id = k.operation_id
-                         where k.chosen = k.mine) d
-                 where d.n <= d.most
+                     select q.tenant_id, q.recipient, q.message_id
+                       from (
+                           select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq,
+                                  case
+                                      -- Never offered, or where it was offered is gone: the newest.
+                                      when t.channel_id is null then newest.channel_id
+                                      -- A channel opened since: that is the newest now.
+                                      when newest.opened_at > m.offered_at then newest.channel_id
+                                      when m.next_attempt_at > c.at then null
+                                      when m.offers < $8 then t.channel_id
+                                      -- Three offers unanswered: the next most recent, and after the last the first again.
+                                      else coalesce((select o.channel_id from live o
+                                                      where o.operation_id = i.operation_id and o.rank = t.rank + 1),
+                                                    newest.channel_id)
+                                  end as chosen
+                             from messages m
+                             left join live t on t.operation_id = i.operation_id and t.channel_id = m.target_channel
+                            where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                              and m.recipient = i.enforcer_id and m.acked_at is null
+                              and m.created_at > c.at - make_interval(secs => $9)
+                              and (m.target_channel is distinct from i.channel_id or m.next_attempt_at <= c.at)
+                       ) q
+                      where q.chosen = i.channel_id
+                      order by q.created_at, q.seq, q.message_id
+                      limit i.most) p
             ),
             locked as materialized (
                 select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, d.operation_id,

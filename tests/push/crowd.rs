@@ -100,3 +100,38 @@ async fn a_reader_that_stops_reading_is_closed_and_catches_up_when_it_comes_back
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_not_read_loses_its_channel() {
+    let cluster = Cluster::with(1, |config| config.push.send_timeout_seconds = 1).await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let address = cluster.nodes[0].url.replace("http://", "");
+    let mut unread = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let head = format!(
+        "GET /v1/sse/approvers/alice HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\n\r\n",
+        approver.client.key()
+    );
+    tokio::io::AsyncWriteExt::write_all(&mut unread, head.as_bytes())
+        .await
+        .unwrap();
+    let gateway = &cluster.nodes[0].gateway;
+    until("it is open", Duration::from_secs(5), async || {
+        gateway.channel_count() == 1
+    })
+    .await;
+    let large = with(&sealed(), "/ciphertext/data", json!("A".repeat(1 << 20)));
+    for _ in 0..24 {
+        enforcer
+            .submit(&request_id(), "alice", large.clone())
+            .await
+            .expect(202);
+    }
+    until("its channel is gone", Duration::from_secs(20), async || {
+        gateway.channel_count() == 0
+    })
+    .await;
+    drop(unread);
+}

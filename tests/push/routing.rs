@@ -134,3 +134,33 @@ async fn a_channel_on_a_dead_node_swallows_nothing() {
         1
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_whose_closing_was_lost_does_not_starve_the_others() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let mut living = enforcer_socket(&cluster, 0, &enforcer).await;
+    // Newer than the living one, on the same living node, and nobody is there.
+    let ghost = "update channels set opened_at = now() - interval '60 s';
+         insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at)
+         select tenant_id, kind, identity, '00000000-0000-7000-8000-000000000002', node_id, transport,
+                now() - interval '30 s'
+           from channels";
+    cluster.database.run(ghost).await;
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    approver
+        .decide(&request, compact("approve"))
+        .await
+        .expect(200);
+    assert_eq!(living.expect().await["msgType"], "decision.deliver");
+    assert_eq!(
+        cluster
+            .database
+            .number("select count(*) from channels")
+            .await,
+        1
+    );
+}
