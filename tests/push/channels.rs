@@ -226,3 +226,26 @@ async fn a_channel_ends_with_its_credential() {
         Some(401)
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_stream_begins_at_once_and_is_pinged() {
+    let cluster = Cluster::with(1, |config| config.push.sse_ping_seconds = 1).await;
+    let approver = cluster.approver("alice").await;
+    let url = format!("{}/v1/sse/approvers/alice", cluster.nodes[0].url);
+    let request = reqwest::Client::new()
+        .get(url)
+        .bearer_auth(approver.client.key());
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    assert_eq!(response.headers()["cache-control"], "no-store");
+    let mut said = String::new();
+    let reading = async {
+        while said.matches("event: ping\n").count() < 2 {
+            said.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reading)
+        .await
+        .expect("pings in time");
+    assert!(said.starts_with("retry: 2000\n\n"), "{said}");
+}
