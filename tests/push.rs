@@ -248,21 +248,46 @@ async fn a_stream_resumes_a_little_before_its_last_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_commits_out_of_order_is_not_skipped() {
     let (cluster, enforcer, approver) = scene(2).await;
-    let mut stream = approver_stream(&cluster, 0, &approver, None).await;
-    let late = request_id();
-    enforcer.submit(&late, "alice", sealed()).await.expect(202);
-    let (event, _) = stream.expect().await;
-    drop(stream);
-    // As if its transaction had been held open until a later one was seen.
-    let hold = format!("update inbox_items set acked_at = now() where request_id = '{late}'");
-    cluster.database.run(&hold).await;
-    let early = request_id();
+    let (model, late, early) = (request_id(), request_id(), request_id());
+    enforcer.submit(&model, "bob", sealed()).await.expect(202);
+    // A submission whose transaction is held open: created first, committed last.
+    let mut holding = cluster.database.connect().await;
+    let hold = format!(
+        "begin;
+         insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
+                                artifact_type, artifact_hash, accepted_at, expires_at)
+         select tenant_id, '{late}', submission_id, operation_id, state, seq, enforcer_id, form, artifact_type,
+                artifact_hash, now(), expires_at
+           from exchanges where request_id = '{model}';
+         insert into exchange_payloads (tenant_id, request_id, part, body)
+         select tenant_id, '{late}', part, body from exchange_payloads where request_id = '{model}';
+         insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at)
+         select tenant_id, '{late}', 'alice', message_id, now(), expires_at
+           from inbox_items where request_id = '{model}'"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(hold))
+        .execute(&mut holding)
+        .await
+        .unwrap();
     enforcer.submit(&early, "alice", sealed()).await.expect(202);
     let mut stream = approver_stream(&cluster, 1, &approver, None).await;
-    let (seen, _) = stream.expect().await;
-    let commit = format!("update inbox_items set acked_at = null where request_id = '{late}'");
-    cluster.database.run(&commit).await;
+    let (seen, envelope) = stream.expect().await;
+    assert_eq!(envelope["requestId"], early.as_str());
+    approver
+        .ack(&early, envelope["msgId"].as_str().unwrap())
+        .await
+        .expect(200);
+    crate::support::database::finish(&mut holding, "commit").await;
+    assert_eq!(
+        stream.expect().await.1["requestId"],
+        late.as_str(),
+        "on the stream that is open"
+    );
     drop(stream);
     let mut resumed = approver_stream(&cluster, 0, &approver, seen.id.as_deref()).await;
-    assert_eq!(resumed.expect().await.0.id, event.id);
+    assert_eq!(
+        resumed.expect().await.1["requestId"],
+        late.as_str(),
+        "and on one that resumes after the later one"
+    );
 }
