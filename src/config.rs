@@ -182,6 +182,10 @@ section! {
     Limits {
         /// Largest artifact payload.
         artifact_bytes: usize = 2 << 20,
+        /// Largest prompt text.
+        prompt_bytes: usize = 256 << 10,
+        /// Largest snapshot payload.
+        snapshot_bytes: usize = 5 << 20,
         /// What a submission may hold around its payload.
         envelope_bytes: usize = 64 << 10,
         /// Largest other body.
@@ -260,10 +264,48 @@ section! {
     Retention {
         /// Finished exchanges.
         exchange_seconds: u64 = 90 * 24 * 3_600,
+        /// Prompts.
+        prompt_seconds: u64 = 90 * 24 * 3_600,
+        /// Sessions, from the last that was heard of them, and enforcers that were not seen since.
+        session_seconds: u64 = 90 * 24 * 3_600,
         /// Artifacts of finished exchanges, if shorter; 0 keeps them as long as the exchange.
         scrub_seconds: u64 = 0,
         /// How often to look for what to forget.
         every_seconds: u64 = 600,
+    }
+}
+
+section! {
+    /// `[security]`: what the nodes of a cluster share.
+    Security {
+        /// Key of the hashes of pairing codes and of routing tokens: the same on every node, at least 32 characters.
+        cluster_secret: Secret = Secret::default(),
+        /// A file that holds it; read where `cluster_secret` itself is not set.
+        cluster_secret_file: Option<PathBuf> = None,
+    }
+}
+
+section! {
+    /// `[pairing]`: pairing by code.
+    Pairing {
+        /// How long a code can be used.
+        code_seconds: u64 = 600,
+        /// Wrong codes a minute before a principal must wait.
+        guesses_per_principal: u32 = 10,
+        /// Wrong codes a minute in a tenant before everyone who guessed wrong must wait.
+        guesses_per_tenant: u32 = 100,
+        /// How long an attempt at pairing is remembered.
+        keep_seconds: u64 = 24 * 3_600,
+    }
+}
+
+section! {
+    /// `[presence]`: which enforcers are online.
+    Presence {
+        /// How long a call keeps an enforcer online.
+        call_seconds: u64 = 600,
+        /// How often a node writes down the calls it has served.
+        write_seconds: u64 = 15,
     }
 }
 
@@ -323,6 +365,12 @@ pub struct Config {
     pub wake: Wake,
     /// What is kept.
     pub retention: Retention,
+    /// What the nodes share.
+    pub security: Security,
+    /// Pairing by code.
+    pub pairing: Pairing,
+    /// Which enforcers are online.
+    pub presence: Presence,
     /// The operator.
     pub platform: Platform,
     /// Logs.
@@ -385,6 +433,11 @@ impl Config {
                 "platform.operator_key_file",
                 self.platform.operator_key_file.as_deref(),
                 &mut self.platform.operator_key,
+            ),
+            (
+                "security.cluster_secret_file",
+                self.security.cluster_secret_file.as_deref(),
+                &mut self.security.cluster_secret,
             ),
         ];
         for (key, path, secret) in files {
@@ -451,6 +504,16 @@ impl Config {
                 "database.pool_size",
                 "this and database.quiet_pool_size must be at least 1",
             );
+        }
+        let secret = &self.security.cluster_secret;
+        if !secret.is_empty() && secret.expose().len() < 32 {
+            return invalid(
+                "security.cluster_secret",
+                "must have at least 32 characters",
+            );
+        }
+        if self.presence.write_seconds == 0 || self.presence.write_seconds > 30 {
+            return invalid("presence.write_seconds", "must lie between 1 and 30");
         }
         let key = &self.platform.operator_key;
         if !key.is_empty() && key.expose().len() < 32 {

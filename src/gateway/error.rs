@@ -1,5 +1,7 @@
 //! Every way a use case can refuse. It knows no HTTP: `http::error` gives each its status and code, with no wildcard.
 
+use std::time::Duration;
+
 use crate::protocol::artifact::ArtifactError;
 use crate::protocol::decision::Distrust;
 use crate::protocol::exchange::{DecisionRefusal, State, StateRefusal, SubmissionRefusal};
@@ -42,6 +44,35 @@ pub enum Error {
         /// The member that names nobody.
         pointer: &'static str,
     },
+    /// The routing token was revoked, or replaced by another.
+    PairingRevoked,
+    /// Too many wrong pairing codes.
+    TooManyGuesses {
+        /// When there is room for another.
+        retry_after: Duration,
+    },
+    /// The pairing session has been completed.
+    AlreadyPaired,
+    /// A prompt that is not what its hash says.
+    PromptHash,
+    /// A prompt past its time.
+    PromptExpired,
+    /// Nobody to send a prompt to.
+    NoRecipient,
+    /// The id was used for another prompt.
+    PromptExists,
+    /// The acknowledgement is of another prompt.
+    PromptMismatch,
+    /// The prompt has its final status.
+    PromptSettled(&'static str),
+    /// A snapshot that is not what its hash says.
+    SnapshotHash,
+    /// The session has ended.
+    SessionClosed,
+    /// The session was started otherwise.
+    SessionStarted,
+    /// The snapshot exists with other content.
+    SnapshotExists,
     /// The id was used for something else.
     AlreadyExists,
     /// The idempotency key was used for something else.

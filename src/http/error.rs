@@ -1,6 +1,8 @@
 //! Every refusal on the wire: status, code, message, details. The one place that knows, with no wildcard arm, so that a
 //! new refusal does not compile until it is mapped. Nothing internal leaves in a message.
 
+use std::time::Duration;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -13,8 +15,8 @@ use crate::protocol::reader::{Fault, Invalid};
 
 /// Longest pointer that is echoed: member names are the caller's, and may be as long as the body.
 const MAX_POINTER_CHARS: usize = 512;
-/// What a caller that was told to come back should wait.
-const RETRY_AFTER_SECONDS: u32 = 1;
+/// What a caller that was told to come back should wait, unless there is more to say.
+const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// A refusal on its way out; which framing it gets is decided by the route it leaves through.
 #[derive(Debug, Clone)]
@@ -73,6 +75,8 @@ pub struct Description {
     pub message: String,
     /// Members for programs.
     pub details: Map<String, Value>,
+    /// What a caller that was told to come back should wait, in seconds.
+    retry_after: u64,
 }
 
 impl Description {
@@ -82,11 +86,18 @@ impl Description {
             code,
             message: message.into(),
             details: Map::new(),
+            retry_after: RETRY_AFTER_SECONDS,
         }
     }
 
     fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Says when to come back: in whole seconds, and not too soon.
+    fn after(mut self, pause: Duration) -> Self {
+        self.retry_after = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
         self
     }
 
@@ -194,6 +205,99 @@ impl Description {
             )
             .with("pointer", *pointer)
             .with("expected", "an approver, or a pairing with one"),
+            Error::PairingRevoked => Self::new(
+                S::FORBIDDEN,
+                Code::PairingRevoked,
+                "the routing token was revoked, or replaced by a newer pairing",
+            )
+            .with("pointer", "/body/metadata/routingToken")
+            .with("expected", "the token of a pairing in force"),
+            Error::TooManyGuesses { retry_after } => Self::new(
+                S::TOO_MANY_REQUESTS,
+                Code::RateLimited,
+                "too many wrong codes",
+            )
+            .after(*retry_after),
+            Error::AlreadyPaired => Self::new(
+                S::CONFLICT,
+                Code::InvalidState,
+                "this pairing has been completed",
+            )
+            .with("pointer", "/nonce"),
+            Error::PromptHash => Self::new(
+                S::UNPROCESSABLE_ENTITY,
+                Code::HashMismatch,
+                "the prompt is not what its promptHash says",
+            )
+            .with("pointer", "/body/promptHash")
+            .with(
+                "expected",
+                "SHA-256 of the canonical prompt without promptHash",
+            ),
+            Error::PromptExpired => Self::new(
+                S::UNPROCESSABLE_ENTITY,
+                Code::Expired,
+                "the prompt is past its expiresAt",
+            )
+            .with("pointer", "/body/extensions")
+            .with("expected", "an expiresAt to come"),
+            Error::NoRecipient => Self::new(
+                S::UNPROCESSABLE_ENTITY,
+                Code::NoRecipient,
+                "the prompt names no enforcer to send it to",
+            )
+            .with("pointer", "/recipient/enforcerId")
+            .with(
+                "expected",
+                "an enforcer, the session of one, or metadata.enforcerId",
+            ),
+            Error::PromptExists => Self::new(
+                S::CONFLICT,
+                Code::AlreadyExists,
+                "this requestId was used for another prompt",
+            )
+            .with("pointer", "/body/requestId")
+            .with("conflict", "AlreadyExistsConflict"),
+            Error::PromptMismatch => Self::new(
+                S::CONFLICT,
+                Code::InvalidState,
+                "the acknowledgement is of another prompt",
+            )
+            .with("pointer", "/body/promptHash")
+            .with("expected", "the promptHash of the prompt"),
+            Error::PromptSettled(status) => Self::new(
+                S::CONFLICT,
+                Code::InvalidState,
+                format!("the prompt is {status}, which is final"),
+            )
+            .with("pointer", "/body/status")
+            .with("state", *status),
+            Error::SnapshotHash => Self::new(
+                S::UNPROCESSABLE_ENTITY,
+                Code::HashMismatch,
+                "the snapshot is not what its snapshotHash says",
+            )
+            .with("pointer", "/body/snapshotHash")
+            .with(
+                "expected",
+                "SHA-256 of the canonical event without snapshotHash",
+            ),
+            Error::SessionClosed => {
+                Self::new(S::CONFLICT, Code::SessionClosed, "the session has ended")
+                    .with("pointer", "/body/sessionId")
+            }
+            Error::SessionStarted => Self::new(
+                S::CONFLICT,
+                Code::AlreadyExists,
+                "the session was started with another session.start",
+            )
+            .with("pointer", "/body/sessionId"),
+            Error::SnapshotExists => Self::new(
+                S::CONFLICT,
+                Code::DuplicateSnapshot,
+                "this snapshotId was used for another snapshot",
+            )
+            .with("pointer", "/body/snapshotId"),
             Error::AlreadyExists => Self::new(
                 S::CONFLICT,
                 Code::AlreadyExists,
@@ -333,7 +437,7 @@ impl Description {
             self.status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         ) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
     }
 

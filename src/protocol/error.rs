@@ -27,6 +27,8 @@ pub enum Code {
     SignatureInvalid,
     /// A key that has been revoked.
     KeyRevoked,
+    /// A pairing that has been revoked or replaced.
+    PairingRevoked,
     /// Not there, or not for this caller.
     NotFound,
     /// The path exists, for other methods.
@@ -39,6 +41,10 @@ pub enum Code {
     InvalidState,
     /// The idempotency key was used for something else.
     IdempotencyKeyReused,
+    /// The session has ended.
+    SessionClosed,
+    /// The snapshot exists with other content.
+    DuplicateSnapshot,
     /// Over a size limit.
     TooLarge,
     /// A media type or encoding the gateway does not read.
@@ -47,6 +53,8 @@ pub enum Code {
     InvalidArtifact,
     /// Nobody to ask.
     NoApprover,
+    /// Nobody to send it to.
+    NoRecipient,
     /// Too much at once.
     RateLimited,
     /// A fault of the gateway.
@@ -72,16 +80,20 @@ impl Code {
             Self::PolicyDeny => "POLICY_DENY",
             Self::SignatureInvalid => "SIGNATURE_INVALID",
             Self::KeyRevoked => "KEY_REVOKED",
+            Self::PairingRevoked => "PAIRING_REVOKED",
             Self::NotFound => "NOT_FOUND",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::AlreadyDecided => "ALREADY_DECIDED",
             Self::InvalidState => "INVALID_STATE",
             Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
+            Self::SessionClosed => "SESSION_CLOSED",
+            Self::DuplicateSnapshot => "DUPLICATE_SNAPSHOT",
             Self::TooLarge => "TOO_LARGE",
             Self::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
             Self::InvalidArtifact => "INVALID_ARTIFACT",
             Self::NoApprover => "NO_APPROVER",
+            Self::NoRecipient => "NO_RECIPIENT",
             Self::RateLimited => "RATE_LIMITED",
             Self::Internal => "INTERNAL",
             Self::Unavailable => "UNAVAILABLE",
@@ -104,6 +116,8 @@ pub struct Names {
     pub error_prefix: String,
     /// Key of the requested-actions extension.
     pub requested_actions: String,
+    /// Key of the extension that says when a prompt ends.
+    pub prompt: String,
 }
 
 impl Names {
@@ -114,6 +128,7 @@ impl Names {
             media_type: format!("application/{name}+json"),
             error_prefix: format!("{}_ERR_", name.to_uppercase()),
             requested_actions: format!("org.{name}.requestedActions"),
+            prompt: format!("org.{name}.prompt"),
         }
     }
 
