@@ -16,7 +16,7 @@ use crate::wake::Key;
 const TRIES: usize = 3;
 
 impl Gateway {
-    /// Reads a decision out of an envelope's bytes: everything that needs no database.
+    /// Reads a decision out of a wire Envelope's bytes: everything that needs no database.
     pub fn read_decision(
         &self,
         caller: &Approver,
@@ -25,12 +25,17 @@ impl Gateway {
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "decision.submit")?;
         let approver = caller.named(&envelope.sender)?;
+        Ok((approver, self.read_verdict(&envelope)?))
+    }
+
+    /// Reads the decision that an envelope carries.
+    pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision, Error> {
         self.check_created(envelope.created_at)?;
-        let decision = Decision::parse(&envelope)?;
+        let decision = Decision::parse(envelope)?;
         if decision.expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(Error::DecisionExpired);
         }
-        Ok((approver, decision))
+        Ok(decision)
     }
 
     /// Accepts a decision, at most one per exchange, and hands it to delivery. Also tells when the exchange ends.

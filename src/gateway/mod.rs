@@ -9,6 +9,7 @@ mod decide;
 mod deliver;
 pub mod error;
 mod feed;
+mod generic;
 mod inbox;
 mod load;
 mod platform;

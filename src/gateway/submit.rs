@@ -39,7 +39,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Reads a submission out of an envelope's bytes: everything that needs no database.
+    /// Reads a submission out of a wire Envelope's bytes: everything that needs no database.
     pub fn read_submission(
         &self,
         caller: &Enforcer,
@@ -50,6 +50,18 @@ impl Gateway {
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "artifact.submit")?;
         let enforcer = caller.named(&envelope.sender)?;
+        let submission = self.read_artifact(&envelope)?;
+        let idempotency =
+            idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
+        Ok(SubmitCommand {
+            enforcer,
+            submission,
+            idempotency,
+        })
+    }
+
+    /// Reads the artifact that an envelope carries.
+    pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission, Error> {
         self.check_created(envelope.created_at)?;
         if !self.config.artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
@@ -60,22 +72,7 @@ impl Gateway {
             latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
             latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
         };
-        let submission = artifact::parse(&envelope, &rules)?;
-        let idempotency = idempotency_key.map(|key| IdempotencyKey {
-            principal: caller.origin.principal.clone(),
-            key,
-            fingerprint: Sha256::new()
-                .chain_update(path)
-                .chain_update([b'\n'])
-                .chain_update(body)
-                .finalize()
-                .into(),
-        });
-        Ok(SubmitCommand {
-            enforcer,
-            submission,
-            idempotency,
-        })
+        Ok(artifact::parse(envelope, &rules)?)
     }
 
     /// Takes a submission: at most one exchange per id, whoever tries how often on however many nodes.
@@ -128,6 +125,20 @@ impl Gateway {
             );
         }
         Ok(submitted)
+    }
+}
+
+/// A key as a principal sent it, with what it asked under it.
+pub(super) fn bind_key(principal: &str, key: String, path: &str, body: &[u8]) -> IdempotencyKey {
+    IdempotencyKey {
+        principal: principal.to_owned(),
+        key,
+        fingerprint: Sha256::new()
+            .chain_update(path)
+            .chain_update([b'\n'])
+            .chain_update(body)
+            .finalize()
+            .into(),
     }
 }
 

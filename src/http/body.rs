@@ -95,20 +95,24 @@ pub fn about(bytes: &[u8]) -> impl FnOnce(Error) -> Refusal + '_ {
             crate::protocol::id::RequestId::parse(&id).map(|_| id)
         });
         Refusal {
-            error,
             about: request,
+            ..error.into()
         }
     }
 }
 
-/// The `Idempotency-Key` header.
-pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Error> {
+/// The `Idempotency-Key` header, which may be required.
+pub fn idempotency_key(node: &Node, headers: &HeaderMap) -> Result<Option<String>, Error> {
     let mut values = headers.get_all("idempotency-key").iter();
     let refused = Error::Parameter {
         name: "Idempotency-Key",
         expected: "one key of 1 to 255 visible ASCII characters",
     };
     match (values.next(), values.next()) {
+        (None, _) if node.gateway.config.idempotency.required => Err(Error::Parameter {
+            name: "Idempotency-Key",
+            expected: "a header with a key of your own (required)",
+        }),
         (None, _) => Ok(None),
         (Some(_), Some(_)) => Err(refused),
         (Some(value), None) => match value.to_str() {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::gateway::error::Error;
 use crate::protocol::error::{Code, Names};
+use crate::protocol::framing::Framing;
 use crate::protocol::id::RequestId;
 use crate::protocol::json::Reason;
 use crate::protocol::reader::{Fault, Invalid};
@@ -25,11 +26,17 @@ pub struct Refusal {
     pub error: Error,
     /// The exchange it is about, where one is known.
     pub about: Option<String>,
+    /// How the caller wrapped its message, which tells where the member stands that was wrong.
+    pub framing: Framing,
 }
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self { error, about: None }
+        Self {
+            error,
+            about: None,
+            framing: Framing::Wire,
+        }
     }
 }
 
@@ -44,6 +51,7 @@ impl<T> About<T> for Result<T, Error> {
         self.map_err(|error| Refusal {
             error,
             about: Some(request.as_str().to_owned()),
+            framing: Framing::Wire,
         })
     }
 }
@@ -422,6 +430,20 @@ impl Description {
                 "a fault of the gateway",
             ),
         }
+    }
+
+    /// Names the member by where it stands in the caller's own framing.
+    #[must_use]
+    pub fn framed(mut self, framing: Framing) -> Self {
+        if let Some(Value::String(pointer)) = self.details.get_mut("pointer") {
+            let own = framing.pointer(pointer).to_owned();
+            if own != *pointer {
+                let shown = if own.is_empty() { "the body" } else { &own };
+                self.message = self.message.replace(pointer.as_str(), shown);
+                *pointer = own;
+            }
+        }
+        self
     }
 
     /// Headers that go with the status.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
+use super::generic::replayed;
 use super::reply::Node;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
@@ -26,10 +27,10 @@ use crate::protocol::timestamp::Timestamp;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ArtifactAccepted {
-    request_id: RequestId,
-    state: ExchangeState,
+    pub(super) request_id: RequestId,
+    pub(super) state: ExchangeState,
     expires_at: Timestamp,
-    duplicate: bool,
+    pub(super) duplicate: bool,
 }
 
 /// Takes a submission and puts the answer together; also tells whether an idempotency key answered it.
@@ -67,38 +68,25 @@ pub async fn submit(
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
-    let key = body::idempotency_key(&parts.headers)?;
-    if key.is_none() && node.gateway.config.idempotency.required {
-        let expected = "a header with a key of your own (required)";
-        return Err(Error::Parameter {
-            name: "Idempotency-Key",
-            expected,
-        }
-        .into());
-    }
+    let key = body::idempotency_key(&node, &parts.headers)?;
     let command = node
         .gateway
         .read_submission(&caller, &bytes, parts.uri.path(), key)
         .map_err(body::about(&bytes))?;
-    let (envelope, replayed) = submitted(&node, caller, command).await?;
-    let mut response = node.respond(StatusCode::ACCEPTED, &envelope);
-    if replayed {
-        response
-            .headers_mut()
-            .insert("idempotency-replayed", HeaderValue::from_static("true"));
-    }
-    Ok(response)
+    let (envelope, was_replayed) = submitted(&node, caller, command).await?;
+    let response = node.respond(StatusCode::ACCEPTED, &envelope);
+    Ok(replayed(response, was_replayed))
 }
 
 /// The body of `decision.accepted`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DecisionAccepted {
-    request_id: RequestId,
-    state: ExchangeState,
+    pub(super) request_id: RequestId,
+    pub(super) state: ExchangeState,
     decision: &'static str,
     verified: bool,
-    duplicate: bool,
+    pub(super) duplicate: bool,
 }
 
 /// Takes a decision and puts the answer together.

@@ -5,6 +5,7 @@ mod body;
 pub mod error;
 mod exchange;
 mod frame;
+mod generic;
 mod health;
 mod inbox;
 mod metered;
@@ -12,6 +13,7 @@ pub mod platform;
 pub mod reply;
 pub mod serve;
 mod sse;
+mod status;
 mod ws;
 
 use axum::Router;
@@ -54,7 +56,10 @@ pub fn router(node: Node) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
 
-    let platform = Router::new()
+    let plain = Router::new()
+        .route("/v1/artifact", post(generic::submit))
+        .route("/v1/decision", post(generic::decide))
+        .route("/v1/status", get(status::status))
         .route(
             "/platform/v1/tenants",
             post(platform::create_tenant).get(platform::list_tenants),
@@ -89,7 +94,7 @@ pub fn router(node: Node) -> Router {
         .method_not_allowed_fallback(method_not_allowed);
 
     protocol
-        .merge(platform)
+        .merge(plain)
         .fallback(async || Refusal::from(Error::NoSuchRoute))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))

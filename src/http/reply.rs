@@ -156,7 +156,7 @@ pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Ne
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
         return response;
     };
-    let described = Description::of(&refusal.error);
+    let described = Description::of(&refusal.error).framed(refusal.framing);
     let body = described.body(&node.gateway.names, None);
     framed(&described, &response, plain(described.status, &body))
 }

@@ -137,6 +137,10 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission
     let expires_at = body.timestamp("expiresAt")?;
     let ciphertext = body.nested("ciphertext")?;
     let metadata = body.optional_nested("metadata")?;
+    // Where there is no envelope to say it.
+    if let Some(request_id) = body.optional_id("requestId")? {
+        envelope.expect_request(&request_id)?;
+    }
     let members = ["artifactType", "artifactHash", "ciphertext", "expiresAt"];
     let texts = members.map(|name| {
         (

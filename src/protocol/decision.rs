@@ -64,9 +64,16 @@ impl Decision {
         let full = body.object().get("sigAlg").is_some();
         let mut repo_ref = None;
         let mut expires_at = None;
-        if full {
-            let request_id: RequestId = body.id("requestId")?;
+        // In the compact form only where there is no envelope to say it.
+        let request_id: Option<RequestId> = if full {
+            Some(body.id("requestId")?)
+        } else {
+            body.optional_id("requestId")?
+        };
+        if let Some(request_id) = request_id {
             envelope.expect_request(&request_id)?;
+        }
+        if full {
             body.constant("artifactHashAlg", "SHA-256")?;
             repo_ref = Some(body.str("repoRef")?.to_owned());
             body.one_of("scope", &["once", "timebox", "session"])?;

@@ -57,15 +57,21 @@ pub struct Incoming<'n, 'a> {
 impl<'n, 'a> Incoming<'n, 'a> {
     /// Reads an envelope of one message type.
     pub fn parse(node: &'n Node<'a>, msg_type: &'static str) -> Result<Self, Invalid> {
+        Self::parse_one_of(node, &[msg_type]).map(|(_, envelope)| envelope)
+    }
+
+    /// Reads an envelope of one of several message types.
+    pub fn parse_one_of(
+        node: &'n Node<'a>,
+        allowed: &[&'static str],
+    ) -> Result<(&'static str, Self), Invalid> {
         let mut reader = Reader::new(node, "")?;
         if let Some(id) = reader.optional_str("msgId")?
             && id.is_empty()
         {
             return Err(Invalid::shape("/msgId", "a string of at least 1 character"));
         }
-        if reader.str("msgType")? != msg_type {
-            return Err(Invalid::shape("/msgType", msg_type));
-        }
+        let msg_type = reader.one_of("msgType", allowed)?;
         let envelope = Self {
             request_id: reader.id("requestId")?,
             created_at: reader.timestamp("createdAt")?,
@@ -79,7 +85,7 @@ impl<'n, 'a> Incoming<'n, 'a> {
             body: reader.nested("body")?,
         };
         reader.finish()?;
-        Ok(envelope)
+        Ok((msg_type, envelope))
     }
 
     /// Checks that the envelope speaks of the exchange that the path or body names.

@@ -1,6 +1,9 @@
 //! The protocol: pure types and rules. No I/O, no clock, no database; whatever varies comes in as a parameter.
 //! Everything that arrives is parsed here into types that cannot hold a wrong value, with the exact text kept beside it.
 
+/// The version of the protocol that is spoken here.
+pub const PROTOCOL_VERSION: &str = "0.2";
+
 pub mod artifact;
 pub mod canonical;
 pub mod cursor;
@@ -8,6 +11,7 @@ pub mod decision;
 pub mod envelope;
 pub mod error;
 pub mod exchange;
+pub mod framing;
 pub mod id;
 pub mod json;
 pub mod message;

@@ -1,0 +1,130 @@
+//! Artifacts and decisions in any framing: who a bare object comes from, and then the same road as every other.
+
+use super::Gateway;
+use super::caller::{Approver, Enforcer};
+use super::error::Error;
+use super::submit::{SubmitCommand, bind_key};
+use crate::protocol::artifact;
+use crate::protocol::decision::Decision;
+use crate::protocol::framing::{Framed, Framing, Kinds};
+use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId};
+use crate::protocol::json::{self, Node};
+use crate::protocol::reader::Invalid;
+
+/// What a nameless sender is told.
+const NAMELESS: &str = "an Envelope that names its sender, or a credential that is bound to one id";
+
+const ARTIFACT: Kinds = Kinds {
+    allowed: &["artifact.submit"],
+    bare: |_| "artifact.submit",
+    about: "requestId",
+};
+
+const DECISION: Kinds = Kinds {
+    allowed: &["decision.submit"],
+    bare: |_| "decision.submit",
+    about: "requestId",
+};
+
+impl Gateway {
+    /// Reads a submission in any framing.
+    pub fn read_any_submission(
+        &self,
+        caller: &Enforcer,
+        body: &[u8],
+        path: &str,
+        idempotency_key: Option<String>,
+    ) -> Result<SubmitCommand, Error> {
+        let node = json::parse(body)?;
+        let framed = Framed::parse(&node, &ARTIFACT, self.clock.now())
+            .map_err(|invalid| in_artifact(&node, invalid))?;
+        let enforcer = sending_enforcer(caller, &framed)?;
+        Ok(SubmitCommand {
+            enforcer,
+            submission: self.read_artifact(&framed.envelope)?,
+            idempotency: idempotency_key
+                .map(|key| bind_key(&caller.origin.principal, key, path, body)),
+        })
+    }
+
+    /// Reads a decision in any framing, and the approver it comes from if it says so.
+    pub fn read_any_decision(
+        &self,
+        caller: &Approver,
+        body: &[u8],
+    ) -> Result<(Option<ApproverId>, Decision), Error> {
+        let node = json::parse(body)?;
+        let framed = Framed::parse(&node, &DECISION, self.clock.now())?;
+        let approver = match framed.framing {
+            Framing::Bare => caller.bound.clone(),
+            Framing::Core | Framing::Wire => Some(caller.sending(&framed.envelope.sender)?),
+        };
+        Ok((approver, self.read_verdict(&framed.envelope)?))
+    }
+
+    /// The approver a nameless decision comes from: a credential for any of them acts as the one who was asked.
+    pub async fn decider(
+        &self,
+        caller: &Approver,
+        request: &RequestId,
+    ) -> Result<ApproverId, Error> {
+        let mut asked = self
+            .store
+            .approvers_of(&caller.origin.tenant, request)
+            .await?;
+        match (asked.pop(), asked.is_empty()) {
+            (None, _) => Err(Error::NotFound),
+            (Some(approver), true) => Ok(approver),
+            (Some(_), false) => Err(Error::invalid("/sender/approverId", NAMELESS)),
+        }
+    }
+}
+
+/// The enforcer a message in any framing comes from. A bare object names it, where the credential is bound to none, as
+/// `metadata.enforcerId`.
+pub(super) fn sending_enforcer(
+    caller: &Enforcer,
+    framed: &Framed<'_, '_>,
+) -> Result<EnforcerId, Error> {
+    match (framed.framing, &caller.bound) {
+        (Framing::Core | Framing::Wire, _) => caller.sending(&framed.envelope.sender),
+        (Framing::Bare, Some(bound)) => Ok(bound.clone()),
+        (Framing::Bare, None) => metadata_enforcer(framed.envelope.body)?
+            .ok_or_else(|| Error::invalid("/sender/enforcerId", NAMELESS)),
+    }
+}
+
+/// The enforcer that a body names in its metadata.
+pub(super) fn metadata_enforcer(body: &Node<'_>) -> Result<Option<EnforcerId>, Invalid> {
+    let named = body
+        .as_object()
+        .and_then(|body| body.get("metadata")?.as_object()?.get("enforcerId"));
+    named
+        .map(|node| {
+            let id = node.as_str().and_then(EnforcerId::parse);
+            id.ok_or_else(|| {
+                Invalid::shape(
+                    "/body/metadata/enforcerId",
+                    crate::protocol::id::ID_EXPECTED,
+                )
+            })
+        })
+        .transpose()
+}
+
+/// Whatever is wrong inside an open Artifact is wrong with the artifact, its own id included.
+fn in_artifact(node: &Node<'_>, invalid: Invalid) -> Error {
+    let artifact = node
+        .as_object()
+        .and_then(|object| match Framing::of(object) {
+            Framing::Bare => Some(node),
+            Framing::Core => object.get("body"),
+            Framing::Wire => None,
+        });
+    match artifact {
+        Some(body) if invalid.pointer == "/body/requestId" && !artifact::is_sealed(body) => {
+            Error::InvalidArtifact(invalid)
+        }
+        _ => invalid.into(),
+    }
+}

@@ -1,0 +1,101 @@
+//! The generic endpoints: the bare object or either Envelope in, plain JSON out, through the use cases of the others.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use serde_json::json;
+
+use super::auth::As;
+use super::body::{self, Kind};
+use super::error::Refusal;
+use super::exchange::{decided, submitted};
+use super::reply::{Node, plain};
+use crate::gateway::caller::{Approver, Enforcer};
+use crate::gateway::error::Error;
+use crate::protocol::framing::Framing;
+use crate::protocol::json;
+
+/// Says in the caller's own framing where it went wrong.
+pub(super) fn refused(bytes: &[u8]) -> impl Fn(Error) -> Refusal + '_ {
+    |error| {
+        let framing = json::parse(bytes)
+            .ok()
+            .and_then(|node| node.as_object().map(Framing::of));
+        Refusal {
+            framing: framing.unwrap_or(Framing::Wire),
+            ..error.into()
+        }
+    }
+}
+
+/// The same, of a refusal.
+fn reframed(bytes: &[u8]) -> impl Fn(Refusal) -> Refusal + '_ {
+    |refusal| refused(bytes)(refusal.error)
+}
+
+/// Marks an answer that an idempotency key gave.
+pub(super) fn replayed(mut response: Response, replayed: bool) -> Response {
+    if replayed {
+        response
+            .headers_mut()
+            .insert("idempotency-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// `POST /v1/artifact`.
+pub async fn submit(
+    State(node): State<Node>,
+    As(caller): As<Enforcer>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
+    let key = body::idempotency_key(&node, &parts.headers)?;
+    let command = node
+        .gateway
+        .read_any_submission(&caller, &bytes, parts.uri.path(), key)
+        .map_err(refused(&bytes))?;
+    let (envelope, was_replayed) = submitted(&node, caller, command)
+        .await
+        .map_err(reframed(&bytes))?;
+    let accepted = envelope.body;
+    let answer = json!({
+        "requestId": accepted.request_id,
+        "state": accepted.state,
+        "duplicate": accepted.duplicate,
+    });
+    Ok(replayed(plain(StatusCode::ACCEPTED, &answer), was_replayed))
+}
+
+/// `POST /v1/decision`.
+pub async fn decide(
+    State(node): State<Node>,
+    As(caller): As<Approver>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let (approver, decision) = node
+        .gateway
+        .read_any_decision(&caller, &bytes)
+        .map_err(refused(&bytes))?;
+    let approver = match approver {
+        Some(approver) => approver,
+        None => node
+            .gateway
+            .decider(&caller, &decision.request_id)
+            .await
+            .map_err(refused(&bytes))?,
+    };
+    let envelope = decided(&node, caller, approver, decision)
+        .await
+        .map_err(reframed(&bytes))?;
+    let accepted = envelope.body;
+    let answer = json!({
+        "requestId": accepted.request_id,
+        "state": accepted.state,
+        "duplicate": accepted.duplicate,
+    });
+    Ok(plain(StatusCode::OK, &answer))
+}

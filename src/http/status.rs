@@ -1,0 +1,45 @@
+//! What this gateway is and takes, for anyone who asks.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::json;
+
+use super::reply::{Node, plain};
+use crate::protocol::PROTOCOL_VERSION;
+
+/// `GET /v1/status`.
+pub async fn status(State(node): State<Node>) -> Response {
+    let gateway = &node.gateway;
+    let limits = &gateway.config.limits;
+    let answer = json!({
+        "name": "countersign",
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": gateway.config.protocol.name,
+        "protocolVersion": PROTOCOL_VERSION,
+        "mediaType": gateway.names.media_type,
+        "algorithms": { "hash": ["SHA-256"], "signature": ["Ed25519"] },
+        "transports": ["websocket", "sse", "poll"],
+        "authentication": ["apiKey"],
+        "limits": {
+            "artifactBytes": limits.artifact_bytes,
+            "promptBytes": limits.prompt_bytes,
+            "snapshotBytes": limits.snapshot_bytes,
+            "envelopeBytes": limits.envelope_bytes,
+            "bodyBytes": limits.body_bytes,
+            "pendingPerApprover": limits.pending_per_approver,
+            "channelsPerIdentity": limits.channels_per_identity,
+            "waitsPerIdentity": limits.waits_per_identity,
+            "waitDefaultSeconds": limits.wait_default_seconds,
+            "waitMaxSeconds": limits.wait_max_seconds,
+            "pageDefault": limits.page_default,
+            "pageMax": limits.page_max,
+            "clockSkewSeconds": limits.clock_skew_seconds,
+            "maxLifetimeSeconds": gateway.config.artifacts.max_lifetime_seconds,
+            "openArtifacts": gateway.config.artifacts.open,
+        },
+        "nodeId": gateway.node,
+        "time": gateway.clock.now(),
+    });
+    plain(StatusCode::OK, &answer)
+}

@@ -1,0 +1,150 @@
+//! The three ways a generic endpoint takes a message: the bare object, the core Envelope, the gateway's wire Envelope.
+//! Whichever it is, what comes out is the same, so that one use case serves them all.
+
+use super::envelope::{Incoming, Recipient, Sender};
+use super::id::RequestId;
+use super::json::{Node, Object};
+use super::reader::{Invalid, Reader};
+use super::timestamp::Timestamp;
+
+/// How a client wrapped a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Not at all.
+    Bare,
+    /// In a core Envelope: actors and devices.
+    Core,
+    /// In the gateway's own.
+    Wire,
+}
+
+impl Framing {
+    /// The framing of an object.
+    #[must_use]
+    pub fn of(object: &Object<'_>) -> Self {
+        if object.get("msgType").is_none() && object.get("body").is_none() {
+            Self::Bare
+        } else if object.get("envelopeId").is_some() {
+            Self::Core
+        } else {
+            Self::Wire
+        }
+    }
+
+    /// Where a member that the parsers found at `pointer` of a wire Envelope stands in this framing.
+    #[must_use]
+    pub fn pointer(self, pointer: &str) -> &str {
+        match (self, pointer) {
+            (Self::Core, "/sender/enforcerId" | "/sender/approverId") => "/sender/deviceId",
+            (Self::Core, "/recipient/enforcerId" | "/recipient/approverId") => {
+                "/recipient/deviceId"
+            }
+            (Self::Core | Self::Wire, _) => pointer,
+            (Self::Bare, _) => match pointer.strip_prefix("/body") {
+                Some(rest) => rest,
+                // A bare object has no sender or recipient: what is missing is missing from all of it.
+                None if pointer.starts_with("/sender") || pointer.starts_with("/recipient") => "",
+                None => pointer,
+            },
+        }
+    }
+}
+
+/// What a generic endpoint takes.
+pub struct Kinds {
+    /// Message types.
+    pub allowed: &'static [&'static str],
+    /// The type of a bare object.
+    pub bare: fn(&Object<'_>) -> &'static str,
+    /// The member of the body that names what it is about.
+    pub about: &'static str,
+}
+
+/// A message, freed of its framing.
+#[derive(Debug)]
+pub struct Framed<'n, 'a> {
+    /// How it came.
+    pub framing: Framing,
+    /// What the body means.
+    pub msg_type: &'static str,
+    /// What an envelope says of it.
+    pub envelope: Incoming<'n, 'a>,
+}
+
+impl<'n, 'a> Framed<'n, 'a> {
+    /// Reads a message in whichever framing. A bare object says nothing of its own sending: that is `now`.
+    pub fn parse(node: &'n Node<'a>, kinds: &Kinds, now: Timestamp) -> Result<Self, Invalid> {
+        let object = node
+            .as_object()
+            .ok_or_else(|| Invalid::shape("", "an object"))?;
+        let framing = Framing::of(object);
+        let (msg_type, envelope) = match framing {
+            Framing::Wire => Incoming::parse_one_of(node, kinds.allowed)?,
+            Framing::Core => parse_core(node, kinds)?,
+            Framing::Bare => {
+                let envelope = Incoming {
+                    request_id: about(node, kinds.about)?,
+                    created_at: now,
+                    expires_at: None,
+                    sender: Sender::default(),
+                    recipient: Recipient::default(),
+                    trace: None,
+                    body: node,
+                };
+                ((kinds.bare)(object), envelope)
+            }
+        };
+        Ok(Self {
+            framing,
+            msg_type,
+            envelope,
+        })
+    }
+}
+
+/// What a body that has to say so itself is about.
+fn about(body: &Node<'_>, member: &'static str) -> Result<RequestId, Invalid> {
+    Reader::new(body, "/body")?.id(member)
+}
+
+fn parse_core<'n, 'a>(
+    node: &'n Node<'a>,
+    kinds: &Kinds,
+) -> Result<(&'static str, Incoming<'n, 'a>), Invalid> {
+    let mut reader = Reader::new(node, "")?;
+    reader.bounded_str("envelopeId", 1, 1_024)?;
+    let msg_type = reader.one_of("msgType", kinds.allowed)?;
+    let sender = parse_actor(reader.nested("sender")?, "/sender")?;
+    let recipient = parse_actor(reader.nested("recipient")?, "/recipient")?;
+    let created_at = reader.timestamp("createdAt")?;
+    let trace = reader.optional_nested("trace")?.map(|node| node.raw);
+    let body = reader.nested("body")?;
+    reader.finish()?;
+    let envelope = Incoming {
+        request_id: about(body, kinds.about)?,
+        created_at,
+        expires_at: None,
+        sender,
+        recipient: Recipient {
+            enforcer_id: recipient.enforcer_id,
+            approver_id: recipient.approver_id,
+        },
+        trace,
+        body,
+    };
+    Ok((msg_type, envelope))
+}
+
+/// An actor and its device: an enforcer, an approver, or the gateway.
+fn parse_actor(node: &Node<'_>, pointer: &str) -> Result<Sender, Invalid> {
+    let mut reader = Reader::new(node, pointer)?;
+    let actor = reader.one_of("actor", &["HE", "MA", "GW"])?;
+    let mut named = Sender::default();
+    match actor {
+        "HE" => named.enforcer_id = Some(reader.id("deviceId")?),
+        "MA" => named.approver_id = Some(reader.id("deviceId")?),
+        _ => named.gateway_id = Some(reader.str("deviceId")?.to_owned()),
+    }
+    reader.finish()?;
+    Ok(named)
+}
