@@ -45,10 +45,10 @@ pub struct AckCommand {
 /// An acknowledged message.
 #[derive(Debug)]
 pub struct Acknowledged {
-    /// The exchange it is about.
+    /// The exchange or prompt it is about.
     pub request_id: RequestId,
     /// When that ends.
-    pub expires_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
     /// The message.
     pub message_id: MessageId,
     /// How far the recipient got.

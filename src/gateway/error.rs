@@ -7,6 +7,7 @@ use crate::protocol::decision::Distrust;
 use crate::protocol::exchange::{DecisionRefusal, State, StateRefusal, SubmissionRefusal};
 use crate::protocol::json::JsonError;
 use crate::protocol::message::NotJson;
+use crate::protocol::prompt::{AckRefusal, PromptError, PromptRefusal};
 use crate::protocol::reader::Invalid;
 use crate::store::error::StoreError;
 
@@ -189,6 +190,44 @@ impl From<DecisionRefusal> for Error {
             DecisionRefusal::KeyRevoked => Self::KeyRevoked,
             // The keys changed on every try: someone is registering keys in a loop.
             DecisionRefusal::JudgeAgain => Self::Unavailable,
+        }
+    }
+}
+
+impl Error {
+    /// The refusal of a prompt whose text may have `limit` bytes.
+    #[must_use]
+    pub fn of_prompt(error: PromptError, limit: usize) -> Self {
+        match error {
+            PromptError::Invalid(invalid) => Self::Invalid(invalid),
+            PromptError::HashMismatch => Self::PromptHash,
+            PromptError::TooLarge { pointer } => Self::PayloadTooLarge { pointer, limit },
+        }
+    }
+}
+
+impl From<PromptRefusal> for Error {
+    fn from(refusal: PromptRefusal) -> Self {
+        match refusal {
+            PromptRefusal::KeyReused => Self::IdempotencyKeyReused,
+            PromptRefusal::AlreadyExists => Self::PromptExists,
+            PromptRefusal::Expired => Self::PromptExpired,
+            PromptRefusal::NoRecipient => Self::NoRecipient,
+            PromptRefusal::Barred => Self::Forbidden {
+                pointer: None,
+                expected: "an approver paired with the enforcer, or an administrator",
+            },
+            PromptRefusal::Unsettled => Self::Unavailable,
+        }
+    }
+}
+
+impl From<AckRefusal> for Error {
+    fn from(refusal: AckRefusal) -> Self {
+        match refusal {
+            AckRefusal::NotFound => Self::NotFound,
+            AckRefusal::HashMismatch => Self::PromptMismatch,
+            AckRefusal::Settled(status) => Self::PromptSettled(status.as_str()),
         }
     }
 }

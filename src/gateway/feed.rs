@@ -391,5 +391,10 @@ fn for_enforcer(
                 text: printed(&refresh.envelope(gateway_id))?,
             })
         }
+        ForEnforcer::Prompt(prompt) => Ok(Push {
+            message_id: prompt.message_id,
+            msg_type: "prompt.send",
+            text: printed(&prompt.envelope(gateway_id, enforcer)?)?,
+        }),
     }
 }

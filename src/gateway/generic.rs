@@ -12,7 +12,8 @@ use crate::protocol::json::{self, Node};
 use crate::protocol::reader::Invalid;
 
 /// What a nameless sender is told.
-const NAMELESS: &str = "an Envelope that names its sender, or a credential that is bound to one id";
+pub(super) const NAMELESS: &str =
+    "an Envelope that names its sender, or a credential that is bound to one id";
 
 const ARTIFACT: Kinds = Kinds {
     allowed: &["artifact.submit"],

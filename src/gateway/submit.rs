@@ -13,7 +13,8 @@ use crate::protocol::json;
 use crate::protocol::reader::Invalid;
 use crate::protocol::routing::Route;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::submit::{Asked, IdempotencyKey, SubmissionRow};
+use crate::store::idempotency::IdempotencyKey;
+use crate::store::submit::{Asked, SubmissionRow};
 use crate::wake::Key;
 
 /// A submission, ready to be taken.

@@ -115,9 +115,11 @@ impl Gateway {
                     .map(|exchange| Key::Exchange(exchange.tenant, exchange.request_id)),
             );
             if !self.goes_on(u64::try_from(count).unwrap_or(u64::MAX)) {
-                return Ok(());
+                break;
             }
         }
+        while self.goes_on(self.store.expire_prompts(BATCH).await?) {}
+        Ok(())
     }
 
     /// Forgets what is past its retention.
@@ -140,7 +142,10 @@ impl Gateway {
         if retention.scrub_seconds > 0 {
             let keep = seconds(retention.scrub_seconds);
             while self.goes_on(self.store.scrub_artifacts(tenant, keep, BATCH).await?) {}
+            while self.goes_on(self.store.scrub_prompts(tenant, keep, BATCH).await?) {}
         }
+        let keep = seconds(retention.prompt_seconds);
+        while self.goes_on(self.store.forget_prompts(tenant, keep, BATCH).await?) {}
         Ok(())
     }
 

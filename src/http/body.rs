@@ -26,6 +26,8 @@ const MAX_KEY_BYTES: usize = 255;
 pub enum Kind {
     /// A submission: the payload's limit and an envelope around it.
     Artifact,
+    /// A prompt: the text's limit and an envelope around it.
+    Prompt,
     /// Anything else.
     Other,
     /// Anything else, where nothing at all will do too.
@@ -42,6 +44,7 @@ pub async fn read(
     let limits = &node.gateway.config.limits;
     let limit = match kind {
         Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
+        Kind::Prompt => limits.prompt_bytes + limits.envelope_bytes,
         Kind::Other | Kind::Optional => limits.body_bytes,
     };
     let stated = headers
@@ -101,18 +104,32 @@ pub fn about(bytes: &[u8]) -> impl FnOnce(Error) -> Refusal + '_ {
     }
 }
 
-/// The `Idempotency-Key` header, which may be required.
+/// The `Idempotency-Key` header of a submission, which may be required.
 pub fn idempotency_key(node: &Node, headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let key = sent_key(headers)?;
+    require_key(node, key.as_deref())?;
+    Ok(key)
+}
+
+/// Refuses a submission without the header where it is required.
+pub fn require_key(node: &Node, key: Option<&str>) -> Result<(), Error> {
+    if key.is_none() && node.gateway.config.idempotency.required {
+        return Err(Error::Parameter {
+            name: "Idempotency-Key",
+            expected: "a header with a key of your own (required)",
+        });
+    }
+    Ok(())
+}
+
+/// The `Idempotency-Key` header.
+pub fn sent_key(headers: &HeaderMap) -> Result<Option<String>, Error> {
     let mut values = headers.get_all("idempotency-key").iter();
     let refused = Error::Parameter {
         name: "Idempotency-Key",
         expected: "one key of 1 to 255 visible ASCII characters",
     };
     match (values.next(), values.next()) {
-        (None, _) if node.gateway.config.idempotency.required => Err(Error::Parameter {
-            name: "Idempotency-Key",
-            expected: "a header with a key of your own (required)",
-        }),
         (None, _) => Ok(None),
         (Some(_), Some(_)) => Err(refused),
         (Some(value), None) => match value.to_str() {

@@ -302,12 +302,7 @@ pub(super) async fn acknowledged(
         msg_id: acked.message_id,
         status: acked.status,
     };
-    Ok(node.envelope(
-        "ack.accepted",
-        &acked.request_id,
-        Some(acked.expires_at),
-        body,
-    ))
+    Ok(node.envelope("ack.accepted", &acked.request_id, acked.expires_at, body))
 }
 
 /// `POST /v1/acks`.

@@ -109,13 +109,28 @@ async fn take(
             let command = node.gateway.read_ack(&caller, bytes)?;
             Ok(Some(value(acknowledged(node, command).await?)?))
         }
+        (Some("prompt.ack"), Peer::Enforcer(caller)) => {
+            let command = node.gateway.read_prompt_ack(caller, bytes)?;
+            let (gateway, request) = (node.gateway.clone(), command.request_id().clone());
+            let standing = node
+                .finish(async move { gateway.acknowledge_prompt(command).await })
+                .await?;
+            let expires_at = standing.expires_at;
+            let body = standing.body(request.clone()).map_err(Error::from)?;
+            Ok(Some(value(node.envelope(
+                "prompt.ack",
+                &request,
+                expires_at,
+                body,
+            ))?))
+        }
         (Some("hello"), Peer::Enforcer(_)) => {
             let document = json::parse(bytes).map_err(Error::from)?;
             parse_hello(&document).map_err(Error::from)?;
             Ok(None)
         }
         (Some("hello"), Peer::Approver(_)) => Ok(None),
-        (Some("artifact.submit" | "decision.submit"), _) => {
+        (Some("artifact.submit" | "decision.submit" | "prompt.ack"), _) => {
             let expected = "a message that this role sends";
             Err(Error::Forbidden {
                 pointer: Some("/msgType".into()),
@@ -125,7 +140,7 @@ async fn take(
         }
         _ => Err(Error::invalid(
             "/msgType",
-            "hello, ack.submit, artifact.submit or decision.submit",
+            "hello, ack.submit, artifact.submit, decision.submit or prompt.ack",
         )
         .into()),
     }

@@ -10,6 +10,7 @@ mod health;
 mod inbox;
 mod metered;
 pub mod platform;
+mod prompt;
 pub mod reply;
 pub mod serve;
 mod sse;
@@ -59,6 +60,8 @@ pub fn router(node: Node) -> Router {
     let plain = Router::new()
         .route("/v1/artifact", post(generic::submit))
         .route("/v1/decision", post(generic::decide))
+        .route("/v1/prompt", post(prompt::post))
+        .route("/v1/prompt/{requestId}", get(prompt::get))
         .route("/v1/status", get(status::status))
         .route(
             "/platform/v1/tenants",

@@ -150,16 +150,11 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission
     });
     body.finish()?;
 
-    let mut sealed = Reader::new(ciphertext, "/body/ciphertext")?;
-    sealed.str("alg")?;
-    if sealed.str("data")?.len() > rules.max_payload {
+    if check_ciphertext(ciphertext, "/body/ciphertext")?.len() > rules.max_payload {
         return Err(ArtifactError::TooLarge {
             pointer: "/body/ciphertext/data",
             limit: rules.max_payload,
         });
-    }
-    for name in ["nonce", "tag", "aad"] {
-        sealed.optional_str(name)?;
     }
     if expires_at > rules.latest_expiry {
         return Err(too_far("/body/expiresAt", rules).into());
@@ -187,6 +182,16 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission
         stored: format!("{{{}}}", stored.join(",")),
         trace: envelope.trace.map(str::to_owned),
     })
+}
+
+/// Checks a ciphertext, whose further members pass through, and returns its data.
+pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<&'n str, Invalid> {
+    let mut sealed = Reader::new(node, pointer)?;
+    sealed.str("alg")?;
+    for name in ["nonce", "tag", "aad"] {
+        sealed.optional_str(name)?;
+    }
+    sealed.str("data")
 }
 
 fn parse_open(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
@@ -290,20 +295,28 @@ fn too_far(pointer: &str, rules: &Rules) -> Invalid {
 }
 
 fn check_extensions(node: &Node<'_>, rules: &Rules) -> Result<(), Invalid> {
-    let pointer = "/body/extensions";
-    let extensions = Reader::new(node, pointer)?;
-    for member in extensions.object().iter() {
-        if !member.name.contains('.') {
-            return Err(Invalid::shape(
-                extensions.at(&member.name),
-                "a namespaced key, containing a dot",
-            ));
-        }
-        if member.name == rules.requested_actions.as_str() {
-            check_requested_actions(&member.node, &extensions.at(&member.name))?;
-        }
+    let extensions = Reader::new(node, "/body/extensions")?;
+    check_namespaced(&extensions)?;
+    let name = rules.requested_actions.as_str();
+    match extensions.object().get(name) {
+        Some(actions) => check_requested_actions(actions, &extensions.at(name)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Checks that the keys of extensions are namespaced.
+pub(super) fn check_namespaced(extensions: &Reader<'_, '_>) -> Result<(), Invalid> {
+    let loose = extensions
+        .object()
+        .iter()
+        .find(|member| !member.name.contains('.'));
+    match loose {
+        None => Ok(()),
+        Some(member) => Err(Invalid::shape(
+            extensions.at(&member.name),
+            "a namespaced key, containing a dot",
+        )),
+    }
 }
 
 fn check_requested_actions(node: &Node<'_>, pointer: &str) -> Result<(), Invalid> {

@@ -69,6 +69,8 @@ text_id! {
     ApproverId,
     /// An exchange, within its tenant: chosen by the enforcer.
     RequestId,
+    /// A session of an agent, within its tenant.
+    SessionId,
     /// One of an approver's signing keys.
     SignerKeyId,
     /// A credential, unique in the whole cluster.

@@ -267,6 +267,53 @@ impl RefreshRequest {
     }
 }
 
+/// A prompt on its way to the enforcer.
+#[derive(Debug, Clone)]
+pub struct PromptDelivery {
+    /// The queued message.
+    pub message_id: MessageId,
+    /// The prompt.
+    pub request_id: RequestId,
+    /// When it was queued.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// Who sent it; none for an administrator.
+    pub approver_id: Option<ApproverId>,
+    /// The prompt's text.
+    pub body: String,
+    /// The submission's trace.
+    pub trace: Option<String>,
+}
+
+impl PromptDelivery {
+    /// The envelope `prompt.send`.
+    pub fn envelope(
+        self,
+        gateway_id: &str,
+        enforcer_id: &EnforcerId,
+    ) -> Result<Outgoing<Box<RawValue>>, NotJson> {
+        Ok(Outgoing {
+            msg_id: self.message_id,
+            msg_type: "prompt.send",
+            request_id: self.request_id.as_str().to_owned(),
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            sender: Sender {
+                approver_id: self.approver_id,
+                gateway_id: Some(gateway_id.to_owned()),
+                ..Sender::default()
+            },
+            recipient: Some(Recipient {
+                enforcer_id: Some(enforcer_id.clone()),
+                ..Recipient::default()
+            }),
+            trace: self.trace.map(raw).transpose()?,
+            body: raw(self.body)?,
+        })
+    }
+}
+
 /// The body of `exchange.status`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

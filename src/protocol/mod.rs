@@ -16,6 +16,7 @@ pub mod id;
 pub mod json;
 pub mod message;
 pub mod presence;
+pub mod prompt;
 pub mod reader;
 pub mod refresh;
 pub mod routing;

@@ -54,8 +54,8 @@ pub struct TakeAcks {
 
 impl Work for TakeAcks {
     type Row = AckRow;
-    /// The exchange that the message is about and when it ends, if there is such a message for this recipient.
-    type Fact = Option<(RequestId, Timestamp)>;
+    /// What the message is about and when that ends, if there is such a message for this recipient.
+    type Fact = Option<(RequestId, Option<Timestamp>)>;
 
     fn twins(row: &AckRow) -> Vec<String> {
         vec![row.message.to_string()]
@@ -69,7 +69,7 @@ impl Work for TakeAcks {
         &self,
         connection: &mut PgConnection,
         rows: &[AckRow],
-    ) -> Result<Vec<Option<(RequestId, Timestamp)>>, sqlx::Error> {
+    ) -> Result<Vec<Option<(RequestId, Option<Timestamp>)>>, sqlx::Error> {
         let found = sqlx::query!(
             r#"
             with input as (
@@ -78,7 +78,8 @@ impl Work for TakeAcks {
                        as i (operation_id, tenant_id, recipient_kind, recipient, message_id)
             ),
             mine as materialized (
-                select i.operation_id, m.tenant_id, m.recipient_kind, m.recipient, m.message_id, m.kind, m.request_id
+                select i.operation_id, m.tenant_id, m.recipient_kind, m.recipient, m.message_id, m.kind, m.request_id,
+                       m.expires_at
                   from input i
                   join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = i.recipient_kind
                                  and m.recipient = i.recipient and m.message_id = i.message_id
@@ -145,11 +146,13 @@ impl Work for TakeAcks {
                   from delivered d
             )
             select i.operation_id as "operation!",
-                   e.request_id as "request_id?", e.expires_at as "expires_at?"
+                   coalesce(m.request_id, x.request_id) as "request_id?",
+                   coalesce(m.expires_at, e.expires_at) as "expires_at?"
               from input i
               left join mine m on m.operation_id = i.operation_id
               left join items x on x.operation_id = i.operation_id
               left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(m.request_id, x.request_id)
+                                   and m.kind is distinct from 'prompt.send'
             "#,
             &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
@@ -163,9 +166,9 @@ impl Work for TakeAcks {
         .await?;
         let mut facts = Vec::with_capacity(found.len());
         for row in found {
-            let about = match (row.request_id, row.expires_at) {
-                (Some(id), Some(at)) => Some((rows::id(&id)?, at.into())),
-                _ => None,
+            let about = match row.request_id {
+                Some(id) => Some((rows::id(&id)?, row.expires_at.map(Timestamp::from))),
+                None => None,
             };
             facts.push((row.operation, about));
         }

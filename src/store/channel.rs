@@ -238,6 +238,7 @@ impl Store {
              where exists (select from messages m
                             where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
                               and m.acked_at is null
+                              and (m.expires_at is null or m.expires_at > c.at)
                               and case when i.kind = 'enforcer'
                                        then coalesce(m.next_attempt_at <= c.at, true)
                                             and m.created_at > c.at - make_interval(secs => $6)

@@ -10,7 +10,9 @@ use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
-use crate::protocol::message::{ApprovalRequest, DecisionDelivery, RefreshRequest, Withdrawal};
+use crate::protocol::message::{
+    ApprovalRequest, DecisionDelivery, PromptDelivery, RefreshRequest, Withdrawal,
+};
 use crate::protocol::timestamp::Timestamp;
 
 /// Offers on one channel before the next most recent one gets its turn.
@@ -293,6 +295,8 @@ pub enum ForEnforcer {
     },
     /// A request to submit again.
     Refresh(RefreshRequest),
+    /// A prompt.
+    Prompt(PromptDelivery),
 }
 
 /// A claim for one channel.
@@ -376,6 +380,7 @@ impl Work for Claim {
                             where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
                               and m.recipient = i.enforcer_id and m.acked_at is null
                               and m.created_at > c.at - make_interval(secs => $9)
+                              and (m.expires_at is null or m.expires_at > c.at)
                               and (m.target_channel is distinct from i.channel_id or m.next_attempt_at <= c.at)
                        ) q
                       where q.chosen = i.channel_id
@@ -408,17 +413,20 @@ impl Work for Claim {
                    and m.target_channel is not distinct from l.target_channel
                    and m.offered_at is not distinct from l.offered_at
                 returning l.operation_id, m.message_id, m.kind, m.tenant_id, m.request_id, m.created_at, m.seq, m.sender,
-                          m.body
+                          m.body, m.expires_at
             )
             select q.operation_id as "operation!", q.message_id as "message_id!", q.kind as "kind!",
                    q.request_id as "request_id!", q.created_at as "created_at!", q.sender as "sender?",
                    q.body ->> 'reason' as "reason?",
-                   e.expires_at as "expires_at!", e.decided_at as "decided_at?", e.decided_by as "decided_by?",
-                   y.body::text as "decision?", y.trace::text as "trace?"
+                   coalesce(q.expires_at, e.expires_at) as "expires_at?", e.decided_at as "decided_at?", e.decided_by as "decided_by?",
+                   coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?"
               from claimed q
-              join exchanges e on e.tenant_id = q.tenant_id and e.request_id = q.request_id
+              left join exchanges e on q.kind <> 'prompt.send' and e.tenant_id = q.tenant_id
+                                   and e.request_id = q.request_id
               left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
                                            and y.request_id = q.request_id and y.part = 'decision'
+              left join prompt_payloads p on q.kind = 'prompt.send' and p.tenant_id = q.tenant_id
+                                         and p.request_id = q.request_id
              order by q.created_at, q.seq, q.message_id
             "#,
             &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
@@ -444,21 +452,33 @@ impl Work for Claim {
                 .iter()
                 .find(|call| call.operation.0 == row.operation)
                 .ok_or(sqlx::Error::RowNotFound)?;
-            let message = match (row.kind.as_str(), row.decided_by, row.decision) {
-                ("decision.deliver", Some(decided_by), Some(body)) => ForEnforcer::Decision {
+            let expires_at = row.expires_at.map(Timestamp::from);
+            let message = match (row.kind.as_str(), row.body, row.decided_by, expires_at) {
+                ("decision.deliver", Some(body), Some(decided_by), Some(expires_at)) => {
+                    ForEnforcer::Decision {
+                        request_id,
+                        expires_at,
+                        delivery: DecisionDelivery {
+                            message_id,
+                            decided_at: row
+                                .decided_at
+                                .map_or_else(|| row.created_at.into(), Timestamp::from),
+                            decided_by: rows::id(&decided_by)?,
+                            body,
+                            trace: row.trace,
+                        },
+                    }
+                }
+                ("prompt.send", Some(body), _, expires_at) => ForEnforcer::Prompt(PromptDelivery {
+                    message_id,
                     request_id,
-                    expires_at: row.expires_at.into(),
-                    delivery: DecisionDelivery {
-                        message_id,
-                        decided_at: row
-                            .decided_at
-                            .map_or_else(|| row.created_at.into(), Timestamp::from),
-                        decided_by: rows::id(&decided_by)?,
-                        body,
-                        trace: row.trace,
-                    },
-                },
-                ("refresh.request", _, _) => ForEnforcer::Refresh(RefreshRequest {
+                    created_at: row.created_at.into(),
+                    expires_at,
+                    approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+                    body,
+                    trace: row.trace,
+                }),
+                ("refresh.request", ..) => ForEnforcer::Refresh(RefreshRequest {
                     message_id,
                     request_id,
                     created_at: row.created_at.into(),

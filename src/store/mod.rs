@@ -11,10 +11,13 @@ pub mod end;
 pub mod error;
 pub mod exchange;
 pub mod feed;
+pub mod idempotency;
 pub mod inbox;
 mod look;
 pub mod notify;
 pub mod pool;
+pub mod prompt;
+pub mod prompt_life;
 pub mod refresh;
 mod retention;
 mod rows;
@@ -38,13 +41,16 @@ use self::feed::{
     BodiesRow, Claim, ClaimRow, ForApprover, ForEnforcer, ListRow, ListUnacked, Listed, ReadBodies,
 };
 use self::pool::Pool;
+use self::prompt::{PromptRow, TakePrompts};
+use self::prompt_life::{PromptAckRow, TakePromptAcks};
 use self::signing_key::{KeysRow, ReadKeys};
 use self::submit::{SubmissionRow, Submit};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::SubmissionFact;
-use crate::protocol::id::{ApproverId, CredentialId, NodeId, RequestId, TenantId};
+use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, NodeId, RequestId, TenantId};
+use crate::protocol::prompt::{AckFact, PromptFact};
 use crate::protocol::timestamp::Timestamp;
 
 /// Connections that write one kind of batch at once: while one commits, the other's fills.
@@ -69,6 +75,8 @@ pub struct Store {
     lists: Batcher<ListUnacked>,
     bodies: Batcher<ReadBodies>,
     claims: Batcher<Claim>,
+    prompts: Batcher<TakePrompts>,
+    prompt_acks: Batcher<TakePromptAcks>,
 }
 
 /// Seconds as an interval.
@@ -149,6 +157,23 @@ impl Store {
                 tasks,
             ),
             claims: Batcher::start(claim, &pool, WORKERS, tasks),
+            prompts: Batcher::start(
+                TakePrompts {
+                    clock: clock.clone(),
+                    key_lifetime: seconds(config.idempotency.lifetime_seconds),
+                },
+                &pool,
+                WORKERS,
+                tasks,
+            ),
+            prompt_acks: Batcher::start(
+                TakePromptAcks {
+                    clock: clock.clone(),
+                },
+                &pool,
+                WORKERS,
+                tasks,
+            ),
             pool,
             quiet,
             clock: clock.clone(),
@@ -168,7 +193,10 @@ impl Store {
     }
 
     /// Takes an ack and tells the exchange it is about, and when that ends; `None` if there is no such message for this recipient.
-    pub async fn ack(&self, row: AckRow) -> Result<Option<(RequestId, Timestamp)>, StoreError> {
+    pub async fn ack(
+        &self,
+        row: AckRow,
+    ) -> Result<Option<(RequestId, Option<Timestamp>)>, StoreError> {
         self.acks.run(row).await
     }
 
@@ -233,6 +261,19 @@ impl Store {
     /// Claims an enforcer's messages for one of its channels.
     pub async fn claim(&self, row: ClaimRow) -> Result<Vec<ForEnforcer>, StoreError> {
         self.claims.run(row).await
+    }
+
+    /// Takes a prompt.
+    pub async fn take_prompt(&self, row: PromptRow) -> Result<PromptFact, StoreError> {
+        self.prompts.run(row).await
+    }
+
+    /// Takes an acknowledgement of a prompt.
+    pub async fn take_prompt_ack(
+        &self,
+        row: PromptAckRow,
+    ) -> Result<Option<(EnforcerId, AckFact)>, StoreError> {
+        self.prompt_acks.run(row).await
     }
 
     /// Connections for requests: how many are open, and how many of them idle.

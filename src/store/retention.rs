@@ -1,4 +1,4 @@
-//! Forgetting: finished exchanges, payloads before them where configured, and idempotency keys, in small batches.
+//! Forgetting: finished exchanges and old prompts, and their payloads before them where configured, in small batches.
 
 use sqlx::postgres::types::PgInterval;
 
@@ -38,7 +38,7 @@ impl Store {
             ),
             sent as (
                 delete from messages m using doomed d
-                 where m.tenant_id = d.tenant_id and m.request_id = d.request_id
+                 where m.tenant_id = d.tenant_id and m.request_id = d.request_id and m.kind <> 'prompt.send'
             ),
             events as (
                 delete from exchange_events v using doomed d
@@ -96,23 +96,75 @@ impl Store {
         Ok(lease.settle(gone)?.rows_affected())
     }
 
-    /// Deletes idempotency keys past their time.
-    pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
+    /// Deletes prompts of a tenant that were taken longer ago than `keep`.
+    pub async fn forget_prompts(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let gone = sqlx::query_scalar!(
+            r#"
+            with doomed as materialized (
+                select p.tenant_id, p.request_id, p.enforcer_id, p.message_id
+                  from prompts p
+                 where p.tenant_id = $1 and p.accepted_at < clock_timestamp() + $2::interval - $3::interval
+                 order by p.accepted_at
+                 limit $4
+                   for update of p skip locked
+            ),
+            payloads as (
+                delete from prompt_payloads y using doomed d
+                 where y.tenant_id = d.tenant_id and y.request_id = d.request_id
+            ),
+            sent as (
+                delete from messages m using doomed d
+                 where m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = d.enforcer_id
+                   and m.message_id = d.message_id
+            ),
+            gone as (
+                delete from prompts p using doomed d
+                 where p.tenant_id = d.tenant_id and p.request_id = d.request_id
+                returning p.request_id
+            )
+            select count(*) as "count!" from gone
+            "#,
+            tenant.as_str(),
+            self.clock.offset(),
+            keep,
+            limit,
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
+    }
+
+    /// Deletes the texts of prompts of a tenant that were settled longer ago than `keep`; their hashes stay.
+    pub async fn scrub_prompts(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
         let mut lease = self.quiet.lease().await?;
         let gone = sqlx::query!(
             r#"
-            with doomed as materialized (
-                select k.tenant_id, k.principal, k.key
-                  from idempotency_keys k
-                 where k.expires_at <= clock_timestamp() + $1::interval
-                 order by k.expires_at
-                 limit $2
-                   for update of k skip locked
+            with settled as materialized (
+                select p.tenant_id, p.request_id
+                  from prompts p
+                 where p.tenant_id = $1 and p.accepted_at < clock_timestamp() + $2::interval - $3::interval
+                   and p.status <> 'queued'
+                   and exists (select from prompt_payloads y where y.tenant_id = p.tenant_id and y.request_id = p.request_id)
+                 order by p.accepted_at
+                 limit $4
             )
-            delete from idempotency_keys k using doomed d
-             where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
+            delete from prompt_payloads y using settled s
+             where y.tenant_id = s.tenant_id and y.request_id = s.request_id
             "#,
+            tenant.as_str(),
             self.clock.offset(),
+            keep,
             limit,
         )
         .execute(lease.connection()?)

@@ -8,6 +8,7 @@ use crate::protocol::artifact::Form;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::exchange::State;
 use crate::protocol::id::TextId;
+use crate::protocol::prompt::Status;
 
 /// A text column of a batch.
 pub(super) fn texts<'a, R>(rows: &'a [R], column: impl Fn(&'a R) -> &'a str) -> Vec<&'a str> {
@@ -51,6 +52,11 @@ pub(super) fn hash(text: &str) -> Result<Sha256Hex, sqlx::Error> {
 /// Reads the form of an artifact.
 pub(super) fn form(text: &str) -> Result<Form, sqlx::Error> {
     Form::parse(text).ok_or_else(|| foreign("form"))
+}
+
+/// Reads the status of a prompt.
+pub(super) fn prompt_status(text: &str) -> Result<Status, sqlx::Error> {
+    Status::parse(text).ok_or_else(|| foreign("status"))
 }
 
 /// Reads a state.

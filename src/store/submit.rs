@@ -6,22 +6,12 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Work;
+use super::idempotency::{Binding, IdempotencyKey, bind};
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::artifact::Submission;
 use crate::protocol::exchange::{Existing, KeyFact, SubmissionFact};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
-
-/// An idempotency key as one principal sent it.
-#[derive(Debug, Clone)]
-pub struct IdempotencyKey {
-    /// Whose key it is.
-    pub principal: String,
-    /// The key.
-    pub key: String,
-    /// What was asked under it: a hash of path and body.
-    pub fingerprint: [u8; 32],
-}
 
 /// An approver who is asked.
 #[derive(Debug, Clone)]
@@ -372,41 +362,16 @@ impl Submit {
                 ) if existing.enforcer_id == row.enforcer
                     && existing.artifact_hash == row.submission.artifact_hash =>
                 {
-                    Some((row, key, existing.submission_id))
+                    Some(Binding {
+                        tenant: &row.tenant,
+                        request_id: &row.submission.request_id,
+                        submission_id: existing.submission_id,
+                        key,
+                    })
                 }
                 _ => None,
             })
             .collect();
-        if repeats.is_empty() {
-            return Ok(());
-        }
-        sqlx::query!(
-            r#"
-            insert into idempotency_keys (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
-            select i.tenant_id, i.principal, i.key, i.fingerprint, i.submission_id, i.request_id,
-                   clock_timestamp() + $7::interval + $8::interval
-              from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::text[])
-                   as i (tenant_id, principal, key, fingerprint, submission_id, request_id)
-             order by i.tenant_id collate "C", i.principal collate "C", i.key collate "C"
-            on conflict on constraint idempotency_keys_pkey do update
-               set fingerprint = excluded.fingerprint,
-                   submission_id = excluded.submission_id,
-                   request_id = excluded.request_id,
-                   expires_at = excluded.expires_at
-             -- One that ran out is free, whether or not it has been forgotten yet.
-             where idempotency_keys.expires_at <= clock_timestamp() + $7::interval
-            "#,
-            &rows::texts(&repeats, |(row, _, _)| row.tenant.as_str()) as _,
-            &rows::texts(&repeats, |(_, key, _)| key.principal.as_str()) as _,
-            &rows::texts(&repeats, |(_, key, _)| key.key.as_str()) as _,
-            &repeats.iter().map(|(_, key, _)| key.fingerprint.to_vec()).collect::<Vec<_>>(),
-            &repeats.iter().map(|(_, _, submission)| submission.0).collect::<Vec<Uuid>>(),
-            &rows::texts(&repeats, |(row, _, _)| row.submission.request_id.as_str()) as _,
-            self.clock.offset(),
-            self.key_lifetime,
-        )
-        .execute(connection)
-        .await?;
-        Ok(())
+        bind(connection, &repeats, &self.clock, &self.key_lifetime).await
     }
 }

@@ -1,0 +1,228 @@
+//! Prompts to agents: taken from an approver or administrator, queued for the enforcer, and acknowledged by it.
+
+use super::Gateway;
+use super::caller::{Enforcer, Member, Origin};
+use super::error::Error;
+use super::generic::{NAMELESS, metadata_enforcer};
+use super::submit::bind_key;
+use crate::protocol::envelope::Incoming;
+use crate::protocol::framing::{Framed, Framing, Kinds};
+use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
+use crate::protocol::json;
+use crate::protocol::prompt::{Prompt, Rules, SentAck, Standing, judge_ack, judge_prompt};
+use crate::store::idempotency::IdempotencyKey;
+use crate::store::prompt::PromptRow;
+use crate::store::prompt_life::PromptAckRow;
+use crate::wake::Key;
+
+const PROMPT: Kinds = Kinds {
+    allowed: &["prompt.send", "prompt.ack"],
+    bare: |object| {
+        if object.get("artifactType").is_none() && object.get("ackAt").is_some() {
+            "prompt.ack"
+        } else {
+            "prompt.send"
+        }
+    },
+    about: "requestId",
+};
+
+/// A prompt or an acknowledgement of one.
+#[derive(Debug)]
+pub enum PromptCommand {
+    /// A prompt, to be queued.
+    Send(Box<SendPrompt>),
+    /// What became of it.
+    Ack(AckPrompt),
+}
+
+/// A prompt, ready to be taken.
+#[derive(Debug)]
+pub struct SendPrompt {
+    tenant: TenantId,
+    /// None for an administrator.
+    approver: Option<ApproverId>,
+    recipient: Option<EnforcerId>,
+    fallback: Option<EnforcerId>,
+    prompt: Prompt,
+    idempotency: Option<IdempotencyKey>,
+}
+
+/// An acknowledgement, ready to be taken.
+#[derive(Debug)]
+pub struct AckPrompt {
+    tenant: TenantId,
+    enforcer: Option<EnforcerId>,
+    ack: SentAck,
+}
+
+impl Gateway {
+    /// Reads what came to the prompt endpoint, in any framing.
+    pub fn read_prompt(
+        &self,
+        caller: &Member,
+        body: &[u8],
+        path: &str,
+        idempotency_key: Option<String>,
+    ) -> Result<PromptCommand, Error> {
+        let node = json::parse(body)?;
+        let framed = Framed::parse(&node, &PROMPT, self.clock.now())?;
+        let bare = framed.framing == Framing::Bare;
+        let envelope = &framed.envelope;
+        match (framed.msg_type, caller) {
+            ("prompt.send", Member::Approver(caller)) => {
+                let approver = match (bare, &caller.bound) {
+                    (true, Some(bound)) => bound.clone(),
+                    (true, None) => return Err(Error::invalid("/sender/approverId", NAMELESS)),
+                    (false, _) => caller.sending(&envelope.sender)?,
+                };
+                let key =
+                    idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
+                self.read_send(&caller.origin, Some(approver), envelope, key)
+            }
+            ("prompt.send", Member::Admin(caller)) => {
+                caller.sending(&envelope.sender)?;
+                let key =
+                    idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
+                self.read_send(&caller.origin, None, envelope, key)
+            }
+            ("prompt.ack", Member::Enforcer(caller)) => {
+                let enforcer = if bare {
+                    caller.bound.clone()
+                } else {
+                    Some(caller.sending(&envelope.sender)?)
+                };
+                Ok(PromptCommand::Ack(self.read_ack_of(
+                    &caller.origin,
+                    enforcer,
+                    envelope,
+                )?))
+            }
+            (kind, _) => Err(Error::Forbidden {
+                pointer: (!bare).then(|| "/msgType".into()),
+                expected: if kind == "prompt.ack" {
+                    "an enforcer, which alone acknowledges prompts"
+                } else {
+                    "an approver or an administrator, who alone send prompts"
+                },
+            }),
+        }
+    }
+
+    /// Reads an acknowledgement out of a wire Envelope's bytes.
+    pub fn read_prompt_ack(&self, caller: &Enforcer, body: &[u8]) -> Result<AckPrompt, Error> {
+        let node = json::parse(body)?;
+        let envelope = Incoming::parse(&node, "prompt.ack")?;
+        let enforcer = caller.sending(&envelope.sender)?;
+        self.read_ack_of(&caller.origin, Some(enforcer), &envelope)
+    }
+
+    fn read_send(
+        &self,
+        origin: &Origin,
+        approver: Option<ApproverId>,
+        envelope: &Incoming<'_, '_>,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<PromptCommand, Error> {
+        self.check_created(envelope.created_at)?;
+        let rules = Rules {
+            max_text: self.config.limits.prompt_bytes,
+            extension: &self.names.prompt,
+            latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
+            latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
+        };
+        let prompt = Prompt::parse(envelope, &rules)
+            .map_err(|error| Error::of_prompt(error, rules.max_text))?;
+        Ok(PromptCommand::Send(Box::new(SendPrompt {
+            tenant: origin.tenant.clone(),
+            approver,
+            recipient: envelope.recipient.enforcer_id.clone(),
+            fallback: metadata_enforcer(envelope.body)?,
+            prompt,
+            idempotency,
+        })))
+    }
+
+    fn read_ack_of(
+        &self,
+        origin: &Origin,
+        enforcer: Option<EnforcerId>,
+        envelope: &Incoming<'_, '_>,
+    ) -> Result<AckPrompt, Error> {
+        self.check_created(envelope.created_at)?;
+        Ok(AckPrompt {
+            tenant: origin.tenant.clone(),
+            enforcer,
+            ack: SentAck::parse(envelope)?,
+        })
+    }
+
+    /// Takes a prompt: at most one per id. Tells what became of it, and whether an idempotency key told so.
+    pub async fn send_prompt(&self, command: SendPrompt) -> Result<(Standing, bool), Error> {
+        let operation = self.clock.operation_id();
+        let (tenant, prompt) = (command.tenant, command.prompt);
+        let row = PromptRow {
+            operation,
+            message: self.clock.message_id(),
+            tenant: tenant.clone(),
+            approver: command.approver.clone(),
+            recipient: command.recipient,
+            fallback: command.fallback,
+            prompt: prompt.clone(),
+            idempotency: command.idempotency,
+        };
+        let fact = self.store.take_prompt(row).await?;
+        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)?;
+        if let Some(enforcer) = taken.queued_for {
+            self.wake.wake([Key::Enforcer(tenant, enforcer)]);
+        }
+        Ok((taken.standing, taken.replayed))
+    }
+
+    /// Takes an acknowledgement: the prompt moves on and is not offered again.
+    pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<Standing, Error> {
+        let AckPrompt {
+            tenant,
+            enforcer,
+            ack,
+        } = command;
+        let row = PromptAckRow {
+            operation: self.clock.operation_id(),
+            tenant,
+            enforcer,
+            ack: ack.clone(),
+        };
+        let fact = self.store.take_prompt_ack(row).await?;
+        Ok(judge_ack(fact.map(|(_, fact)| fact), &ack)?)
+    }
+
+    /// What became of a prompt, for those it concerns.
+    pub async fn prompt(&self, caller: &Member, request: &RequestId) -> Result<Standing, Error> {
+        let found = self.store.prompt(&caller.origin().tenant, request).await?;
+        let readable = found.filter(|prompt| match caller {
+            Member::Enforcer(caller) => caller.may_be(&prompt.enforcer_id),
+            Member::Approver(caller) => prompt
+                .approver_id
+                .as_ref()
+                .is_some_and(|sender| caller.may_be(sender)),
+            Member::Admin(_) => true,
+        });
+        Ok(readable.ok_or(Error::NotFound)?.standing)
+    }
+}
+
+impl AckPrompt {
+    /// The prompt it is of.
+    #[must_use]
+    pub fn request_id(&self) -> &RequestId {
+        &self.ack.request_id
+    }
+}
+
+impl SendPrompt {
+    /// The prompt's id.
+    #[must_use]
+    pub fn request_id(&self) -> &RequestId {
+        &self.prompt.request_id
+    }
+}

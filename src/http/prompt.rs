@@ -1,0 +1,67 @@
+//! Prompts over REST, in any framing: sent by approvers and administrators, acknowledged by the enforcer.
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::auth::As;
+use super::body::{self, Kind, Path};
+use super::error::Refusal;
+use super::generic::{refused, replayed};
+use super::reply::{Node, plain};
+use crate::gateway::PromptCommand;
+use crate::gateway::caller::Member;
+use crate::gateway::error::Error;
+use crate::protocol::id::{RequestId, TextId};
+
+/// `POST /v1/prompt`.
+pub async fn post(
+    State(node): State<Node>,
+    As(caller): As<Member>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&node, &parts.headers, body, Kind::Prompt).await?;
+    let key = body::sent_key(&parts.headers)?;
+    let command = node
+        .gateway
+        .read_prompt(&caller, &bytes, parts.uri.path(), key.clone())
+        .map_err(refused(&bytes))?;
+    let gateway = node.gateway.clone();
+    match command {
+        PromptCommand::Send(command) => {
+            body::require_key(&node, key.as_deref())?;
+            let request = command.request_id().clone();
+            let (standing, was_replayed) = node
+                .finish(async move { gateway.send_prompt(*command).await })
+                .await
+                .map_err(refused(&bytes))?;
+            let body = standing.body(request).map_err(Error::from)?;
+            Ok(replayed(plain(StatusCode::ACCEPTED, &body), was_replayed))
+        }
+        PromptCommand::Ack(command) => {
+            let request = command.request_id().clone();
+            let standing = node
+                .finish(async move { gateway.acknowledge_prompt(command).await })
+                .await
+                .map_err(refused(&bytes))?;
+            let body = standing.body(request).map_err(Error::from)?;
+            Ok(plain(StatusCode::OK, &body))
+        }
+    }
+}
+
+/// `GET /v1/prompt/{requestId}`.
+pub async fn get(
+    State(node): State<Node>,
+    As(caller): As<Member>,
+    Path(request): Path<String>,
+) -> Result<Response, Refusal> {
+    let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
+    let (gateway, id) = (node.gateway.clone(), request.clone());
+    let standing = node
+        .finish(async move { gateway.prompt(&caller, &id).await })
+        .await?;
+    let body = standing.body(request).map_err(Error::from)?;
+    Ok(plain(StatusCode::OK, &body))
+}

@@ -1,0 +1,196 @@
+//! What becomes of a prompt: from queued to one final status, judged by what the store found.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Prompt, SentAck, Status};
+use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::exchange::KeyFact;
+use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId};
+use crate::protocol::message::{NotJson, raw};
+use crate::protocol::timestamp::Timestamp;
+
+/// What became of a prompt, at this instant.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// Hash of the prompt.
+    pub hash: Sha256Hex,
+    /// How far it got; past its time a queued one is expired.
+    pub status: Status,
+    /// Since when.
+    pub ack_at: Timestamp,
+    /// What the enforcer had to say, verbatim.
+    pub details: Option<String>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The body of `prompt.ack` as the gateway shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AckBody {
+    request_id: RequestId,
+    prompt_hash: String,
+    status: Status,
+    ack_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Box<RawValue>>,
+}
+
+impl Standing {
+    /// The body of `prompt.ack` that says so.
+    pub fn body(self, request_id: RequestId) -> Result<AckBody, NotJson> {
+        Ok(AckBody {
+            request_id,
+            prompt_hash: self.hash.to_string(),
+            status: self.status,
+            ack_at: self.ack_at,
+            details: self.details.map(raw).transpose()?,
+        })
+    }
+}
+
+/// A prompt that a submission met.
+#[derive(Debug, Clone)]
+pub struct Existing {
+    /// The attempt that made it.
+    pub submission_id: OperationId,
+    /// Who sent it; none for an administrator.
+    pub approver_id: Option<ApproverId>,
+    /// What became of it.
+    pub standing: Standing,
+}
+
+/// What became of one prompt in the store.
+#[derive(Debug, Clone)]
+pub enum PromptFact {
+    /// It was queued for this enforcer.
+    Written {
+        /// The enforcer.
+        enforcer_id: EnforcerId,
+        /// When.
+        at: Timestamp,
+    },
+    /// It was not, because of what stood there or what it was.
+    Unwritten {
+        /// The prompt of that id, if there is one.
+        existing: Option<Existing>,
+        /// The idempotency key.
+        key: KeyFact,
+        /// Whether its time had passed.
+        past: bool,
+        /// Whether there is an enforcer to send it to.
+        addressed: bool,
+        /// Whether that enforcer is paired, and not with this approver.
+        barred: bool,
+    },
+}
+
+/// A prompt that was taken, now or before.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    /// What became of it.
+    pub standing: Standing,
+    /// Whether an idempotency key told so.
+    pub replayed: bool,
+    /// The enforcer to wake, if it was queued just now.
+    pub queued_for: Option<EnforcerId>,
+}
+
+/// Why a prompt is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptRefusal {
+    /// The key was used for something else.
+    KeyReused,
+    /// The id was used for something else.
+    AlreadyExists,
+    /// It arrived past its time.
+    Expired,
+    /// There is no enforcer to send it to.
+    NoRecipient,
+    /// The enforcer is paired, and not with this approver.
+    Barred,
+    /// What stood in the way was gone when looked at.
+    Unsettled,
+}
+
+/// Judges a prompt by what the store found.
+pub fn judge_prompt(
+    fact: PromptFact,
+    operation: OperationId,
+    sender: Option<&ApproverId>,
+    prompt: &Prompt,
+) -> Result<Taken, PromptRefusal> {
+    let (existing, key, past, addressed, barred) = match fact {
+        PromptFact::Written { enforcer_id, at } => {
+            return Ok(Taken {
+                standing: Standing {
+                    hash: prompt.hash,
+                    status: Status::Queued,
+                    ack_at: at,
+                    details: None,
+                    expires_at: prompt.expires_at,
+                },
+                replayed: false,
+                queued_for: Some(enforcer_id),
+            });
+        }
+        PromptFact::Unwritten {
+            existing,
+            key,
+            past,
+            addressed,
+            barred,
+        } => (existing, key, past, addressed, barred),
+    };
+    match (existing, key) {
+        (_, KeyFact::Other) => Err(PromptRefusal::KeyReused),
+        (Some(found), _)
+            if found.approver_id.as_ref() == sender && found.standing.hash == prompt.hash =>
+        {
+            let own = found.submission_id == operation;
+            Ok(Taken {
+                standing: found.standing,
+                replayed: !own && key == KeyFact::Same,
+                queued_for: None,
+            })
+        }
+        (Some(_), _) => Err(PromptRefusal::AlreadyExists),
+        (None, _) if !addressed => Err(PromptRefusal::NoRecipient),
+        (None, _) if barred => Err(PromptRefusal::Barred),
+        (None, _) if past => Err(PromptRefusal::Expired),
+        (None, _) => Err(PromptRefusal::Unsettled),
+    }
+}
+
+/// What the store found where an acknowledgement was to go, looked at under the row's lock.
+#[derive(Debug, Clone)]
+pub struct AckFact {
+    /// Whether it was written, now or by an earlier try of this very attempt.
+    pub written: bool,
+    /// What stands now.
+    pub standing: Standing,
+}
+
+/// Why an acknowledgement is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AckRefusal {
+    /// There is no such prompt for this enforcer.
+    NotFound,
+    /// It is of another prompt.
+    HashMismatch,
+    /// The prompt has its final status.
+    Settled(Status),
+}
+
+/// Judges an acknowledgement by what the store found. A repeat of what stands is no conflict.
+pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<Standing, AckRefusal> {
+    let AckFact { written, standing } = fact.ok_or(AckRefusal::NotFound)?;
+    if standing.hash != sent.hash {
+        return Err(AckRefusal::HashMismatch);
+    }
+    if written || standing.status == sent.status {
+        return Ok(standing);
+    }
+    Err(AckRefusal::Settled(standing.status))
+}

@@ -1,0 +1,99 @@
+//! Idempotency keys. New work binds its key in its own statement; here are the keys of repeats, and forgetting.
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::clock::Clock;
+use crate::protocol::id::{OperationId, RequestId, TenantId};
+
+/// An idempotency key as one principal sent it.
+#[derive(Debug, Clone)]
+pub struct IdempotencyKey {
+    /// Whose key it is.
+    pub principal: String,
+    /// The key.
+    pub key: String,
+    /// What was asked under it: a hash of path and body.
+    pub fingerprint: [u8; 32],
+}
+
+/// A key and the finished work whose outcome it stands for.
+pub(super) struct Binding<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// What was asked for.
+    pub request_id: &'a RequestId,
+    /// The attempt that did it.
+    pub submission_id: OperationId,
+    /// The key.
+    pub key: &'a IdempotencyKey,
+}
+
+/// Binds keys to work that was done before.
+pub(super) async fn bind(
+    connection: &mut PgConnection,
+    bindings: &[Binding<'_>],
+    clock: &Clock,
+    lifetime: &PgInterval,
+) -> Result<(), sqlx::Error> {
+    if bindings.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        r#"
+        insert into idempotency_keys (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
+        select i.tenant_id, i.principal, i.key, i.fingerprint, i.submission_id, i.request_id,
+               clock_timestamp() + $7::interval + $8::interval
+          from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::text[])
+               as i (tenant_id, principal, key, fingerprint, submission_id, request_id)
+         order by i.tenant_id collate "C", i.principal collate "C", i.key collate "C"
+        on conflict on constraint idempotency_keys_pkey do update
+           set fingerprint = excluded.fingerprint,
+               submission_id = excluded.submission_id,
+               request_id = excluded.request_id,
+               expires_at = excluded.expires_at
+         -- One that ran out is free, whether or not it has been forgotten yet.
+         where idempotency_keys.expires_at <= clock_timestamp() + $7::interval
+        "#,
+        &rows::texts(bindings, |binding| binding.tenant.as_str()) as _,
+        &rows::texts(bindings, |binding| binding.key.principal.as_str()) as _,
+        &rows::texts(bindings, |binding| binding.key.key.as_str()) as _,
+        &bindings.iter().map(|binding| binding.key.fingerprint.to_vec()).collect::<Vec<_>>(),
+        &bindings.iter().map(|binding| binding.submission_id.0).collect::<Vec<Uuid>>(),
+        &rows::texts(bindings, |binding| binding.request_id.as_str()) as _,
+        clock.offset(),
+        lifetime,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+impl Store {
+    /// Deletes idempotency keys past their time.
+    pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let gone = sqlx::query!(
+            r#"
+            with doomed as materialized (
+                select k.tenant_id, k.principal, k.key
+                  from idempotency_keys k
+                 where k.expires_at <= clock_timestamp() + $1::interval
+                 order by k.expires_at
+                 limit $2
+                   for update of k skip locked
+            )
+            delete from idempotency_keys k using doomed d
+             where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
+            "#,
+            self.clock.offset(),
+            limit,
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(gone)?.rows_affected())
+    }
+}

@@ -1,0 +1,320 @@
+//! Taking prompts: one statement writes prompt, payload, message and idempotency key, or none. The enforcer it is for is
+//! found in the same statement: the one named, the one whose session it is, or the one its metadata names.
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::idempotency::{Binding, IdempotencyKey, bind};
+use super::prompt_life::standing;
+use super::rows;
+use crate::clock::Clock;
+use crate::protocol::exchange::KeyFact;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, SessionId, TenantId};
+use crate::protocol::prompt::{Existing, Prompt, PromptFact};
+use crate::protocol::timestamp::Timestamp;
+
+/// A prompt to be written.
+#[derive(Debug)]
+pub struct PromptRow {
+    /// This attempt.
+    pub operation: OperationId,
+    /// The message for the enforcer.
+    pub message: MessageId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Who sends it; none for an administrator.
+    pub approver: Option<ApproverId>,
+    /// The enforcer it names.
+    pub recipient: Option<EnforcerId>,
+    /// The enforcer it is for if neither it nor its session names one.
+    pub fallback: Option<EnforcerId>,
+    /// The prompt.
+    pub prompt: Prompt,
+    /// Its idempotency key.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The statement that takes prompts.
+pub struct TakePrompts {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+    /// How long idempotency keys live.
+    pub key_lifetime: PgInterval,
+}
+
+impl Work for TakePrompts {
+    type Row = PromptRow;
+    type Fact = PromptFact;
+
+    fn twins(row: &PromptRow) -> Vec<String> {
+        let mut twins = vec![format!("{}\n{}", row.tenant, row.prompt.request_id)];
+        if let Some(key) = &row.idempotency {
+            // Three parts, so that it never equals one of two.
+            twins.push(format!("{}\n{}\n{}", row.tenant, key.principal, key.key));
+        }
+        twins
+    }
+
+    fn bytes(row: &PromptRow) -> usize {
+        row.prompt.body.len() + row.prompt.trace.as_ref().map_or(0, String::len)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[PromptRow],
+    ) -> Result<Vec<PromptFact>, sqlx::Error> {
+        let mut facts = self.write(connection, rows).await?;
+        // What stood in the way is read by a second statement: the first one's snapshot may be older than its twin.
+        let unwritten: Vec<_> = rows
+            .iter()
+            .zip(&mut facts)
+            .filter(|(_, fact)| matches!(fact, PromptFact::Unwritten { .. }))
+            .collect();
+        self.look(connection, unwritten).await?;
+        self.bind_duplicates(connection, rows, &facts).await?;
+        Ok(facts)
+    }
+}
+
+impl TakePrompts {
+    /// Writes what can be written.
+    async fn write(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[PromptRow],
+    ) -> Result<Vec<PromptFact>, sqlx::Error> {
+        let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
+        let written = sqlx::query!(
+            r#"
+            with input as (
+                select submission_id, message_id, tenant_id, request_id, approver_id, recipient, fallback, session_id,
+                       form, prompt_hash, expires_at, body, trace, principal, key, fingerprint
+                  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                              $8::text[], $9::text[], $10::text[], $11::timestamptz[], $12::text[], $13::text[],
+                              $14::text[], $15::text[], $16::bytea[])
+                       as i (submission_id, message_id, tenant_id, request_id, approver_id, recipient, fallback,
+                             session_id, form, prompt_hash, expires_at, body, trace, principal, key, fingerprint)
+            ),
+            addressed as materialized (
+                select i.submission_id, i.tenant_id, i.approver_id,
+                       coalesce(i.recipient, s.enforcer_id, i.fallback) as enforcer_id
+                  from input i
+                  left join sessions s on s.tenant_id = i.tenant_id and s.session_id = i.session_id
+            ),
+            judged as materialized (
+                select i.submission_id, a.enforcer_id, c.at,
+                       coalesce(i.expires_at <= c.at, false) as past,
+                       -- While an enforcer is paired with anyone, only its own approvers and administrators prompt it.
+                       a.approver_id is not null
+                           and exists (select from pairings p
+                                        where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
+                                          and p.revoked_at is null)
+                           and not exists (select from pairings p
+                                            where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
+                                              and p.approver_id = a.approver_id and p.revoked_at is null) as barred,
+                       exists (select from idempotency_keys k
+                                where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
+                                  and k.fingerprint <> i.fingerprint and k.expires_at > c.at) as key_taken
+                  from input i
+                  join addressed a on a.submission_id = i.submission_id
+                 cross join (select clock_timestamp() + $17::interval as at) c
+            ),
+            pick as materialized (
+                select i.submission_id, i.message_id, i.tenant_id, i.request_id, i.approver_id, j.enforcer_id, i.session_id,
+                       i.form, i.prompt_hash, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, j.at
+                  from input i
+                  join judged j on j.submission_id = i.submission_id
+                 where j.enforcer_id is not null and not j.past and not j.barred and not j.key_taken
+            ),
+            written as (
+                insert into prompts (tenant_id, request_id, submission_id, operation_id, message_id, enforcer_id,
+                                     approver_id, session_id, form, prompt_hash, status, ack_at, accepted_at, expires_at)
+                select p.tenant_id, p.request_id, p.submission_id, p.submission_id, p.message_id, p.enforcer_id,
+                       p.approver_id, p.session_id, p.form, p.prompt_hash, 'queued', p.at, p.at, p.expires_at
+                  from pick p
+                 order by p.tenant_id collate "C", p.request_id collate "C"
+                on conflict on constraint prompts_pkey do nothing
+                returning submission_id
+            ),
+            payload as (
+                insert into prompt_payloads (tenant_id, request_id, body, trace)
+                select p.tenant_id, p.request_id, p.body::json, p.trace::json
+                  from pick p join written w on w.submission_id = p.submission_id
+            ),
+            queued as (
+                insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender,
+                                      created_at, expires_at)
+                select p.tenant_id, 'enforcer', p.enforcer_id, p.message_id, 'prompt.send', p.request_id, 1,
+                       p.approver_id, p.at, p.expires_at
+                  from pick p join written w on w.submission_id = p.submission_id
+            ),
+            keys as (
+                insert into idempotency_keys
+                       (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
+                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id,
+                       p.at + $18::interval
+                  from pick p join written w on w.submission_id = p.submission_id
+                 where p.key is not null
+                 order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
+                on conflict on constraint idempotency_keys_pkey do update
+                   -- Bound to other work a moment ago: the null fails the whole statement, and with it this work.
+                   set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $17::interval
+                                            or idempotency_keys.fingerprint = excluded.fingerprint
+                                          then excluded.fingerprint end,
+                       submission_id = excluded.submission_id,
+                       request_id = excluded.request_id,
+                       expires_at = excluded.expires_at
+            )
+            select i.submission_id as "submission_id!", w.submission_id is not null as "written!", j.at as "at!",
+                   j.enforcer_id as "enforcer_id?", j.past as "past!", j.barred as "barred!"
+              from input i
+              join judged j on j.submission_id = i.submission_id
+              left join written w on w.submission_id = i.submission_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.prompt.request_id.as_str()) as _,
+            &rows::optional(rows, |row| row.approver.as_ref().map(ApproverId::as_str)) as _,
+            &rows::optional(rows, |row| row.recipient.as_ref().map(EnforcerId::as_str)) as _,
+            &rows::optional(rows, |row| row.fallback.as_ref().map(EnforcerId::as_str)) as _,
+            &rows::optional(rows, |row| row.prompt.session_id.as_ref().map(SessionId::as_str)) as _,
+            &rows::texts(rows, |row| row.prompt.form.as_str()) as _,
+            &rows.iter().map(|row| row.prompt.hash.to_string()).collect::<Vec<_>>(),
+            &rows.iter().map(|row| row.prompt.expires_at.map(Timestamp::inner)).collect::<Vec<Option<OffsetDateTime>>>() as _,
+            &rows::texts(rows, |row| row.prompt.body.as_str()) as _,
+            &rows::optional(rows, |row| row.prompt.trace.as_deref()) as _,
+            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
+            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
+            &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
+            self.clock.offset(),
+            self.key_lifetime,
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut facts = Vec::with_capacity(written.len());
+        for row in written {
+            let enforcer_id = row.enforcer_id.as_deref().map(rows::id).transpose()?;
+            let fact = match enforcer_id {
+                Some(enforcer_id) if row.written => PromptFact::Written {
+                    enforcer_id,
+                    at: row.at.into(),
+                },
+                enforcer_id => PromptFact::Unwritten {
+                    existing: None,
+                    key: KeyFact::Free,
+                    past: row.past,
+                    addressed: enforcer_id.is_some(),
+                    barred: row.barred,
+                },
+            };
+            facts.push((row.submission_id, fact));
+        }
+        rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
+    }
+
+    /// Reads what stood in the way of the rows that were not written.
+    async fn look(
+        &self,
+        connection: &mut PgConnection,
+        mut unwritten: Vec<(&PromptRow, &mut PromptFact)>,
+    ) -> Result<(), sqlx::Error> {
+        if unwritten.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<_> = unwritten
+            .iter()
+            .map(|(row, _)| row.idempotency.as_ref())
+            .collect();
+        let found = sqlx::query!(
+            r#"
+            select i.submission_id as "operation!",
+                   p.submission_id as "submission_id?", p.approver_id as "approver_id?", p.prompt_hash as "hash?",
+                   p.status as "status?", p.ack_at as "ack_at?", p.details::text as "details?", p.expires_at as "expires_at?",
+                   p.expires_at <= c.at as "past?", k.fingerprint as "fingerprint?"
+              from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
+                   as i (tenant_id, request_id, submission_id, principal, key)
+             cross join (select clock_timestamp() + $6::interval as at) c
+              left join prompts p on p.tenant_id = i.tenant_id and p.request_id = i.request_id
+              left join idempotency_keys k
+                     on k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key and k.expires_at > c.at
+            "#,
+            &unwritten.iter().map(|(row, _)| row.tenant.as_str()).collect::<Vec<_>>() as _,
+            &unwritten.iter().map(|(row, _)| row.prompt.request_id.as_str()).collect::<Vec<_>>() as _,
+            &unwritten.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
+            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
+            self.clock.offset(),
+        )
+        .fetch_all(connection)
+        .await?;
+        for row in found {
+            let Some((asked, PromptFact::Unwritten { existing, key, .. })) = unwritten
+                .iter_mut()
+                .find(|(asked, _)| asked.operation.0 == row.operation)
+                .map(|(asked, fact)| (&*asked, &mut **fact))
+            else {
+                return Err(sqlx::Error::RowNotFound);
+            };
+            *key = match (&asked.idempotency, row.fingerprint) {
+                (Some(key), Some(bound)) if bound == key.fingerprint => KeyFact::Same,
+                (Some(_), Some(_)) => KeyFact::Other,
+                _ => KeyFact::Free,
+            };
+            if let (Some(submission), Some(hash), Some(status), Some(ack_at)) =
+                (row.submission_id, row.hash, row.status, row.ack_at)
+            {
+                *existing = Some(Existing {
+                    submission_id: OperationId(submission),
+                    approver_id: row.approver_id.as_deref().map(rows::id).transpose()?,
+                    standing: standing(
+                        (&hash, &status, ack_at, row.details),
+                        row.expires_at,
+                        row.past,
+                    )?,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TakePrompts {
+    /// Binds the keys of repeats: there is no work to bind them to, only an outcome that must stay theirs.
+    async fn bind_duplicates(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[PromptRow],
+        facts: &[PromptFact],
+    ) -> Result<(), sqlx::Error> {
+        let repeats: Vec<_> = rows
+            .iter()
+            .zip(facts)
+            .filter_map(|(row, fact)| match (fact, &row.idempotency) {
+                (
+                    PromptFact::Unwritten {
+                        existing: Some(existing),
+                        key: KeyFact::Free,
+                        ..
+                    },
+                    Some(key),
+                ) if existing.approver_id == row.approver
+                    && existing.standing.hash == row.prompt.hash =>
+                {
+                    Some(Binding {
+                        tenant: &row.tenant,
+                        request_id: &row.prompt.request_id,
+                        submission_id: existing.submission_id,
+                        key,
+                    })
+                }
+                _ => None,
+            })
+            .collect();
+        bind(connection, &repeats, &self.clock, &self.key_lifetime).await
+    }
+}

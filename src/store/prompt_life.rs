@@ -1,0 +1,227 @@
+//! What becomes of prompts: acknowledged, in one statement that also ends redelivery; expired; and read.
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::clock::Clock;
+use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
+use crate::protocol::prompt::{AckFact, SentAck, Standing, Status};
+
+/// An acknowledgement to be written.
+#[derive(Debug)]
+pub struct PromptAckRow {
+    /// This attempt.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The enforcer it comes from; none for a caller that may be any of them and does not say which.
+    pub enforcer: Option<EnforcerId>,
+    /// What it says.
+    pub ack: SentAck,
+}
+
+/// The statement that takes them.
+pub struct TakePromptAcks {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+}
+
+impl Work for TakePromptAcks {
+    type Row = PromptAckRow;
+    /// What was found and whose prompt it is, if there is such a prompt for this enforcer.
+    type Fact = Option<(EnforcerId, AckFact)>;
+
+    fn twins(row: &PromptAckRow) -> Vec<String> {
+        vec![format!("{}\n{}", row.tenant, row.ack.request_id)]
+    }
+
+    fn bytes(row: &PromptAckRow) -> usize {
+        row.ack.details.as_ref().map_or(0, String::len) + 512
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[PromptAckRow],
+    ) -> Result<Vec<Option<(EnforcerId, AckFact)>>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            with input as (
+                select operation_id, tenant_id, request_id, enforcer_id, prompt_hash, status, ack_at, details
+                  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+                              $8::text[])
+                       as i (operation_id, tenant_id, request_id, enforcer_id, prompt_hash, status, ack_at, details)
+            ),
+            locked as materialized (
+                select i.operation_id, p.tenant_id, p.request_id, p.enforcer_id, p.message_id, p.prompt_hash, p.status,
+                       p.ack_at, p.details, p.expires_at, p.operation_id as last_operation
+                  from prompts p
+                  join input i on i.tenant_id = p.tenant_id and i.request_id = p.request_id
+                 where i.enforcer_id is null or i.enforcer_id = p.enforcer_id
+                 order by p.tenant_id, p.request_id
+                   for no key update of p
+            ),
+            -- After the locks: a clock that was read before them would be too early.
+            judged as materialized (
+                select l.*, coalesce(l.expires_at <= clock_timestamp() + $9::interval, false) as past from locked l
+            ),
+            moved as (
+                update prompts p
+                   set status = i.status, ack_at = i.ack_at, details = i.details::json, operation_id = i.operation_id
+                  from judged j join input i on i.operation_id = j.operation_id
+                 where p.tenant_id = j.tenant_id and p.request_id = j.request_id
+                   and j.status = 'queued' and not j.past and j.prompt_hash = i.prompt_hash
+                returning i.operation_id, p.tenant_id, p.enforcer_id, p.message_id
+            ),
+            acked as (
+                update messages m
+                   set acked_at = clock_timestamp() + $9::interval
+                  from moved v
+                 where m.tenant_id = v.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = v.enforcer_id
+                   and m.message_id = v.message_id and m.acked_at is null
+            )
+            select i.operation_id as "operation!", v.operation_id is not null as "moved!",
+                   coalesce(j.last_operation = i.operation_id, false) as "own!",
+                   j.enforcer_id as "enforcer_id?", j.prompt_hash as "hash?", j.status as "status?", j.ack_at as "ack_at?",
+                   j.details::text as "details?", j.expires_at as "expires_at?", j.past as "past?"
+              from input i
+              left join judged j on j.operation_id = i.operation_id
+              left join moved v on v.operation_id = i.operation_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.ack.request_id.as_str()) as _,
+            &rows::optional(rows, |row| row.enforcer.as_ref().map(EnforcerId::as_str)) as _,
+            &rows.iter().map(|row| row.ack.hash.to_string()).collect::<Vec<_>>(),
+            &rows::texts(rows, |row| row.ack.status.as_str()) as _,
+            &rows.iter().map(|row| row.ack.ack_at.inner()).collect::<Vec<OffsetDateTime>>(),
+            &rows::optional(rows, |row| row.ack.details.as_deref()) as _,
+            self.clock.offset(),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut facts = Vec::with_capacity(found.len());
+        for row in found {
+            let fact = match (row.enforcer_id, row.hash, row.status, row.ack_at) {
+                (Some(enforcer), Some(hash), Some(status), Some(ack_at)) => {
+                    let mut standing = standing(
+                        (&hash, &status, ack_at, row.details),
+                        row.expires_at,
+                        row.past,
+                    )?;
+                    let asked = rows.iter().find(|asked| asked.operation.0 == row.operation);
+                    if let Some(asked) = asked.filter(|_| row.moved) {
+                        standing.status = asked.ack.status;
+                        standing.ack_at = asked.ack.ack_at;
+                        standing.details.clone_from(&asked.ack.details);
+                    }
+                    let fact = AckFact {
+                        written: row.moved || row.own,
+                        standing,
+                    };
+                    Some((rows::id(&enforcer)?, fact))
+                }
+                _ => None,
+            };
+            facts.push((row.operation, fact));
+        }
+        rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
+    }
+}
+
+/// What became of a prompt: past its time, a queued one is expired, whether or not the sweep has been by.
+pub(super) fn standing(
+    (hash, status, ack_at, details): (&str, &str, OffsetDateTime, Option<String>),
+    expires_at: Option<OffsetDateTime>,
+    past: Option<bool>,
+) -> Result<Standing, sqlx::Error> {
+    let status = rows::prompt_status(status)?;
+    let (status, ack_at) = match (status, expires_at) {
+        (Status::Queued, Some(at)) if past.unwrap_or(false) => (Status::Expired, at),
+        (status, _) => (status, ack_at),
+    };
+    Ok(Standing {
+        hash: rows::hash(hash)?,
+        status,
+        ack_at: ack_at.into(),
+        details,
+        expires_at: expires_at.map(Into::into),
+    })
+}
+
+/// A prompt as those it concerns may read it.
+#[derive(Debug)]
+pub struct StoredPrompt {
+    /// The enforcer it is for.
+    pub enforcer_id: EnforcerId,
+    /// Who sent it; none for an administrator.
+    pub approver_id: Option<ApproverId>,
+    /// What became of it.
+    pub standing: Standing,
+}
+
+impl Store {
+    /// Reads what became of a prompt.
+    pub async fn prompt(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+    ) -> Result<Option<StoredPrompt>, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            select enforcer_id, approver_id as "approver_id?", prompt_hash, status, ack_at, details::text as "details?",
+                   expires_at as "expires_at?", expires_at <= clock_timestamp() + $3::interval as "past?"
+              from prompts
+             where tenant_id = $1 and request_id = $2
+            "#,
+            tenant.as_str(),
+            request.as_str(),
+            self.clock.offset(),
+        )
+        .fetch_optional(lease.connection()?)
+        .await;
+        let Some(row) = lease.settle(found)? else {
+            return Ok(None);
+        };
+        Ok(Some(StoredPrompt {
+            enforcer_id: rows::id(&row.enforcer_id)?,
+            approver_id: row.approver_id.as_deref().map(rows::id).transpose()?,
+            standing: standing(
+                (&row.prompt_hash, &row.status, row.ack_at, row.details),
+                row.expires_at,
+                row.past,
+            )?,
+        }))
+    }
+
+    /// Writes down which queued prompts have expired.
+    pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let expired = sqlx::query!(
+            r#"
+            with due as materialized (
+                select p.tenant_id, p.request_id
+                  from prompts p
+                 where p.status = 'queued' and p.expires_at <= clock_timestamp() + $1::interval
+                 order by p.expires_at
+                 limit $2
+                   for no key update of p skip locked
+            )
+            update prompts p
+               set status = 'expired', ack_at = p.expires_at
+              from due d
+             where p.tenant_id = d.tenant_id and p.request_id = d.request_id and p.status = 'queued'
+            "#,
+            self.clock.offset(),
+            limit,
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(expired)?.rows_affected())
+    }
+}
