@@ -14,10 +14,18 @@ use self::routes::{ROUTES, Role, Route};
 use crate::support::cluster::OPERATOR_KEY;
 use crate::support::{Answer, Cluster, raw, sealed, until};
 
-/// Envelopes on the protocol's paths, plain JSON on the others.
+/// The protocol's paths that answer in plain JSON.
+const PLAIN: [&str; 8] = [
+    "artifact", "decision", "pairing", "pairings", "presence", "prompt", "session", "status",
+];
+
+/// Envelopes on the protocol's other paths, plain JSON everywhere else.
 #[track_caller]
 fn framed(answer: &Answer, path: &str) {
-    let (kind, is_envelope) = if path.starts_with("/v1/") {
+    let area = path
+        .strip_prefix("/v1/")
+        .map(|rest| rest.split(['/', '?']).next());
+    let (kind, is_envelope) = if area.is_some_and(|area| !PLAIN.contains(&area.unwrap())) {
         ("application/proto+json", true)
     } else {
         ("application/json", false)

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Client, Cluster, compact, envelope, now, public_key, request_id, sealed, signing_key,
+    Client, Cluster, HASH, compact, envelope, now, public_key, request_id, sealed, signing_key,
 };
 
 /// A route that takes a body.
@@ -71,6 +71,11 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     let as_approver = json!({ "approverId": "alice" });
     let refresh = envelope("refresh.request", &pending, as_approver.clone(), json!({}));
     let key = json!({ "publicKey": public_key(&signing_key(1)) });
+    let prompt = json!({
+        "requestId": request_id(), "artifactType": "prompt.send", "createdAt": now(), "target": "tool",
+        "ciphertext": { "alg": "a", "data": "d" }, "promptHashAlg": "SHA-256", "promptHash": HASH,
+        "metadata": { "enforcerId": "build-bot" },
+    });
     let ack = json!({ "msgId": item, "status": "received", "ackAt": now() });
     let post = |path: &str, client, body, optional| Route {
         method: Method::POST,
@@ -117,6 +122,19 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             false,
         ),
         post("/v1/requests/{}/refresh", &approver.client, refresh, false),
+        post(
+            "/v1/artifact",
+            &enforcer.client,
+            enforcer.submission(&request_id(), "alice", sealed()),
+            false,
+        ),
+        post(
+            "/v1/decision",
+            &approver.client,
+            approver.decision(&pending, compact("approve")),
+            false,
+        ),
+        post("/v1/prompt", &approver.client, prompt, false),
         post(
             "/platform/v1/tenants",
             &operator,
@@ -185,9 +203,11 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         (0, 202),
         (2, 200),
         (4, 202),
-        (6, 201),
-        (7, 201),
-        (8, 200),
+        (6, 202),
+        (8, 202),
+        (9, 201),
+        (10, 201),
+        (11, 200),
         (3, 200),
     ] {
         let route: &Route<'_> = &routes[index];

@@ -435,6 +435,10 @@ impl Description {
     /// Names the member by where it stands in the caller's own framing.
     #[must_use]
     pub fn framed(mut self, framing: Framing) -> Self {
+        // What a core Envelope itself got wrong was found in the caller's own framing.
+        if framing == Framing::Core && self.status == StatusCode::BAD_REQUEST {
+            return self;
+        }
         if let Some(Value::String(pointer)) = self.details.get_mut("pointer") {
             let own = framing.pointer(pointer).to_owned();
             if own != *pointer {

@@ -6,6 +6,7 @@ pub mod client;
 pub mod cluster;
 pub mod database;
 pub mod fleet;
+pub mod framing;
 pub mod messages;
 pub mod process;
 pub mod proxy;
