@@ -149,8 +149,8 @@ async fn a_prompt_reaches_the_agent_byte_for_byte_and_its_fate_the_approver() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_framing_is_taken_for_prompts_and_their_acknowledgements() {
-    let (_cluster, enforcer, approver) = scene(3).await;
-    let admin = _cluster.admin().await;
+    let (cluster, enforcer, approver) = scene(3).await;
+    let admin = cluster.admin().await;
     for framing in Framing::ALL {
         for sealed in [false, true] {
             let mut prompt = prompt();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign::store::credential::RoleName;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -254,7 +255,6 @@ async fn one_tenant_knows_nothing_of_anothers_prompts() {
         .create_tenant("other")
         .await
         .expect("a tenant");
-    use countersign::store::credential::RoleName;
     for role in [RoleName::Enforcer, RoleName::Approver, RoleName::Admin] {
         let key = cluster.key(&tenant, role, None).await;
         let client = cluster.client(Some(&key));

@@ -129,7 +129,7 @@ async fn every_member_of_a_prompt_is_checked_in_every_framing() {
                 continue;
             }
             let pointer = framing.pointer(&format!("/{name}"));
-            refused(answer, code, &pointer, &prompt);
+            refused(&answer, code, &pointer, &prompt);
         }
     }
     let rows = "select count(*) from prompts";
@@ -148,7 +148,7 @@ async fn every_member_of_a_prompt_is_checked_in_every_framing() {
 }
 
 #[track_caller]
-fn refused(answer: Answer, code: &str, pointer: &str, sent: &Value) {
+fn refused(answer: &Answer, code: &str, pointer: &str, sent: &Value) {
     assert_eq!(
         (answer.status, answer.code(), answer.detail("pointer")),
         (400, code.to_owned(), json!(pointer)),
@@ -328,14 +328,14 @@ async fn every_member_of_the_core_envelope_is_checked() {
     ]);
     for (message, code, pointer) in bad {
         let answer = approver.client.post("/v1/prompt", &message).await;
-        refused(answer, code, &pointer, &message);
+        refused(&answer, code, &pointer, &message);
     }
     // Without its envelopeId it reads as a wire Envelope, and lacks what that has.
     let answer = approver
         .client
         .post("/v1/prompt", &without(&good, "/envelopeId"))
         .await;
-    refused(answer, "VALIDATION", "/requestId", &good);
+    refused(&answer, "VALIDATION", "/requestId", &good);
     let traced = with(&good, "/trace", json!({ "any": ["thing"] }));
     approver
         .client
