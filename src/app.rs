@@ -12,6 +12,8 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::gateway::Gateway;
+use crate::gateway::error::Error;
+use crate::gateway::secret::{self, ClusterSecret};
 use crate::http;
 use crate::http::reply::Node;
 use crate::protocol::id::{NodeId, TextId};
@@ -31,6 +33,9 @@ pub enum AppError {
     /// The database is no good.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no secret to be had.
+    #[error("cannot make up a cluster secret: {0}; set security.cluster_secret")]
+    Secret(#[from] Error),
     /// The schema is not one this binary works on.
     #[error(
         "the database's schema is {0}; run `countersign migrate` with this version, or deploy the one it belongs to"
@@ -72,11 +77,12 @@ impl App {
 
     /// Builds a node on a socket that is already listening.
     pub async fn build_on(
-        config: Config,
+        mut config: Config,
         clock: Clock,
         listener: TcpListener,
     ) -> Result<Self, AppError> {
         config.validate()?;
+        config.security.cluster_secret = secret::or_made_up(&config.security.cluster_secret)?;
         let config = Arc::new(config);
         let address = listener.local_addr().map_err(|error| AppError::Listen {
             address: config.server.listen,
@@ -101,7 +107,8 @@ impl App {
             Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
         }
         // Before the first channel: one on a node that is not on the books would be taken for dead.
-        store.heartbeat().await?;
+        let secret = ClusterSecret::new(&config.security.cluster_secret);
+        store.heartbeat(&secret.check()).await?;
         let gateway = Gateway::start(&config, node, clock, store, &background, &drain, &end);
         Ok(Self {
             config,

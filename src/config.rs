@@ -512,6 +512,15 @@ impl Config {
                 "must have at least 32 characters",
             );
         }
+        if !(1..=24 * 3_600).contains(&self.pairing.code_seconds) {
+            return invalid("pairing.code_seconds", "must lie between 1 and 86400");
+        }
+        if self.pairing.guesses_per_principal == 0 || self.pairing.guesses_per_tenant == 0 {
+            return invalid(
+                "pairing.guesses_per_principal",
+                "this and pairing.guesses_per_tenant must be at least 1",
+            );
+        }
         if self.presence.write_seconds == 0 || self.presence.write_seconds > 30 {
             return invalid("presence.write_seconds", "must lie between 1 and 30");
         }

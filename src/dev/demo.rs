@@ -27,6 +27,9 @@ pub struct Demo {
     pub tenant_id: String,
     /// The operator's key.
     pub operator: String,
+    /// What the nodes share.
+    #[serde(default)]
+    pub cluster_secret: String,
     /// An administrator's key.
     pub admin: String,
     /// A key that may act as any enforcer.
@@ -47,13 +50,18 @@ impl Demo {
             None => data_dir.join(FILE),
             Some(url) => data_dir.join(format!("demo-{}.json", Sha256Hex::of(url.as_bytes()))),
         };
-        if let Ok(text) = std::fs::read(&file)
-            && let Ok(demo) = serde_json::from_slice::<Self>(&text)
-            && demo.is_good(administration).await?
-        {
-            return Ok(demo);
-        }
-        let demo = Self::make(administration).await?;
+        let text = std::fs::read(&file).unwrap_or_default();
+        let kept = serde_json::from_slice::<Self>(&text).ok();
+        // Kept even if the keys are not good any more: other tenants' pairings hang on it.
+        let secret = kept.as_ref().map(|demo| demo.cluster_secret.clone());
+        let mut demo = match kept {
+            Some(demo) if demo.is_good(administration).await? => demo,
+            _ => Self::make(administration).await?,
+        };
+        demo.cluster_secret = match secret {
+            Some(secret) if !secret.is_empty() => secret,
+            _ => random_text::<32>()?,
+        };
         super::write_whole(&file, &serde_json::to_vec_pretty(&demo)?)?;
         Ok(demo)
     }
@@ -99,6 +107,7 @@ impl Demo {
         Ok(Self {
             tenant_id: tenant.to_string(),
             operator: format!("cso_{}", random_text::<32>()?),
+            cluster_secret: String::new(),
             admin: next(),
             enforcer: next(),
             approver: next(),

@@ -96,6 +96,9 @@ async fn run_on(
     config.database.url = Secret::from(url);
     schema::migrate(url).await?;
     let demo = prepare_demo(&config, data_dir, options.database_url.as_deref()).await?;
+    if config.security.cluster_secret.is_empty() {
+        config.security.cluster_secret = Secret::from(demo.cluster_secret.as_str());
+    }
     let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
     let outcome = async {
         if let Some(file) = &options.ready_file {

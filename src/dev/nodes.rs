@@ -195,12 +195,17 @@ fn spawn(
         .env("COUNTERSIGN_NODE__ID", name)
         .env_remove("COUNTERSIGN_DATABASE__URL_FILE")
         .env_remove("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE")
+        .env_remove("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE")
         // Nothing balances load here that would have to notice.
         .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
         // Empty means: where the URL leads.
         .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
         .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())
         .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY", &demo.operator)
+        .env(
+            "COUNTERSIGN_SECURITY__CLUSTER_SECRET",
+            config.security.cluster_secret.expose(),
+        )
         .stdin(Stdio::piped())
         // A Ctrl-C at the terminal is for us alone: we drain the nodes in our own time.
         .process_group(0)

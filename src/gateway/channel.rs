@@ -250,13 +250,14 @@ impl Gateway {
     /// renewed for as long, others have taken the channels for dead: they are closed.
     pub(super) async fn heartbeat(&self) -> Result<(), Error> {
         let live: Vec<Uuid> = self.channels.all().iter().map(|handle| handle.id).collect();
+        let check = self.secret.check();
         // A database that has vanished without a word would hold the call for minutes.
-        let renewed = timeout(HEARTBEAT_PATIENCE, self.store.heartbeat()).await;
+        let beat = timeout(HEARTBEAT_PATIENCE, self.store.heartbeat(&check)).await;
         let lost = {
             let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Ok(Ok(renewed)) = renewed {
+            if let Ok(Ok(beat)) = beat {
                 *last = Instant::now();
-                !renewed
+                !beat.renewed
             } else {
                 last.elapsed().as_secs_f64() > LEASE_SECONDS
             }
@@ -266,7 +267,8 @@ impl Gateway {
                 handle.close(Closing::LeaseLost);
             }
         }
-        renewed.map_err(|_| Error::Unavailable)??;
+        let beat = beat.map_err(|_| Error::Unavailable)??;
+        self.note_secrets(beat.secrets_differ);
         let ghosts = self.store.forget_ghosts(&live).await?;
         self.wake.wake(ghosts);
         Ok(())

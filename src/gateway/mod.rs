@@ -12,14 +12,17 @@ mod feed;
 mod generic;
 mod inbox;
 mod load;
+mod pairing;
 mod platform;
 mod prompt;
 mod refresh;
+pub mod secret;
 mod submit;
 mod sweep;
 mod withdraw;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -31,6 +34,7 @@ pub use self::channel::{Channel, Closing};
 pub use self::deliver::{AckCommand, Acknowledged, Waited};
 pub use self::feed::{Feed, Push};
 pub use self::inbox::{Page, PageRequest};
+pub use self::pairing::{Completed, Initiated, PairingLine, PairingStatus, PairingWord};
 pub use self::platform::ExchangeListing;
 pub use self::prompt::{AckPrompt, PromptCommand, SendPrompt};
 pub use self::refresh::RefreshCommand;
@@ -39,6 +43,7 @@ pub use self::withdraw::Ended;
 
 use self::authenticate::Credentials;
 use self::deliver::WaitCounter;
+use self::secret::ClusterSecret;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::error::Names;
@@ -65,6 +70,9 @@ pub struct Gateway {
     wake: Hub,
     credentials: Credentials,
     operator: Option<[u8; 32]>,
+    secret: ClusterSecret,
+    /// Whether another living node was last seen with another secret.
+    secrets_differ: AtomicBool,
     readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
     waits: WaitCounter,
     loads: load::Loads,
@@ -98,6 +106,8 @@ impl Gateway {
             wake,
             credentials: Credentials::default(),
             operator: authenticate::operator_hash(&config.platform.operator_key),
+            secret: ClusterSecret::new(&config.security.cluster_secret),
+            secrets_differ: AtomicBool::new(false),
             readiness: tokio::sync::Mutex::new(None),
             waits: WaitCounter::default(),
             loads: load::Loads::default(),

@@ -8,12 +8,13 @@ use super::error::Error;
 use crate::protocol::artifact::{self, Rules, Submission};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{SubmissionRefusal, Submitted, judge_submission};
-use crate::protocol::id::{ApproverId, EnforcerId};
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::json;
 use crate::protocol::reader::Invalid;
 use crate::protocol::routing::Route;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::idempotency::IdempotencyKey;
+use crate::store::paired::TokenFact;
 use crate::store::submit::{Asked, SubmissionRow};
 use crate::wake::Key;
 
@@ -90,10 +91,7 @@ impl Gateway {
         } = command;
         // A repeat is a repeat even if it names nobody any more, so the store is asked all the same: a submission that
         // asks nobody is never written.
-        let (approvers, unroutable) = match approvers(&submission) {
-            Ok(approvers) => (approvers, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
+        let (approvers, unroutable) = self.approvers(tenant, &enforcer, &submission.route).await?;
         let mut asked = Vec::with_capacity(approvers.len());
         for approver in &approvers {
             asked.push(Asked {
@@ -127,6 +125,35 @@ impl Gateway {
         }
         Ok(submitted)
     }
+
+    /// Whom a submission asks, or why that is nobody.
+    async fn approvers(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        route: &Route,
+    ) -> Result<(Vec<ApproverId>, Option<Error>), Error> {
+        let asked = match route {
+            Route::Approver(approver) => Ok(vec![approver.clone()]),
+            Route::Token(token) => match self.store.token_of(tenant, enforcer, token).await? {
+                TokenFact::Good(approver) => Ok(vec![approver]),
+                TokenFact::Ended => Err(Error::PairingRevoked),
+                TokenFact::Unknown => Err(Error::NoApprover {
+                    pointer: "/body/metadata/routingToken",
+                }),
+            },
+            Route::Paired => match self.store.paired_with(tenant, enforcer).await? {
+                nobody if nobody.is_empty() => Err(Error::NoApprover {
+                    pointer: "/recipient/approverId",
+                }),
+                approvers => Ok(approvers),
+            },
+        };
+        Ok(match asked {
+            Ok(approvers) => (approvers, None),
+            Err(error) => (Vec::new(), Some(error)),
+        })
+    }
 }
 
 /// A key as a principal sent it, with what it asked under it.
@@ -140,19 +167,5 @@ pub(super) fn bind_key(principal: &str, key: String, path: &str, body: &[u8]) ->
             .chain_update(body)
             .finalize()
             .into(),
-    }
-}
-
-/// Whom a submission asks.
-fn approvers(submission: &Submission) -> Result<Vec<ApproverId>, Error> {
-    match &submission.route {
-        Route::Approver(approver) => Ok(vec![approver.clone()]),
-        // No pairing exists yet that a token could stand for, or that could name anyone.
-        Route::Token(_) => Err(Error::NoApprover {
-            pointer: "/body/metadata/routingToken",
-        }),
-        Route::Paired => Err(Error::NoApprover {
-            pointer: "/recipient/approverId",
-        }),
     }
 }

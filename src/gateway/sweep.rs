@@ -125,6 +125,9 @@ impl Gateway {
     /// Forgets what is past its retention.
     async fn forget(&self) -> Result<(), Error> {
         while self.goes_on(self.store.forget_keys(BATCH).await?) {}
+        let keep = seconds(self.config.pairing.keep_seconds);
+        while self.goes_on(self.store.forget_pairing_sessions(keep, BATCH).await?) {}
+        while self.goes_on(self.store.forget_guesses(BATCH).await?) {}
         for tenant in self.store.tenants().await? {
             // One tenant's trouble does not keep the others' data past its time.
             if let Err(error) = self.forget_of(&tenant.tenant_id).await {

@@ -9,6 +9,7 @@ mod generic;
 mod health;
 mod inbox;
 mod metered;
+mod pairing;
 pub mod platform;
 mod prompt;
 pub mod reply;
@@ -63,6 +64,13 @@ pub fn router(node: Node) -> Router {
         .route("/v1/prompt", post(prompt::post))
         .route("/v1/prompt/{requestId}", get(prompt::get))
         .route("/v1/status", get(status::status))
+        .route("/v1/pairing/initiate", post(pairing::initiate))
+        .route("/v1/pairing/resolve/{code}", get(pairing::resolve))
+        .route("/v1/pairing/status/{nonce}", get(pairing::status))
+        .route("/v1/pairing/{nonce}/status", get(pairing::status))
+        .route("/v1/pairing/complete", post(pairing::complete))
+        .route("/v1/pairing/revoke", post(pairing::revoke))
+        .route("/v1/pairings", get(pairing::list))
         .route(
             "/platform/v1/tenants",
             post(platform::create_tenant).get(platform::list_tenants),

@@ -15,6 +15,7 @@ pub mod framing;
 pub mod id;
 pub mod json;
 pub mod message;
+pub mod pairing;
 pub mod presence;
 pub mod prompt;
 pub mod reader;

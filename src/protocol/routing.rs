@@ -2,6 +2,7 @@
 
 use super::id::{ApproverId, TextId};
 use super::json::{Node, Value};
+use super::pairing::RoutingToken;
 use super::reader::{Invalid, Reader};
 
 /// Members of sealed metadata that are for the gateway alone.
@@ -13,7 +14,7 @@ pub enum Route {
     /// This approver.
     Approver(ApproverId),
     /// The approver that a routing token stands for.
-    Token(String),
+    Token(RoutingToken),
     /// Nobody: every approver paired with the enforcer.
     Paired,
 }
@@ -22,7 +23,7 @@ pub enum Route {
 #[derive(Debug, Default)]
 pub struct Metadata {
     /// A routing token, if present.
-    pub token: Option<String>,
+    pub token: Option<RoutingToken>,
     /// An approver's id, if present.
     pub approver: Option<ApproverId>,
     /// What is left to forward; nothing if nothing is.
@@ -33,7 +34,7 @@ impl Metadata {
     /// Reads sealed metadata found at `pointer`.
     pub fn parse(node: &Node<'_>, pointer: &str) -> Result<Self, Invalid> {
         let mut reader = Reader::new(node, pointer)?;
-        let token = reader.optional_str("routingToken")?.map(str::to_owned);
+        let token = reader.optional_str("routingToken")?.map(RoutingToken::new);
         let approver = reader.optional_str("approverId")?;
         let approver = approver
             .map(|id| {

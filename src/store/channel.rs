@@ -34,6 +34,15 @@ impl Transport {
     }
 }
 
+/// What a node learns by its heartbeat.
+#[derive(Debug, Clone, Copy)]
+pub struct Heartbeat {
+    /// Whether the lease was still good; if not, others may have acted on it.
+    pub renewed: bool,
+    /// Whether another living node has another cluster secret.
+    pub secrets_differ: bool,
+}
+
 /// Whose channel a wake key stands for, as it is stored: tenant, kind, identity.
 #[must_use]
 pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
@@ -54,31 +63,37 @@ fn key_of(tenant: &str, kind: &str, identity: &str) -> Result<Key, sqlx::Error> 
 }
 
 impl Store {
-    /// Registers this node, or renews its lease. False if the lease had run out and others may have acted on it.
-    pub async fn heartbeat(&self) -> Result<bool, StoreError> {
+    /// Registers this node, or renews its lease, and compares its secret with those of the others by their checks.
+    pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat, StoreError> {
         let mut lease = self.quiet.lease().await?;
-        let renewed = sqlx::query_scalar!(
+        let beat = sqlx::query_as!(
+            Heartbeat,
             r#"
             with renewed as (
-                update nodes set heartbeat_at = clock_timestamp()
+                update nodes set heartbeat_at = clock_timestamp(), secret_check = $4
                  where node_id = $1 and heartbeat_at > clock_timestamp() - make_interval(secs => $3)
                 returning node_id
             ),
             joined as (
-                insert into nodes (node_id, name, started_at, heartbeat_at)
-                select $1, $2, clock_timestamp(), clock_timestamp()
+                insert into nodes (node_id, name, started_at, heartbeat_at, secret_check)
+                select $1, $2, clock_timestamp(), clock_timestamp(), $4
                  where not exists (select from renewed)
-                on conflict on constraint nodes_pkey do update set heartbeat_at = excluded.heartbeat_at
+                on conflict on constraint nodes_pkey do update
+                   set heartbeat_at = excluded.heartbeat_at, secret_check = excluded.secret_check
             )
-            select exists (select from renewed) as "renewed!"
+            select exists (select from renewed) as "renewed!",
+                   exists (select from nodes n
+                            where n.node_id <> $1 and n.secret_check <> $4
+                              and n.heartbeat_at > clock_timestamp() - make_interval(secs => $3)) as "secrets_differ!"
             "#,
             self.instance,
             self.node.as_str(),
             LEASE_SECONDS,
+            secret_check,
         )
         .fetch_one(lease.connection()?)
         .await;
-        Ok(lease.settle(renewed)?)
+        Ok(lease.settle(beat)?)
     }
 
     /// Takes this node and its channels off the books; tells whose channels they were.

@@ -11,10 +11,13 @@ pub mod end;
 pub mod error;
 pub mod exchange;
 pub mod feed;
+pub mod guess;
 pub mod idempotency;
 pub mod inbox;
 mod look;
 pub mod notify;
+pub mod paired;
+pub mod pairing;
 pub mod pool;
 pub mod prompt;
 pub mod prompt_life;
@@ -40,6 +43,7 @@ use self::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
 use self::feed::{
     BodiesRow, Claim, ClaimRow, ForApprover, ForEnforcer, ListRow, ListUnacked, Listed, ReadBodies,
 };
+use self::paired::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
 use self::pool::Pool;
 use self::prompt::{PromptRow, TakePrompts};
 use self::prompt_life::{PromptAckRow, TakePromptAcks};
@@ -50,6 +54,7 @@ use crate::config::Config;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::SubmissionFact;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, NodeId, RequestId, TenantId};
+use crate::protocol::pairing::RoutingToken;
 use crate::protocol::prompt::{AckFact, PromptFact};
 use crate::protocol::timestamp::Timestamp;
 
@@ -71,6 +76,8 @@ pub struct Store {
     acks: Batcher<TakeAcks>,
     reads: Batcher<ReadExchanges>,
     keys: Batcher<ReadKeys>,
+    tokens: Batcher<ReadTokens>,
+    paired: Batcher<ReadPaired>,
     credentials: Batcher<ReadCredentials>,
     lists: Batcher<ListUnacked>,
     bodies: Batcher<ReadBodies>,
@@ -139,6 +146,8 @@ impl Store {
                 tasks,
             ),
             keys: Batcher::start(ReadKeys, &pool, WORKERS, tasks),
+            tokens: Batcher::start(ReadTokens, &pool, WORKERS, tasks),
+            paired: Batcher::start(ReadPaired, &pool, WORKERS, tasks),
             credentials: Batcher::start(ReadCredentials, &pool, WORKERS, tasks),
             lists: Batcher::start(
                 ListUnacked {
@@ -233,6 +242,40 @@ impl Store {
                 operation,
                 tenant: tenant.clone(),
                 approver: approver.clone(),
+            })
+            .await
+    }
+
+    /// Whom a routing token stands for, presented by an enforcer.
+    pub async fn token_of(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        token: &RoutingToken,
+    ) -> Result<TokenFact, StoreError> {
+        let operation = self.clock.operation_id();
+        self.tokens
+            .run(TokenRow {
+                operation,
+                tenant: tenant.clone(),
+                enforcer: enforcer.clone(),
+                token_hash: token.hash(),
+            })
+            .await
+    }
+
+    /// Whom an enforcer is paired with.
+    pub async fn paired_with(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+    ) -> Result<Vec<ApproverId>, StoreError> {
+        let operation = self.clock.operation_id();
+        self.paired
+            .run(PairedRow {
+                operation,
+                tenant: tenant.clone(),
+                enforcer: enforcer.clone(),
             })
             .await
     }

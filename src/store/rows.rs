@@ -8,6 +8,7 @@ use crate::protocol::artifact::Form;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::exchange::State;
 use crate::protocol::id::TextId;
+use crate::protocol::pairing::Nonce;
 use crate::protocol::prompt::Status;
 
 /// A text column of a batch.
@@ -42,6 +43,11 @@ fn foreign(what: &str) -> sqlx::Error {
 /// Reads an id.
 pub(super) fn id<T: TextId>(text: &str) -> Result<T, sqlx::Error> {
     T::parse(text).ok_or_else(|| foreign("id"))
+}
+
+/// Reads the nonce of a pairing.
+pub(super) fn nonce(text: &str) -> Result<Nonce, sqlx::Error> {
+    Nonce::parse(text).ok_or_else(|| foreign("nonce"))
 }
 
 /// Reads a hash.

@@ -20,6 +20,8 @@ use super::proxy::Proxy;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
+/// What the nodes of every test share.
+pub const CLUSTER_SECRET: &str = "cluster-secret-of-the-tests-0123456789abcdef";
 
 /// One node.
 pub struct TestNode {
@@ -60,6 +62,7 @@ pub fn config(database: &Database) -> Config {
     config.database.pool_size = 8;
     config.server.lame_duck_ms = 0;
     config.platform.operator_key = Secret::from(OPERATOR_KEY);
+    config.security.cluster_secret = Secret::from(CLUSTER_SECRET);
     config
 }
 

@@ -1,0 +1,331 @@
+//! Pairing by code: an enforcer shows a code, an approver types it and agrees, and both hold a routing token until either
+//! revokes it. Codes and tokens are shown to their two sides, and to nobody else.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Gateway;
+use super::caller::{Approver, Enforcer, EnforcerOrApprover, Member, Origin};
+use super::error::Error;
+use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
+use crate::protocol::cursor;
+use crate::protocol::id::{ApproverId, EnforcerId};
+use crate::protocol::pairing::{Code, Complete, Initiate, Nonce, RoutingToken};
+use crate::protocol::timestamp::Timestamp;
+use crate::store::error::StoreError;
+use crate::store::guess::{GuessLimits, ResolveFact, Resolved};
+use crate::store::paired::Side;
+use crate::store::pairing::{CompleteFact, CompleteRow};
+use crate::store::seconds;
+
+/// How many codes are drawn before giving up; one of 2⁴⁰ is hardly ever in use.
+const DRAWS: usize = 3;
+/// The hash of what is no code: shorter than any, so it is nobody's.
+const NO_HASH: &[u8] = &[];
+
+/// An attempt at pairing that was begun.
+#[derive(Debug)]
+pub struct Initiated {
+    /// What the approver types.
+    pub code: Code,
+    /// What the enforcer asks about.
+    pub nonce: Nonce,
+    /// When the code ends.
+    pub expires_at: Timestamp,
+}
+
+/// An attempt at pairing that was completed.
+#[derive(Debug)]
+pub struct Completed {
+    /// What stands for the pairing from now on.
+    pub token: RoutingToken,
+    /// What people call the enforcer.
+    pub label: Option<String>,
+    /// Where it works.
+    pub workspace: Option<String>,
+}
+
+/// How far an attempt at pairing has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PairingWord {
+    /// Nobody has used the code.
+    Pending,
+    /// Someone has, and not agreed yet.
+    Resolved,
+    /// The two are paired, or were.
+    Completed,
+    /// Nobody agreed in time.
+    Expired,
+}
+
+/// An attempt at pairing, for its initiator.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairingStatus {
+    /// The attempt.
+    pub nonce: Nonce,
+    /// How far it has come.
+    pub status: PairingWord,
+    /// When the code ends.
+    pub expires_at: Timestamp,
+    /// Who completed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approver_id: Option<ApproverId>,
+    /// The approver's public key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
+    /// The token, while it is good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing_token: Option<RoutingToken>,
+}
+
+/// A pairing in force, for its sides.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairingLine {
+    /// The enforcer.
+    pub enforcer_id: EnforcerId,
+    /// The approver.
+    pub approver_id: ApproverId,
+    /// What people call the enforcer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_label: Option<String>,
+    /// Where it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_name: Option<String>,
+    /// The enforcer's public key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_public_key: Option<String>,
+    /// The approver's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approver_public_key: Option<String>,
+    /// What stands for it in a submission.
+    pub routing_token: RoutingToken,
+    /// Since when.
+    pub paired_at: Timestamp,
+}
+
+/// Random bytes of the system.
+fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        tracing::error!(%error, "the system gave no randomness");
+        Error::Internal
+    })?;
+    Ok(bytes)
+}
+
+impl Gateway {
+    /// Begins an attempt at pairing.
+    pub async fn initiate_pairing(
+        &self,
+        caller: &Enforcer,
+        request: Initiate,
+    ) -> Result<Initiated, Error> {
+        caller.acting(Some(request.enforcer.clone()), "/enforcerId")?;
+        let tenant = &caller.origin.tenant;
+        let lifetime = seconds(self.config.pairing.code_seconds);
+        for _ in 0..DRAWS {
+            let (code, nonce) = (Code::from_bytes(random()?), Nonce::from_bytes(random()?));
+            let hash = self.secret.code_hash(tenant, code);
+            match self
+                .store
+                .begin_pairing(tenant, &nonce, &hash, &request, lifetime)
+                .await
+            {
+                Ok(expires_at) => {
+                    return Ok(Initiated {
+                        code,
+                        nonce,
+                        expires_at,
+                    });
+                }
+                Err(StoreError::Taken(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Unavailable)
+    }
+
+    /// Uses a code; `None` is what cannot be one, and counts as a wrong one.
+    pub async fn resolve_pairing(
+        &self,
+        caller: &Approver,
+        code: Option<Code>,
+    ) -> Result<Resolved, Error> {
+        let Origin {
+            tenant, principal, ..
+        } = &caller.origin;
+        let limits = GuessLimits {
+            per_principal: self.config.pairing.guesses_per_principal,
+            per_tenant: self.config.pairing.guesses_per_tenant,
+        };
+        let hash = code.map(|code| self.secret.code_hash(tenant, code));
+        let hash = hash.as_ref().map_or(NO_HASH, <[u8; 32]>::as_slice);
+        match self
+            .store
+            .resolve_code(tenant, principal, hash, limits)
+            .await?
+        {
+            ResolveFact::Found(resolved) => Ok(resolved),
+            ResolveFact::Wrong => Err(Error::NotFound),
+            ResolveFact::Refused { retry_after } => Err(Error::TooManyGuesses {
+                retry_after: retry_after.max(Duration::from_secs(1)),
+            }),
+        }
+    }
+
+    /// How far an attempt has come, for whoever may act as its initiator.
+    pub async fn pairing_status(
+        &self,
+        caller: &Member,
+        nonce: Nonce,
+    ) -> Result<PairingStatus, Error> {
+        let Member::Enforcer(caller) = caller else {
+            return Err(Error::NotFound);
+        };
+        let tenant = &caller.origin.tenant;
+        let session = self.store.pairing_session(tenant, &nonce).await?;
+        let session = session
+            .filter(|session| caller.may_be(&session.enforcer))
+            .ok_or(Error::NotFound)?;
+        let status = match &session {
+            session if session.approver.is_some() => PairingWord::Completed,
+            session if session.past => PairingWord::Expired,
+            session if session.resolved => PairingWord::Resolved,
+            _ => PairingWord::Pending,
+        };
+        let routing_token =
+            session
+                .approver
+                .as_ref()
+                .filter(|_| session.in_force)
+                .map(|approver| {
+                    self.secret
+                        .routing_token(tenant, &nonce, &session.enforcer, approver)
+                });
+        Ok(PairingStatus {
+            nonce,
+            status,
+            expires_at: session.expires_at,
+            approver_id: session.approver,
+            public_key: session.approver_key,
+            routing_token,
+        })
+    }
+
+    /// Completes an attempt: once, by whoever comes first. Pairing the same two again replaces what was between them.
+    pub async fn complete_pairing(
+        &self,
+        caller: &Approver,
+        request: Complete,
+    ) -> Result<Completed, Error> {
+        let Complete {
+            nonce,
+            approver,
+            public_key,
+        } = request;
+        let approver = caller.acting(Some(approver), "/approverId")?;
+        let nonce = nonce.ok_or(Error::NotFound)?;
+        let tenant = &caller.origin.tenant;
+        // Who began it never changes, so the token can be made before the statement that needs its hash.
+        let session = self.store.pairing_session(tenant, &nonce).await?;
+        let enforcer = session.ok_or(Error::NotFound)?.enforcer;
+        let token = self
+            .secret
+            .routing_token(tenant, &nonce, &enforcer, &approver);
+        let row = CompleteRow {
+            operation: self.clock.operation_id(),
+            tenant,
+            nonce: &nonce,
+            approver: &approver,
+            approver_key: public_key.as_deref(),
+            token_hash: &token.hash(),
+        };
+        match self.store.complete_pairing(&row).await? {
+            CompleteFact::Paired { label, workspace } => {
+                tracing::info!(%tenant, %enforcer, %approver, "paired");
+                Ok(Completed {
+                    token,
+                    label,
+                    workspace,
+                })
+            }
+            CompleteFact::Completed => Err(Error::AlreadyPaired),
+            CompleteFact::Missing => Err(Error::NotFound),
+        }
+    }
+
+    /// Ends a pairing, by either side. What has ended already, or was replaced, stays so.
+    pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<(), Error> {
+        let side = match caller {
+            Member::Enforcer(caller) => Side::Enforcer(caller.bound.as_ref()),
+            Member::Approver(caller) => Side::Approver(caller.bound.as_ref()),
+            Member::Admin(_) => return Err(Error::NotFound),
+        };
+        let tenant = &caller.origin().tenant;
+        let known = self
+            .store
+            .revoke_pairing(tenant, side, &token.hash())
+            .await?;
+        known.then_some(()).ok_or(Error::NotFound)
+    }
+
+    /// One page of the pairings in force that the caller may act as a side of, oldest first.
+    pub async fn pairings(
+        &self,
+        caller: &EnforcerOrApprover,
+        request: &PageRequest,
+    ) -> Result<Page<PairingLine>, Error> {
+        let (tenant, side, name) = match caller {
+            EnforcerOrApprover::Enforcer(caller) => (
+                &caller.origin.tenant,
+                Side::Enforcer(caller.bound.as_ref()),
+                caller.bound.as_ref().map_or("", EnforcerId::as_str),
+            ),
+            EnforcerOrApprover::Approver(caller) => (
+                &caller.origin.tenant,
+                Side::Approver(caller.bound.as_ref()),
+                caller.bound.as_ref().map_or("", ApproverId::as_str),
+            ),
+        };
+        let role = match side {
+            Side::Enforcer(_) => "enforcer",
+            Side::Approver(_) => "approver",
+        };
+        let listing = format!("pairings\n{tenant}\n{role}\n{name}");
+        let limit = self.page_limit(request)?;
+        let after = match &request.cursor {
+            None => None,
+            Some(text) => Some(cursor::decode(&listing, text).ok_or(FOREIGN_CURSOR)?),
+        };
+        let (found, next) = self
+            .store
+            .pairings(tenant, side, after.as_ref(), limit)
+            .await?;
+        let items = found
+            .into_iter()
+            .map(|pairing| PairingLine {
+                routing_token: self.secret.routing_token(
+                    tenant,
+                    &pairing.nonce,
+                    &pairing.enforcer,
+                    &pairing.approver,
+                ),
+                enforcer_id: pairing.enforcer,
+                approver_id: pairing.approver,
+                enforcer_label: pairing.label,
+                workspace_name: pairing.workspace,
+                enforcer_public_key: pairing.enforcer_key,
+                approver_public_key: pairing.approver_key,
+                paired_at: pairing.paired_at,
+            })
+            .collect();
+        Ok(Page {
+            items,
+            next: next.map(|position| cursor::encode(&listing, &position)),
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! Pairing: plain JSON, outside the protocol's media type and framing.
+
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::auth::As;
+use super::body::{self, Kind, PageQuery, Path};
+use super::error::Refusal;
+use super::reply::{Node, plain};
+use crate::gateway::PageRequest;
+use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
+use crate::gateway::error::Error;
+use crate::protocol::json;
+use crate::protocol::pairing::{Code, Complete, Initiate, Nonce, parse_revoke};
+use crate::protocol::reader::Invalid;
+
+/// Reads a body as what `parse` makes of it.
+async fn read<T>(
+    node: &Node,
+    request: Request,
+    parse: impl FnOnce(&json::Node<'_>) -> Result<T, Invalid>,
+) -> Result<T, Error> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(node, &parts.headers, body, Kind::Other).await?;
+    Ok(parse(&json::parse(&bytes)?)?)
+}
+
+/// An answer with those of the optional members that there are.
+fn answer<const N: usize>(mut always: Value, optional: [(&str, Option<String>); N]) -> Response {
+    for (name, value) in optional {
+        if let Some(value) = value {
+            always[name] = value.into();
+        }
+    }
+    plain(StatusCode::OK, &always)
+}
+
+/// `POST /v1/pairing/initiate`.
+pub async fn initiate(
+    State(node): State<Node>,
+    As(caller): As<Enforcer>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let request = read(&node, request, Initiate::parse).await?;
+    let gateway = node.gateway.clone();
+    let begun = node
+        .finish(async move { gateway.initiate_pairing(&caller, request).await })
+        .await?;
+    let always = json!({
+        "code": begun.code.to_string(),
+        "nonce": begun.nonce,
+        "expiresAt": begun.expires_at,
+    });
+    Ok(answer(always, []))
+}
+
+/// `GET /v1/pairing/resolve/{code}`.
+pub async fn resolve(
+    State(node): State<Node>,
+    As(caller): As<Approver>,
+    Path(code): Path<String>,
+) -> Result<Response, Refusal> {
+    let code = Code::parse(&code);
+    let gateway = node.gateway.clone();
+    let found = node
+        .finish(async move { gateway.resolve_pairing(&caller, code).await })
+        .await?;
+    Ok(answer(
+        json!({ "nonce": found.nonce }),
+        [
+            ("enforcerLabel", found.label),
+            ("workspaceName", found.workspace),
+            ("publicKey", found.public_key),
+        ],
+    ))
+}
+
+/// `GET /v1/pairing/status/{nonce}`, also spelled `GET /v1/pairing/{nonce}/status`.
+pub async fn status(
+    State(node): State<Node>,
+    As(caller): As<Member>,
+    Path(nonce): Path<String>,
+) -> Result<Response, Refusal> {
+    let nonce = Nonce::parse(&nonce).ok_or(Error::NotFound)?;
+    let gateway = node.gateway.clone();
+    let status = node
+        .finish(async move { gateway.pairing_status(&caller, nonce).await })
+        .await?;
+    Ok(plain(StatusCode::OK, &status))
+}
+
+/// `POST /v1/pairing/complete`.
+pub async fn complete(
+    State(node): State<Node>,
+    As(caller): As<Approver>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let request = read(&node, request, Complete::parse).await?;
+    let gateway = node.gateway.clone();
+    let paired = node
+        .finish(async move { gateway.complete_pairing(&caller, request).await })
+        .await?;
+    Ok(answer(
+        json!({ "routingToken": paired.token }),
+        [
+            ("enforcerLabel", paired.label),
+            ("workspaceName", paired.workspace),
+        ],
+    ))
+}
+
+/// `POST /v1/pairing/revoke`.
+pub async fn revoke(
+    State(node): State<Node>,
+    As(caller): As<Member>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let token = read(&node, request, parse_revoke).await?;
+    let gateway = node.gateway.clone();
+    node.finish(async move { gateway.revoke_pairing(&caller, &token).await })
+        .await?;
+    Ok(plain(StatusCode::OK, &json!({ "status": "revoked" })))
+}
+
+/// `GET /v1/pairings`.
+pub async fn list(
+    State(node): State<Node>,
+    As(caller): As<EnforcerOrApprover>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
+    let gateway = node.gateway.clone();
+    let page = node
+        .finish(async move { gateway.pairings(&caller, &page).await })
+        .await?;
+    Ok(plain(
+        StatusCode::OK,
+        &json!({ "items": page.items, "nextCursor": page.next }),
+    ))
+}

@@ -1,0 +1,175 @@
+//! Using a pairing code, and counting the wrong ones: one statement looks, counts and judges, so that guesses on however
+//! many nodes at once meet on the counters' rows. Whoever counts locks its own counter first, then the tenant's.
+
+use std::time::Duration;
+
+use super::error::StoreError;
+use super::{Store, rows, seconds};
+use crate::protocol::id::TenantId;
+use crate::protocol::pairing::Nonce;
+
+/// How long a window of guesses lasts, from its first wrong one.
+pub const WINDOW_SECONDS: u64 = 60;
+
+/// Wrong codes in a window that are answered as such.
+#[derive(Debug, Clone, Copy)]
+pub struct GuessLimits {
+    /// From one principal.
+    pub per_principal: u32,
+    /// In a tenant.
+    pub per_tenant: u32,
+}
+
+/// What a right code tells the approver.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The attempt.
+    pub nonce: Nonce,
+    /// What people call the enforcer.
+    pub label: Option<String>,
+    /// Where it works.
+    pub workspace: Option<String>,
+    /// Its public key.
+    pub public_key: Option<String>,
+}
+
+/// What became of a code.
+#[derive(Debug)]
+pub enum ResolveFact {
+    /// It is right.
+    Found(Resolved),
+    /// It is wrong, or no longer good.
+    Wrong,
+    /// Too many were wrong: nothing is said about this one.
+    Refused {
+        /// When there is room for another.
+        retry_after: Duration,
+    },
+}
+
+impl Store {
+    /// Uses a code, by its hash.
+    ///
+    /// A principal at its limit learns nothing. In a tenant at its limit neither does anyone who has been wrong in the
+    /// window; whoever has not is still let through with a right code, so that many guessers cannot keep others from
+    /// pairing. That leaves each principal one guess a minute that tells.
+    pub async fn resolve_code(
+        &self,
+        tenant: &TenantId,
+        principal: &str,
+        code_hash: &[u8],
+        limits: GuessLimits,
+    ) -> Result<ResolveFact, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            with clock as materialized (select clock_timestamp() + $4::interval as at),
+            found as materialized (
+                select s.nonce, s.enforcer_label, s.workspace_name, s.enforcer_key
+                  from pairing_sessions s, clock c
+                 where s.tenant_id = $1 and s.code_hash = $3 and s.completed_at is null and s.expires_at > c.at
+            ),
+            guess as materialized (
+                select c.at, case when exists (select from found) then 0 else 1 end as wrong
+                  from clock c
+            ),
+            own as (
+                insert into pairing_guesses as g (tenant_id, principal, started_at, failures)
+                select $1, $2, u.at, u.wrong
+                  from guess u
+                on conflict on constraint pairing_guesses_pkey do update
+                   set started_at = case when g.failures = 0 or g.started_at <= excluded.started_at - $5::interval
+                                         then excluded.started_at else g.started_at end,
+                       failures = case when g.started_at <= excluded.started_at - $5::interval
+                                       then 0 else g.failures end + excluded.failures
+                returning g.started_at, g.failures
+            ),
+            -- What was counted before this guess, now that nobody else counts.
+            mine as materialized (
+                select u.at, u.wrong, o.started_at, o.failures - u.wrong as before, o.failures - u.wrong >= $6 as full
+                  from own o, guess u
+            ),
+            -- What a principal at its limit tries is no guess, since it is not answered: it cannot use up the tenant's.
+            everyone as (
+                insert into pairing_guesses as g (tenant_id, principal, started_at, failures)
+                select $1, '', m.at, m.wrong
+                  from mine m
+                 where not m.full
+                on conflict on constraint pairing_guesses_pkey do update
+                   set started_at = case when g.failures = 0 or g.started_at <= excluded.started_at - $5::interval
+                                         then excluded.started_at else g.started_at end,
+                       failures = case when g.started_at <= excluded.started_at - $5::interval
+                                       then 0 else g.failures end + excluded.failures
+                returning g.started_at, g.failures
+            ),
+            judged as materialized (
+                select m.full as own_full,
+                       coalesce(e.failures - m.wrong >= $7 and (m.wrong = 1 or m.before > 0), false) as tenant_full,
+                       case when m.full then m.started_at else e.started_at end as started_at
+                  from mine m
+                  left join everyone e on true
+            ),
+            marked as (
+                update pairing_sessions s
+                   set resolved_at = c.at
+                  from found f, judged j, clock c
+                 where s.tenant_id = $1 and s.nonce = f.nonce and s.resolved_at is null
+                   and not j.own_full and not j.tenant_full
+            )
+            select j.own_full or j.tenant_full as "refused!",
+                   extract(epoch from j.started_at + $5::interval - clock_timestamp() - $4::interval)::float8 as "left!",
+                   f.nonce as "nonce?", f.enforcer_label as "label?", f.workspace_name as "workspace?",
+                   f.enforcer_key as "public_key?"
+              from judged j
+              left join found f on true
+            "#,
+            tenant.as_str(),
+            principal,
+            code_hash,
+            self.clock.offset(),
+            seconds(WINDOW_SECONDS),
+            i32::try_from(limits.per_principal).unwrap_or(i32::MAX),
+            i32::try_from(limits.per_tenant).unwrap_or(i32::MAX),
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        let row = lease.settle(found)?;
+        if row.refused {
+            let retry_after = Duration::try_from_secs_f64(row.left).unwrap_or_default();
+            return Ok(ResolveFact::Refused { retry_after });
+        }
+        let Some(nonce) = row.nonce else {
+            return Ok(ResolveFact::Wrong);
+        };
+        Ok(ResolveFact::Found(Resolved {
+            nonce: rows::nonce(&nonce)?,
+            label: row.label,
+            workspace: row.workspace,
+            public_key: row.public_key,
+        }))
+    }
+
+    /// Deletes counters whose window has passed.
+    pub async fn forget_guesses(&self, limit: i64) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let gone = sqlx::query!(
+            r#"
+            with doomed as materialized (
+                select g.tenant_id, g.principal
+                  from pairing_guesses g
+                 where g.started_at <= clock_timestamp() + $1::interval - $2::interval
+                 limit $3
+                   for update of g skip locked
+            )
+            delete from pairing_guesses g using doomed d
+             where g.tenant_id = d.tenant_id and g.principal = d.principal
+            "#,
+            self.clock.offset(),
+            seconds(WINDOW_SECONDS),
+            limit,
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(gone)?.rows_affected())
+    }
+}

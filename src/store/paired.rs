@@ -1,0 +1,287 @@
+//! Pairings in force: whom a submission reaches by them, listing them, ending them. A token is good while it is its
+//! pairing's own and that is not revoked.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::protocol::cursor::Position;
+use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
+use crate::protocol::pairing::Nonce;
+use crate::protocol::timestamp::Timestamp;
+
+/// A token to look up.
+#[derive(Debug)]
+pub struct TokenRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Who presents it.
+    pub enforcer: EnforcerId,
+    /// Its hash.
+    pub token_hash: [u8; 32],
+}
+
+/// What a token stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenFact {
+    /// This approver.
+    Good(ApproverId),
+    /// Nobody any more: revoked, or replaced.
+    Ended,
+    /// Nobody: there is no such token of this enforcer.
+    Unknown,
+}
+
+/// The query that looks up tokens.
+pub struct ReadTokens;
+
+impl Work for ReadTokens {
+    type Row = TokenRow;
+    type Fact = TokenFact;
+
+    fn twins(_: &TokenRow) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(_: &TokenRow) -> usize {
+        256
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[TokenRow],
+    ) -> Result<Vec<TokenFact>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            select i.operation_id as "operation!", t.token_hash is not null as "known!", p.approver_id as "approver_id?"
+              from unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[])
+                   as i (operation_id, tenant_id, enforcer_id, token_hash)
+              left join routing_tokens t on t.tenant_id = i.tenant_id and t.token_hash = i.token_hash
+                                        and t.enforcer_id = i.enforcer_id
+              left join pairings p on p.tenant_id = t.tenant_id and p.enforcer_id = t.enforcer_id
+                                  and p.approver_id = t.approver_id and p.token_hash = t.token_hash
+                                  and p.revoked_at is null
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
+            &rows.iter().map(|row| row.token_hash.as_slice()).collect::<Vec<&[u8]>>() as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let facts = found
+            .into_iter()
+            .map(|row| {
+                let fact = match (row.approver_id, row.known) {
+                    (Some(approver), _) => TokenFact::Good(rows::id(&approver)?),
+                    (None, true) => TokenFact::Ended,
+                    (None, false) => TokenFact::Unknown,
+                };
+                Ok((row.operation, fact))
+            })
+            .collect::<Result<Vec<_>, sqlx::Error>>()?;
+        rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
+    }
+}
+
+/// Whose pairings to look up.
+#[derive(Debug)]
+pub struct PairedRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The enforcer.
+    pub enforcer: EnforcerId,
+}
+
+/// The query that looks up whom enforcers are paired with.
+pub struct ReadPaired;
+
+impl Work for ReadPaired {
+    type Row = PairedRow;
+    type Fact = Vec<ApproverId>;
+
+    fn twins(_: &PairedRow) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(_: &PairedRow) -> usize {
+        256
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[PairedRow],
+    ) -> Result<Vec<Vec<ApproverId>>, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            select i.operation_id as "operation!", p.approver_id
+              from unnest($1::uuid[], $2::text[], $3::text[]) as i (operation_id, tenant_id, enforcer_id)
+              join pairings p on p.tenant_id = i.tenant_id and p.enforcer_id = i.enforcer_id and p.revoked_at is null
+             order by p.approver_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut approvers: HashMap<Uuid, Vec<ApproverId>> = HashMap::new();
+        for row in found {
+            let approver = rows::id(&row.approver_id)?;
+            approvers.entry(row.operation).or_default().push(approver);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| approvers.remove(&row.operation.0).unwrap_or_default())
+            .collect())
+    }
+}
+
+/// Which side of a pairing a caller may act as: one id, or any of its role.
+#[derive(Debug, Clone, Copy)]
+pub enum Side<'a> {
+    /// The enforcer's.
+    Enforcer(Option<&'a EnforcerId>),
+    /// The approver's.
+    Approver(Option<&'a ApproverId>),
+}
+
+impl<'a> Side<'a> {
+    /// The enforcer and the approver that it is limited to.
+    fn bounds(self) -> (Option<&'a str>, Option<&'a str>) {
+        match self {
+            Self::Enforcer(id) => (id.map(EnforcerId::as_str), None),
+            Self::Approver(id) => (None, id.map(ApproverId::as_str)),
+        }
+    }
+}
+
+/// A pairing in force.
+#[derive(Debug)]
+pub struct Pairing {
+    /// The enforcer.
+    pub enforcer: EnforcerId,
+    /// The approver.
+    pub approver: ApproverId,
+    /// The attempt that led to it.
+    pub nonce: Nonce,
+    /// What people call the enforcer.
+    pub label: Option<String>,
+    /// Where it works.
+    pub workspace: Option<String>,
+    /// The enforcer's public key.
+    pub enforcer_key: Option<String>,
+    /// The approver's.
+    pub approver_key: Option<String>,
+    /// Since when.
+    pub paired_at: Timestamp,
+}
+
+impl Store {
+    /// Ends the pairing of a token, if it is in force and the token is its own. False if there is no such token of this side.
+    pub async fn revoke_pairing(
+        &self,
+        tenant: &TenantId,
+        side: Side<'_>,
+        token_hash: &[u8],
+    ) -> Result<bool, StoreError> {
+        let (enforcer, approver) = side.bounds();
+        let mut lease = self.pool.lease().await?;
+        let known = sqlx::query_scalar!(
+            r#"
+            with token as materialized (
+                select t.tenant_id, t.enforcer_id, t.approver_id, t.token_hash
+                  from routing_tokens t
+                 where t.tenant_id = $1 and t.token_hash = $2
+                   and ($3::text is null or t.enforcer_id = $3)
+                   and ($4::text is null or t.approver_id = $4)
+            ),
+            revoked as (
+                update pairings p
+                   set revoked_at = clock_timestamp() + $5::interval
+                  from token t
+                 where p.tenant_id = t.tenant_id and p.enforcer_id = t.enforcer_id and p.approver_id = t.approver_id
+                   and p.token_hash = t.token_hash and p.revoked_at is null
+            )
+            select exists (select from token) as "known!"
+            "#,
+            tenant.as_str(),
+            token_hash,
+            enforcer,
+            approver,
+            self.clock.offset(),
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(known)?)
+    }
+
+    /// One page of the pairings in force of a side, oldest first, and where the next one starts.
+    pub async fn pairings(
+        &self,
+        tenant: &TenantId,
+        side: Side<'_>,
+        after: Option<&Position>,
+        limit: i64,
+    ) -> Result<(Vec<Pairing>, Option<Position>), StoreError> {
+        let (enforcer, approver) = side.bounds();
+        let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
+            (position.at, position.id.as_str())
+        });
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            select p.enforcer_id, p.approver_id, p.nonce, p.enforcer_label as "label?", p.workspace_name as "workspace?",
+                   p.enforcer_key as "enforcer_key?", p.approver_key as "approver_key?", p.paired_at
+              from pairings p
+             where p.tenant_id = $1 and p.revoked_at is null and (p.paired_at, p.nonce) > ($2, $3)
+               and ($4::text is null or p.enforcer_id = $4)
+               and ($5::text is null or p.approver_id = $5)
+             order by p.paired_at, p.nonce
+             limit $6::bigint + 1
+            "#,
+            tenant.as_str(),
+            at,
+            nonce,
+            enforcer,
+            approver,
+            limit,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        let mut found = lease.settle(found)?;
+        let more = i64::try_from(found.len()).unwrap_or(i64::MAX) > limit;
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let next = found.last().filter(|_| more).map(|last| Position {
+            at: last.paired_at,
+            id: last.nonce.clone(),
+        });
+        let items = found
+            .into_iter()
+            .map(|row| {
+                Ok(Pairing {
+                    enforcer: rows::id(&row.enforcer_id)?,
+                    approver: rows::id(&row.approver_id)?,
+                    nonce: rows::nonce(&row.nonce)?,
+                    label: row.label,
+                    workspace: row.workspace,
+                    enforcer_key: row.enforcer_key,
+                    approver_key: row.approver_key,
+                    paired_at: row.paired_at.into(),
+                })
+            })
+            .collect::<Result<_, sqlx::Error>>()?;
+        Ok((items, next))
+    }
+}

@@ -1,0 +1,258 @@
+//! Attempts at pairing: begun by an enforcer, completed once by an approver. Whoever locks takes the session, then the
+//! pairing. Codes and tokens are here only as hashes.
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+
+use super::error::{Class, StoreError, classify};
+use super::{Store, rows};
+use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
+use crate::protocol::pairing::{Initiate, Nonce};
+use crate::protocol::timestamp::Timestamp;
+
+/// An attempt at pairing, as its initiator may know it.
+#[derive(Debug)]
+pub struct Session {
+    /// Who began it.
+    pub enforcer: EnforcerId,
+    /// When the code ends.
+    pub expires_at: Timestamp,
+    /// Whether that has come.
+    pub past: bool,
+    /// Whether the code was used.
+    pub resolved: bool,
+    /// Who completed it.
+    pub approver: Option<ApproverId>,
+    /// The approver's public key.
+    pub approver_key: Option<String>,
+    /// Whether the pairing it led to is in force, and still that one.
+    pub in_force: bool,
+}
+
+/// An attempt to be completed.
+#[derive(Debug)]
+pub struct CompleteRow<'a> {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The attempt.
+    pub nonce: &'a Nonce,
+    /// Who completes it.
+    pub approver: &'a ApproverId,
+    /// The approver's public key.
+    pub approver_key: Option<&'a str>,
+    /// Hash of the routing token.
+    pub token_hash: &'a [u8],
+}
+
+/// What became of a completion.
+#[derive(Debug, PartialEq, Eq)]
+pub enum CompleteFact {
+    /// The two are paired.
+    Paired {
+        /// What people call the enforcer.
+        label: Option<String>,
+        /// Where it works.
+        workspace: Option<String>,
+    },
+    /// It was completed before.
+    Completed,
+    /// There is no such attempt, or its time ran out.
+    Missing,
+}
+
+impl Store {
+    /// Begins an attempt; tells when it ends. A code that is in use is `Taken`.
+    pub async fn begin_pairing(
+        &self,
+        tenant: &TenantId,
+        nonce: &Nonce,
+        code_hash: &[u8],
+        initiate: &Initiate,
+        lifetime: PgInterval,
+    ) -> Result<Timestamp, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let begun = sqlx::query_scalar!(
+            r#"
+            with clock as materialized (select clock_timestamp() + $9::interval as at)
+            insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
+                                          workspace_name, enforcer_key, created_at, expires_at)
+            select $1, $2, $3, $4, $5, $6, $7, $8, c.at, c.at + $10::interval
+              from clock c
+            returning expires_at
+            "#,
+            tenant.as_str(),
+            nonce.as_str(),
+            self.clock.operation_id().0,
+            code_hash,
+            initiate.enforcer.as_str(),
+            initiate.label.as_deref(),
+            initiate.workspace.as_deref(),
+            initiate.public_key.as_deref(),
+            self.clock.offset(),
+            lifetime,
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(begun)?.into())
+    }
+
+    /// Reads an attempt.
+    pub async fn pairing_session(
+        &self,
+        tenant: &TenantId,
+        nonce: &Nonce,
+    ) -> Result<Option<Session>, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let found = sqlx::query!(
+            r#"
+            select s.enforcer_id, s.expires_at, s.expires_at <= clock_timestamp() + $3::interval as "past!",
+                   s.resolved_at is not null as "resolved!", s.approver_id as "approver_id?",
+                   s.approver_key as "approver_key?", p.nonce is not null as "in_force!"
+              from pairing_sessions s
+              left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
+                                  and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
+             where s.tenant_id = $1 and s.nonce = $2
+            "#,
+            tenant.as_str(),
+            nonce.as_str(),
+            self.clock.offset(),
+        )
+        .fetch_optional(lease.connection()?)
+        .await;
+        let Some(row) = lease.settle(found)? else {
+            return Ok(None);
+        };
+        Ok(Some(Session {
+            enforcer: rows::id(&row.enforcer_id)?,
+            expires_at: row.expires_at.into(),
+            past: row.past,
+            resolved: row.resolved,
+            approver: row.approver_id.as_deref().map(rows::id).transpose()?,
+            approver_key: row.approver_key,
+            in_force: row.in_force,
+        }))
+    }
+
+    /// Completes an attempt if it is open, once. Tried once more if another transaction was in the way or the reply was
+    /// lost; work of its own is then recognised.
+    pub async fn complete_pairing(
+        &self,
+        row: &CompleteRow<'_>,
+    ) -> Result<CompleteFact, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let fact = self.complete_on(lease.connection()?, row).await;
+        let error = match lease.settle(fact) {
+            Ok(fact) => return Ok(fact),
+            Err(error) => error,
+        };
+        if !matches!(classify(&error), Class::Conflict | Class::Lost) {
+            return Err(error.into());
+        }
+        tracing::debug!(%error, "a pairing is tried again");
+        let mut lease = self.pool.lease().await?;
+        let fact = self.complete_on(lease.connection()?, row).await;
+        Ok(lease.settle(fact)?)
+    }
+
+    async fn complete_on(
+        &self,
+        connection: &mut PgConnection,
+        row: &CompleteRow<'_>,
+    ) -> Result<CompleteFact, sqlx::Error> {
+        let found = sqlx::query!(
+            r#"
+            with locked as materialized (
+                select s.tenant_id, s.nonce, s.operation_id, s.enforcer_id, s.enforcer_label, s.workspace_name,
+                       s.enforcer_key, s.expires_at, s.completed_at
+                  from pairing_sessions s
+                 where s.tenant_id = $1 and s.nonce = $2
+                   for no key update of s
+            ),
+            judged as materialized (
+                select l.tenant_id, l.nonce, l.completed_at, l.expires_at, clock_timestamp() + $3::interval as at
+                  from locked l
+            ),
+            won as (
+                update pairing_sessions s
+                   set completed_at = j.at, operation_id = $4, approver_id = $5, approver_key = $6
+                  from judged j
+                 where s.tenant_id = j.tenant_id and s.nonce = j.nonce
+                   and s.completed_at is null and j.completed_at is null and j.expires_at > j.at
+                returning s.tenant_id, s.nonce, s.enforcer_id, s.enforcer_label, s.workspace_name, s.enforcer_key,
+                          s.completed_at as at
+            ),
+            paired as (
+                insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, enforcer_label,
+                                      workspace_name, enforcer_key, approver_key, paired_at)
+                select w.tenant_id, w.enforcer_id, $5, w.nonce, $7, w.enforcer_label, w.workspace_name, w.enforcer_key,
+                       $6, w.at
+                  from won w
+                on conflict on constraint pairings_pkey do update
+                   set nonce = excluded.nonce, token_hash = excluded.token_hash,
+                       enforcer_label = excluded.enforcer_label, workspace_name = excluded.workspace_name,
+                       enforcer_key = excluded.enforcer_key, approver_key = excluded.approver_key,
+                       paired_at = excluded.paired_at, revoked_at = null
+            ),
+            issued as (
+                insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
+                select w.tenant_id, $7, w.enforcer_id, $5, w.at
+                  from won w
+            )
+            select l.enforcer_label as "label?", l.workspace_name as "workspace?",
+                   l.completed_at is not null as "completed!",
+                   w.nonce is not null or l.completed_at is not null and l.operation_id = $4 as "ours!"
+              from locked l
+              left join won w on w.tenant_id = l.tenant_id and w.nonce = l.nonce
+            "#,
+            row.tenant.as_str(),
+            row.nonce.as_str(),
+            self.clock.offset(),
+            row.operation.0,
+            row.approver.as_str(),
+            row.approver_key,
+            row.token_hash,
+        )
+        .fetch_optional(connection)
+        .await?;
+        Ok(match found {
+            Some(row) if row.ours => CompleteFact::Paired {
+                label: row.label,
+                workspace: row.workspace,
+            },
+            Some(row) if row.completed => CompleteFact::Completed,
+            // Past its time, if it is there at all.
+            Some(_) | None => CompleteFact::Missing,
+        })
+    }
+
+    /// Deletes attempts that ended longer ago than `keep`.
+    pub async fn forget_pairing_sessions(
+        &self,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let gone = sqlx::query!(
+            r#"
+            with doomed as materialized (
+                select s.tenant_id, s.nonce
+                  from pairing_sessions s
+                 where s.expires_at <= clock_timestamp() + $1::interval - $2::interval
+                 order by s.expires_at
+                 limit $3
+                   for update of s skip locked
+            )
+            delete from pairing_sessions s using doomed d
+             where s.tenant_id = d.tenant_id and s.nonce = d.nonce
+            "#,
+            self.clock.offset(),
+            keep,
+            limit,
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(gone)?.rows_affected())
+    }
+}
