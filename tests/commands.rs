@@ -119,6 +119,10 @@ async fn dev_recovers_its_data_and_keys_after_it_was_killed() {
         .submit(&request, &approver.id, sealed())
         .await
         .expect(202);
+    let body = json!({ "enforcerId": enforcer.id });
+    let begun = enforcer.client.post("/v1/pairing/initiate", &body).await;
+    let body = json!({ "nonce": begun.json()["nonce"], "approverId": approver.id });
+    let paired = approver.client.post("/v1/pairing/complete", &body).await;
     std::fs::remove_file(&file).unwrap();
     dev.kill();
     let node = before["nodes"][0].as_str().unwrap();
@@ -136,6 +140,9 @@ async fn dev_recovers_its_data_and_keys_after_it_was_killed() {
     }
     let (enforcer, _) = parties(&after);
     assert_eq!(enforcer.state(&request).await, "pendingApproval");
+    let listed = enforcer.client.get("/v1/pairings").await.expect(200).json();
+    let token = &listed["items"][0]["routingToken"];
+    assert_eq!(*token, paired.expect(200).json()["routingToken"]);
     signal(dev.pid(), "INT");
     assert!(dev.end().0);
 }

@@ -57,6 +57,8 @@ async fn the_first_exchange_of_the_readme_works_as_printed() {
         "inbox.page",
         "\"verified\":true",
         "decision.deliver",
+        "\"workspaceName\":\"widgets\"",
+        "\"status\":\"completed\"",
     ] {
         assert!(printed.contains(expected), "{expected} in {printed}");
     }

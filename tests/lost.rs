@@ -186,3 +186,33 @@ async fn a_cancellation_whose_reply_was_lost_succeeds_once() {
     assert_eq!(number(&cluster, "messages").await, 1);
     assert_eq!(number(&cluster, "exchange_events").await, 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completed_pairing_whose_reply_was_lost_is_completed_once_and_is_no_conflict() {
+    let (cluster, proxy, enforcer, approver) = scene().await;
+    let body = json!({ "enforcerId": "build-bot" });
+    let begun = enforcer.client.post("/v1/pairing/initiate", &body).await;
+    let nonce = begun.expect(200).json()["nonce"].clone();
+    let mut lock = cluster.database.connect().await;
+    finish(
+        &mut lock,
+        "begin; select from pairing_sessions for no key update",
+    )
+    .await;
+    let body = json!({ "nonce": nonce, "approverId": "alice" });
+    let answer = losing_the_reply(
+        &cluster,
+        &proxy,
+        lock,
+        "select count(*) from pairings",
+        approver.client.post("/v1/pairing/complete", &body),
+    )
+    .await;
+    let token = answer.expect(200).json()["routingToken"].clone();
+    assert_eq!(number(&cluster, "pairings").await, 1);
+    assert_eq!(number(&cluster, "routing_tokens").await, 1);
+    let listed = approver.client.get("/v1/pairings").await.expect(200);
+    assert_eq!(listed.json()["items"][0]["routingToken"], token);
+    let again = approver.client.post("/v1/pairing/complete", &body).await;
+    again.refused(409, "INVALID_STATE");
+}

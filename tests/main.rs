@@ -32,6 +32,7 @@ mod life;
 mod locks;
 mod lost;
 mod model;
+mod pairing;
 mod platform;
 mod pool;
 mod prompt;

@@ -90,6 +90,8 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         json!({ "enforcerId": "build-bot" }),
         json!({}),
     );
+    let pairing = json!({ "enforcerId": "build-bot" });
+    let begun = enforcer.client.post("/v1/pairing/initiate", &pairing).await;
     let routes = [
         post(
             "/v1/artifacts",
@@ -160,6 +162,24 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             json!({ "reason": "why" }),
             true,
         ),
+        post(
+            "/v1/pairing/initiate",
+            &enforcer.client,
+            pairing.clone(),
+            false,
+        ),
+        post(
+            "/v1/pairing/complete",
+            &approver.client,
+            json!({ "nonce": begun.json()["nonce"], "approverId": "alice" }),
+            false,
+        ),
+        post(
+            "/v1/pairing/revoke",
+            &approver.client,
+            json!({ "routingToken": "t" }),
+            false,
+        ),
     ];
     let handlers = include_str!("../src/http/mod.rs");
     let taking = handlers.matches("post(").count() + handlers.matches("put(").count();
@@ -209,6 +229,8 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         (10, 201),
         (11, 200),
         (3, 200),
+        (10, 200),
+        (11, 200),
     ] {
         let route: &Route<'_> = &routes[index];
         let call = route.client.call(route.method.clone(), &route.path);

@@ -10,7 +10,7 @@ use super::caller::{Approver, Enforcer, EnforcerOrApprover, Member, Origin};
 use super::error::Error;
 use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
 use crate::protocol::cursor;
-use crate::protocol::id::{ApproverId, EnforcerId};
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Code, Complete, Initiate, Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::error::StoreError;
@@ -101,8 +101,9 @@ pub struct PairingLine {
     /// The approver's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_public_key: Option<String>,
-    /// What stands for it in a submission.
-    pub routing_token: RoutingToken,
+    /// What stands for it in a submission; not there if it was made under another cluster secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing_token: Option<RoutingToken>,
     /// Since when.
     pub paired_at: Timestamp,
 }
@@ -197,15 +198,12 @@ impl Gateway {
             session if session.resolved => PairingWord::Resolved,
             _ => PairingWord::Pending,
         };
-        let routing_token =
-            session
-                .approver
-                .as_ref()
-                .filter(|_| session.in_force)
-                .map(|approver| {
-                    self.secret
-                        .routing_token(tenant, &nonce, &session.enforcer, approver)
-                });
+        let routing_token = match (&session.approver, &session.token_hash) {
+            (Some(approver), Some(hash)) => {
+                self.token_again(tenant, &nonce, &session.enforcer, approver, hash)
+            }
+            _ => None,
+        };
         Ok(PairingStatus {
             nonce,
             status,
@@ -214,6 +212,19 @@ impl Gateway {
             public_key: session.approver_key,
             routing_token,
         })
+    }
+
+    /// The token of a pairing once more, if it was made under this secret: another would be worth nothing.
+    fn token_again(
+        &self,
+        tenant: &TenantId,
+        nonce: &Nonce,
+        enforcer: &EnforcerId,
+        approver: &ApproverId,
+        hash: &[u8],
+    ) -> Option<RoutingToken> {
+        let token = self.secret.routing_token(tenant, nonce, enforcer, approver);
+        (token.hash() == hash).then_some(token)
     }
 
     /// Completes an attempt: once, by whoever comes first. Pairing the same two again replaces what was between them.
@@ -308,11 +319,12 @@ impl Gateway {
         let items = found
             .into_iter()
             .map(|pairing| PairingLine {
-                routing_token: self.secret.routing_token(
+                routing_token: self.token_again(
                     tenant,
                     &pairing.nonce,
                     &pairing.enforcer,
                     &pairing.approver,
+                    &pairing.token_hash,
                 ),
                 enforcer_id: pairing.enforcer,
                 approver_id: pairing.approver,

@@ -25,7 +25,8 @@ pub fn or_made_up(configured: &Secret) -> Result<Secret, Error> {
         return Ok(configured.clone());
     }
     tracing::warn!(
-        "security.cluster_secret is not set: pairing codes and routing tokens work on this node alone, and until it stops"
+        "security.cluster_secret is not set: until this node stops, pairing codes made here work here alone, and only here \
+         are their routing tokens shown again"
     );
     Ok(Secret::from(random_text::<32>()?.as_str()))
 }
@@ -91,8 +92,8 @@ impl Gateway {
     pub(super) fn note_secrets(&self, differ: bool) {
         if differ && !self.secrets_differ.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "another node has another security.cluster_secret: pairing codes and routing tokens of one are unknown to \
-                 the other; set the same on every node"
+                "another node has another security.cluster_secret, so pairing codes of the one do not work on the other; set \
+                 the same on every node"
             );
         }
         if !differ {

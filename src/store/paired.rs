@@ -176,6 +176,8 @@ pub struct Pairing {
     pub approver: ApproverId,
     /// The attempt that led to it.
     pub nonce: Nonce,
+    /// Hash of its token.
+    pub token_hash: Vec<u8>,
     /// What people call the enforcer.
     pub label: Option<String>,
     /// Where it works.
@@ -242,8 +244,8 @@ impl Store {
         let mut lease = self.pool.lease().await?;
         let found = sqlx::query!(
             r#"
-            select p.enforcer_id, p.approver_id, p.nonce, p.enforcer_label as "label?", p.workspace_name as "workspace?",
-                   p.enforcer_key as "enforcer_key?", p.approver_key as "approver_key?", p.paired_at
+            select p.enforcer_id, p.approver_id, p.nonce, p.token_hash, p.enforcer_label as "label?",
+                   p.workspace_name as "workspace?", p.enforcer_key as "enforcer_key?", p.approver_key as "approver_key?", p.paired_at
               from pairings p
              where p.tenant_id = $1 and p.revoked_at is null and (p.paired_at, p.nonce) > ($2, $3)
                and ($4::text is null or p.enforcer_id = $4)
@@ -274,6 +276,7 @@ impl Store {
                     enforcer: rows::id(&row.enforcer_id)?,
                     approver: rows::id(&row.approver_id)?,
                     nonce: rows::nonce(&row.nonce)?,
+                    token_hash: row.token_hash,
                     label: row.label,
                     workspace: row.workspace,
                     enforcer_key: row.enforcer_key,

@@ -25,8 +25,8 @@ pub struct Session {
     pub approver: Option<ApproverId>,
     /// The approver's public key.
     pub approver_key: Option<String>,
-    /// Whether the pairing it led to is in force, and still that one.
-    pub in_force: bool,
+    /// Hash of the token of the pairing it led to, while that is in force and still the one.
+    pub token_hash: Option<Vec<u8>>,
 }
 
 /// An attempt to be completed.
@@ -109,7 +109,7 @@ impl Store {
             r#"
             select s.enforcer_id, s.expires_at, s.expires_at <= clock_timestamp() + $3::interval as "past!",
                    s.resolved_at is not null as "resolved!", s.approver_id as "approver_id?",
-                   s.approver_key as "approver_key?", p.nonce is not null as "in_force!"
+                   s.approver_key as "approver_key?", p.token_hash as "token_hash?"
               from pairing_sessions s
               left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
                                   and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
@@ -131,7 +131,7 @@ impl Store {
             resolved: row.resolved,
             approver: row.approver_id.as_deref().map(rows::id).transpose()?,
             approver_key: row.approver_key,
-            in_force: row.in_force,
+            token_hash: row.token_hash,
         }))
     }
 

@@ -30,6 +30,8 @@ impl Route {
             .replace("{approverId}", "alice")
             .replace("{enforcerId}", "build-bot")
             .replace("{signerKeyId}", "k")
+            .replace("{code}", "0000-0000")
+            .replace("{nonce}", "n")
             .replace("{tenantId}", "t")
             .replace("{credentialId}", "c")
     }
@@ -47,7 +49,7 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
     }
 }
 
-/// Decisions 8, 10 and 13, row by row.
+/// Decisions 8, 9, 10 and 13, row by row.
 pub const ROUTES: &[Route] = &[
     route("POST", "/v1/artifacts", &[Enforcer]),
     route("POST", "/v1/decisions", &[Approver]),
@@ -100,6 +102,21 @@ pub const ROUTES: &[Route] = &[
         &[Enforcer, Approver, Admin],
     ),
     route("GET", "/v1/status", &[]),
+    route("POST", "/v1/pairing/initiate", &[Enforcer]),
+    route("GET", "/v1/pairing/resolve/{code}", &[Approver]),
+    route(
+        "GET",
+        "/v1/pairing/status/{nonce}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
+        "/v1/pairing/{nonce}/status",
+        &[Enforcer, Approver, Admin],
+    ),
+    route("POST", "/v1/pairing/complete", &[Approver]),
+    route("POST", "/v1/pairing/revoke", &[Enforcer, Approver, Admin]),
+    route("GET", "/v1/pairings", &[Enforcer, Approver]),
     route("POST", "/platform/v1/tenants", &[Operator]),
     route("GET", "/platform/v1/tenants", &[Operator]),
     route("DELETE", "/platform/v1/tenants/{tenantId}", &[Operator]),

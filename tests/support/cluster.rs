@@ -184,6 +184,12 @@ impl Cluster {
         }
     }
 
+    /// A client that may act as any enforcer of the tenant.
+    pub async fn any_enforcer(&self) -> Client {
+        let key = self.key(&self.tenant, RoleName::Enforcer, None).await;
+        self.client(Some(&key))
+    }
+
     /// An approver of the tenant, with a credential bound to it.
     pub async fn approver(&self, id: &str) -> Approver {
         let key = self.key(&self.tenant, RoleName::Approver, Some(id)).await;

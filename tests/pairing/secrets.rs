@@ -1,0 +1,161 @@
+//! What is stored, what is logged, and the secret that the nodes share.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::config::Secret;
+use countersign::protocol::pairing::Code;
+
+use super::{
+    PAIRINGS, REVOKE, complete, initiate, pair, resolve, revocation, status, submit, text,
+};
+use crate::support::cluster::CLUSTER_SECRET;
+use crate::support::database::Database;
+use crate::support::process::{Process, countersign, signal};
+use crate::support::{Approver, Client, Cluster, Enforcer, request_id, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_codes_nor_tokens_nor_the_secret_are_in_the_database() {
+    let cluster = Cluster::start(2).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let alice = cluster.approver("alice").await;
+    let (open, nonce) = initiate(&enforcer).await;
+    let (used, _) = initiate(&enforcer).await;
+    resolve(&alice, &used).await.expect(200);
+    resolve(&alice, "0000-0000").await.refused(404, "NOT_FOUND");
+    let tokens = [pair(&enforcer, &alice).await, pair(&enforcer, &alice).await];
+    let request = request_id();
+    submit(&enforcer, &request, Some(&tokens[1]))
+        .await
+        .expect(202);
+    let body = revocation(&tokens[1]);
+    alice.client.post(REVOKE, &body).await.expect(200);
+
+    let everything = cluster.database.everything().await;
+    assert!(everything.contains(&nonce), "the search sees sessions");
+    let hex = |bytes: &[u8]| -> String {
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").unwrap();
+            text
+        })
+    };
+    let mut secrets = vec![CLUSTER_SECRET.to_owned(), hex(CLUSTER_SECRET.as_bytes())];
+    for code in [&open, &used] {
+        let bare = code.replace('-', "");
+        let bits = Code::parse(code).unwrap();
+        secrets.extend([code.clone(), hex(bare.as_bytes()), hex(code.as_bytes())]);
+        secrets.extend([bare, hex(bits.as_bytes())]);
+    }
+    for token in &tokens {
+        let bits = URL_SAFE_NO_PAD.decode(token).unwrap();
+        secrets.extend([token.clone(), hex(token.as_bytes()), hex(&bits)]);
+    }
+    for secret in secrets {
+        assert!(!everything.contains(&secret), "{secret} is stored");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_with_different_secrets_do_not_know_each_others_codes_and_live() {
+    let cluster = Cluster::with(2, |config| {
+        if config.node.id == "node-1" {
+            config.security.cluster_secret = Secret::from("x".repeat(32).as_str());
+        }
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let alice = cluster.approver("alice").await;
+    let (code, nonce) = initiate(&enforcer.on(0)).await;
+    resolve(&alice.on(1), &code).await.refused(404, "NOT_FOUND");
+    resolve(&alice.on(0), &code).await.expect(200);
+    let paired = complete(&alice.on(0), &nonce).await.expect(200);
+    let token = text(&paired, "routingToken");
+    // A token is known by its hash, whichever node is asked; only showing it again takes the secret.
+    submit(&enforcer.on(1), &request_id(), Some(&token))
+        .await
+        .expect(202);
+    let elsewhere = status(&enforcer.on(1), &nonce).await.expect(200).json();
+    assert_eq!(elsewhere["status"], "completed");
+    assert_eq!(elsewhere.get("routingToken"), None);
+    let listed = alice.on(1).client.get(PAIRINGS).await.expect(200).json();
+    assert_eq!(listed["items"][0]["enforcerId"], "build-bot");
+    assert_eq!(listed["items"][0].get("routingToken"), None);
+    let listed = alice.on(0).client.get(PAIRINGS).await.expect(200).json();
+    assert_eq!(listed["items"][0]["routingToken"], token);
+    let checks = "select count(distinct secret_check) from nodes";
+    until("both have told", Duration::from_secs(10), async || {
+        cluster.database.number(checks).await == 2
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_a_secret_says_so_and_logs_neither_codes_nor_tokens() {
+    let database = Database::create().await;
+    let directory = tempfile::tempdir().unwrap();
+    let mut nodes = Vec::new();
+    for index in 0..2 {
+        let (ready, log) = (
+            directory.path().join(format!("ready-{index}")),
+            directory.path().join(format!("log-{index}")),
+        );
+        let mut node = Process::start(
+            countersign()
+                .args(["--database-url", &database.url, "serve"])
+                .args(["--listen", "127.0.0.1:0", "--ready-file"])
+                .arg(&ready)
+                .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
+                .env("COUNTERSIGN_LOG__FILTER", "debug,countersign=trace")
+                .stderr(File::create(&log).unwrap()),
+        );
+        nodes.push((node.await_file(&ready), log, node));
+    }
+    // A cluster of our own on the same database, for its credentials.
+    let cluster = Cluster::on(database, 1, |_| {}).await;
+    let urls: Vec<_> = nodes.iter().map(|(url, _, _)| url.clone()).collect();
+    let enforcer = cluster.enforcer("build-bot").await;
+    let alice = cluster.approver("alice").await;
+    let client = |key: &str| Client::new(vec![urls[0].clone()], Some(key));
+    let enforcer = Enforcer {
+        client: client(enforcer.client.key()),
+        id: enforcer.id,
+    };
+    let alice = Approver {
+        client: client(alice.client.key()),
+        id: alice.id,
+    };
+    let (code, nonce) = initiate(&enforcer).await;
+    resolve(&alice, &code).await.expect(200);
+    let paired = complete(&alice, &nonce).await.expect(200);
+    let token = text(&paired, "routingToken");
+    submit(&enforcer, &request_id(), Some(&token))
+        .await
+        .expect(202);
+    status(&enforcer, &nonce).await.expect(200);
+    alice.client.get(PAIRINGS).await.expect(200);
+    let body = revocation(&token);
+    alice.client.post(REVOKE, &body).await.expect(200);
+    // Two beats, so that a warning at every beat would be seen twice.
+    let beats = "select count(*) from nodes where heartbeat_at > started_at + interval '7 seconds'";
+    until(
+        "the nodes have beaten",
+        Duration::from_secs(30),
+        async || cluster.database.number(beats).await >= 2,
+    )
+    .await;
+    for (index, (_, log, node)) in nodes.into_iter().enumerate() {
+        signal(node.pid(), "TERM");
+        assert!(node.end().0);
+        let log = std::fs::read_to_string(log).unwrap();
+        assert_eq!(log.matches("security.cluster_secret is not set").count(), 1);
+        assert_eq!(log.matches("set the same on every node").count(), 1);
+        let served = log.contains("/v1/pairing/resolve/{code}");
+        assert_eq!(served, index == 0, "the search sees calls");
+        for secret in [&code, &code.replace('-', ""), &nonce, &token] {
+            assert!(!log.contains(secret), "{secret} is logged");
+        }
+    }
+}
