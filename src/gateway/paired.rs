@@ -1,0 +1,127 @@
+//! Pairings in force: showing them to their sides, and ending them.
+
+use serde::Serialize;
+
+use super::Gateway;
+use super::caller::{EnforcerOrApprover, Member};
+use super::error::Error;
+use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
+use crate::protocol::cursor;
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+use crate::protocol::pairing::{Nonce, RoutingToken};
+use crate::protocol::timestamp::Timestamp;
+use crate::store::paired::Side;
+
+/// A pairing in force, for its sides.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairingLine {
+    /// The enforcer.
+    pub enforcer_id: EnforcerId,
+    /// The approver.
+    pub approver_id: ApproverId,
+    /// What people call the enforcer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_label: Option<String>,
+    /// Where it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_name: Option<String>,
+    /// The enforcer's public key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_public_key: Option<String>,
+    /// The approver's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approver_public_key: Option<String>,
+    /// What stands for it in a submission; not there if it was made under another cluster secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing_token: Option<RoutingToken>,
+    /// Since when.
+    pub paired_at: Timestamp,
+}
+
+impl Gateway {
+    /// The token of a pairing once more, if it was made under this secret: another would be worth nothing.
+    pub(super) fn token_again(
+        &self,
+        tenant: &TenantId,
+        nonce: &Nonce,
+        enforcer: &EnforcerId,
+        approver: &ApproverId,
+        hash: &[u8],
+    ) -> Option<RoutingToken> {
+        let token = self.secret.routing_token(tenant, nonce, enforcer, approver);
+        (token.hash() == hash).then_some(token)
+    }
+
+    /// Ends a pairing, by either side. What has ended already, or was replaced, stays so.
+    pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<(), Error> {
+        let side = match caller {
+            Member::Enforcer(caller) => Side::Enforcer(caller.bound.as_ref()),
+            Member::Approver(caller) => Side::Approver(caller.bound.as_ref()),
+            Member::Admin(_) => return Err(Error::NotFound),
+        };
+        let tenant = &caller.origin().tenant;
+        let known = self
+            .store
+            .revoke_pairing(tenant, side, &token.hash())
+            .await?;
+        known.then_some(()).ok_or(Error::NotFound)
+    }
+
+    /// One page of the pairings in force that the caller may act as a side of, oldest first.
+    pub async fn pairings(
+        &self,
+        caller: &EnforcerOrApprover,
+        request: &PageRequest,
+    ) -> Result<Page<PairingLine>, Error> {
+        let (tenant, side, name) = match caller {
+            EnforcerOrApprover::Enforcer(caller) => (
+                &caller.origin.tenant,
+                Side::Enforcer(caller.bound.as_ref()),
+                caller.bound.as_ref().map_or("", EnforcerId::as_str),
+            ),
+            EnforcerOrApprover::Approver(caller) => (
+                &caller.origin.tenant,
+                Side::Approver(caller.bound.as_ref()),
+                caller.bound.as_ref().map_or("", ApproverId::as_str),
+            ),
+        };
+        let role = match side {
+            Side::Enforcer(_) => "enforcer",
+            Side::Approver(_) => "approver",
+        };
+        let listing = format!("pairings\n{tenant}\n{role}\n{name}");
+        let limit = self.page_limit(request)?;
+        let after = match &request.cursor {
+            None => None,
+            Some(text) => Some(cursor::decode(&listing, text).ok_or(FOREIGN_CURSOR)?),
+        };
+        let (found, next) = self
+            .store
+            .pairings(tenant, side, after.as_ref(), limit)
+            .await?;
+        let items = found
+            .into_iter()
+            .map(|pairing| PairingLine {
+                routing_token: self.token_again(
+                    tenant,
+                    &pairing.nonce,
+                    &pairing.enforcer,
+                    &pairing.approver,
+                    &pairing.token_hash,
+                ),
+                enforcer_id: pairing.enforcer,
+                approver_id: pairing.approver,
+                enforcer_label: pairing.label,
+                workspace_name: pairing.workspace,
+                enforcer_public_key: pairing.enforcer_key,
+                approver_public_key: pairing.approver_key,
+                paired_at: pairing.paired_at,
+            })
+            .collect();
+        Ok(Page {
+            items,
+            next: next.map(|position| cursor::encode(&listing, &position)),
+        })
+    }
+}
