@@ -27,6 +27,16 @@ fn wrong(index: usize) -> String {
     }
 }
 
+/// Three nodes, patient with locks and connections: guesses queue up behind one another, however slow the machine.
+async fn patient() -> Cluster {
+    Cluster::with(3, |config| {
+        config.database.acquire_timeout_ms = 30_000;
+        config.database.lock_timeout_ms = 30_000;
+        config.database.statement_timeout_ms = 30_000;
+    })
+    .await
+}
+
 async fn approvers(cluster: &Cluster, count: usize) -> Vec<Approver> {
     let mut approvers = Vec::new();
     for index in 0..count {
@@ -71,7 +81,7 @@ async fn a_principal_that_was_wrong_ten_times_learns_nothing_for_a_minute() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_guesses_of_one_principal_do_not_slip_past_its_limit() {
-    let cluster = Cluster::start(3).await;
+    let cluster = patient().await;
     let mallory = cluster.approver("mallory").await;
     let codes: Vec<_> = (0..60).map(wrong).collect();
     let answers = join_all(codes.iter().map(|code| resolve(&mallory, code))).await;
@@ -86,7 +96,7 @@ async fn concurrent_guesses_of_one_principal_do_not_slip_past_its_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_guessers_on_many_nodes_meet_the_tenants_limit_and_keep_nobody_from_pairing() {
-    let cluster = Cluster::start(3).await;
+    let cluster = patient().await;
     let enforcer = cluster.enforcer("build-bot").await;
     let honest = cluster.approver("honest").await;
     let guessers = approvers(&cluster, 30).await;
