@@ -219,20 +219,20 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     assert_eq!(cluster.database.number(unacked).await, 1);
 
     // Only the texts were at fault: what they were made from is taken, in an order that lets each have its turn.
-    for (index, status) in [
-        (0, 202),
-        (2, 200),
-        (4, 202),
-        (6, 202),
-        (8, 202),
-        (9, 201),
-        (10, 201),
-        (11, 200),
-        (3, 200),
-        (10, 200),
-        (11, 200),
+    for (path, status) in [
+        ("/v1/artifacts", 202),
+        ("/v1/acks", 200),
+        ("/v1/exchanges/{}/refresh", 202),
+        ("/v1/artifact", 202),
+        ("/v1/prompt", 202),
+        ("/v1/pairing/initiate", 200),
+        ("/platform/v1/tenants", 201),
+        ("/platform/v1/credentials", 201),
+        ("/platform/v1/approvers/alice/keys/k", 200),
+        ("/v1/exchanges/{}/withdraw", 200),
     ] {
-        let route: &Route<'_> = &routes[index];
+        let path = path.replace("{}", &pending);
+        let route: &Route<'_> = routes.iter().find(|route| route.path == path).unwrap();
         let call = route.client.call(route.method.clone(), &route.path);
         call.json(&route.body).send().await.expect(status);
     }

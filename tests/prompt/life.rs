@@ -157,7 +157,7 @@ async fn only_its_enforcer_acknowledges_and_only_what_it_got() {
 }
 
 async fn key(cluster: &Cluster, role: &str) -> Client {
-    let role = countersign::store::credential::RoleName::parse(role).unwrap();
+    let role = RoleName::parse(role).unwrap();
     let key = cluster.key(&cluster.tenant, role, None).await;
     cluster.client(Some(&key))
 }

@@ -241,7 +241,7 @@ async fn every_member_of_an_acknowledgement_is_checked() {
             let wrapped = framing.wrap("prompt.ack", ("HE", "build-bot"), None, &message);
             let answer = enforcer.client.post("/v1/prompt", &wrapped).await;
             refused(
-                answer,
+                &answer,
                 code,
                 &framing.pointer(&format!("/{name}")),
                 &message,
