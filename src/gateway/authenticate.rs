@@ -2,6 +2,7 @@
 //! works everywhere within 5 s; a cache that could not ask is not believed.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -158,13 +159,24 @@ pub(super) fn operator_hash(key: &Secret) -> Option<[u8; 32]> {
     (!key.is_empty()).then(|| Sha256::digest(key.expose()).into())
 }
 
+/// What a request presents to say who it is.
+pub enum Presented<'a> {
+    /// A bearer token or an API key.
+    Token(&'a str),
+}
+
 impl Gateway {
-    /// Who presents this bearer token or API key.
-    pub async fn authenticate(&self, token: &str) -> Result<Caller, Error> {
+    /// Who presents this, calling from an address.
+    pub async fn authenticate(
+        &self,
+        presented: &Presented<'_>,
+        from: Option<IpAddr>,
+    ) -> Result<Caller, Error> {
+        let Presented::Token(token) = presented;
         if let Some(operator) = &self.operator {
             let hash: [u8; 32] = Sha256::digest(token).into();
             if bool::from(hash.ct_eq(operator)) {
-                return Ok(Caller::Operator(Operator));
+                return Ok(Caller::Operator(Operator { from }));
             }
         }
         let key = ApiKey::parse(token).ok_or(Error::Unauthenticated)?;
@@ -181,7 +193,7 @@ impl Gateway {
             return Err(Error::Unauthenticated);
         }
         self.credentials.note_use(&credential.id, now);
-        caller(&credential)
+        caller(&credential, from)
     }
 
     /// A credential, from the cache or the database.
@@ -226,11 +238,12 @@ impl Gateway {
 }
 
 /// The caller a credential stands for.
-fn caller(credential: &Credential) -> Result<Caller, Error> {
+fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller, Error> {
     let origin = Origin {
         tenant: credential.tenant.clone(),
         principal: credential.id.as_str().to_owned(),
         expires_at: credential.expires_at,
+        from,
     };
     let bound = credential.bound_id.as_deref();
     Ok(match credential.role {

@@ -1,5 +1,7 @@
 //! Who a credential turned out to be. A use case takes the role it needs as a type, so it cannot forget to ask.
 
+use std::net::IpAddr;
+
 use super::error::Error;
 use crate::protocol::envelope::Sender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
@@ -14,6 +16,8 @@ pub struct Origin {
     pub principal: String,
     /// When the credential ends; channels end with it.
     pub expires_at: Option<Timestamp>,
+    /// The address it calls from.
+    pub from: Option<IpAddr>,
 }
 
 /// A caller that acts as an enforcer: one, or any of its tenant.
@@ -43,7 +47,10 @@ pub struct Admin {
 
 /// The caller that manages tenants and reads no exchange.
 #[derive(Debug, Clone)]
-pub struct Operator;
+pub struct Operator {
+    /// The address it calls from.
+    pub from: Option<IpAddr>,
+}
 
 /// Anyone who is known.
 #[derive(Debug, Clone)]

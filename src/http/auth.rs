@@ -6,7 +6,9 @@ use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 
 use super::error::Refusal;
+use super::peer::Peer;
 use super::reply::Node;
+use crate::gateway::authenticate::Presented;
 use crate::gateway::caller::Role;
 use crate::gateway::error::Error;
 
@@ -17,8 +19,9 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
-        let token = presented(parts).ok_or(Error::Unauthenticated)?;
-        let caller = node.gateway.authenticate(token).await?;
+        let presented = presented(parts).ok_or(Error::Unauthenticated)?;
+        let from = parts.extensions.get::<Peer>().map(|peer| peer.address);
+        let caller = node.gateway.authenticate(&presented, from).await?;
         let role = R::of(caller).ok_or(Error::Forbidden {
             pointer: None,
             expected: R::EXPECTED,
@@ -29,16 +32,19 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
 
 /// The token a request presents: a bearer token, an API key in its own header, or, from a browser that cannot set headers
 /// on a WebSocket, one of the subprotocols it offers.
-fn presented(parts: &Parts) -> Option<&str> {
+fn presented(parts: &Parts) -> Option<Presented<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
+        return scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| Presented::Token(token.trim()));
     }
     if let Some(value) = parts.headers.get("x-api-key") {
-        return value.to_str().ok();
+        return value.to_str().ok().map(Presented::Token);
     }
     let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
     offered
         .split(',')
         .find_map(|protocol| protocol.trim().strip_prefix("bearer."))
+        .map(Presented::Token)
 }

@@ -10,6 +10,7 @@ mod health;
 mod inbox;
 mod metered;
 mod pairing;
+mod peer;
 pub mod platform;
 mod prompt;
 pub mod reply;

@@ -26,7 +26,7 @@ use crate::store::signing_key::NewSigningKey;
 /// `POST /platform/v1/tenants`.
 pub async fn create_tenant(
     State(node): State<Node>,
-    As(Operator): As<Operator>,
+    As(_operator): As<Operator>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
@@ -59,7 +59,7 @@ pub async fn create_tenant(
 /// `GET /platform/v1/tenants`.
 pub async fn list_tenants(
     State(node): State<Node>,
-    As(Operator): As<Operator>,
+    As(_operator): As<Operator>,
 ) -> Result<Response, Refusal> {
     let administration = node.gateway.administration();
     let tenants = node
@@ -71,7 +71,7 @@ pub async fn list_tenants(
 /// `DELETE /platform/v1/tenants/{tenantId}`.
 pub async fn disable_tenant(
     State(node): State<Node>,
-    As(Operator): As<Operator>,
+    As(_operator): As<Operator>,
     Path(tenant): Path<String>,
 ) -> Result<Response, Refusal> {
     let tenant = TenantId::parse(&tenant).ok_or(Error::NotFound)?;

@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::metered::{Meter, Metered, Watchdog};
+use super::peer::Peer;
 use crate::config;
 
 /// How long a peer may be silent below TCP before it counts as gone.
@@ -211,11 +212,17 @@ async fn connection(
     hard: CancellationToken,
 ) {
     let spoke = CancellationToken::new();
+    let peer = Peer {
+        address: seat.peer.ip(),
+        encrypted: false,
+        thumbprint: None,
+    };
     let meter = Arc::new(Meter::default());
     let service = {
         let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
-        service_fn(move |request: hyper::Request<Incoming>| {
+        service_fn(move |mut request: hyper::Request<Incoming>| {
             spoke.cancel();
+            request.extensions_mut().insert(peer);
             let in_flight = meter.begin(request.version());
             let answer = router.clone().oneshot(request);
             async move {
