@@ -274,9 +274,14 @@ impl Gateway {
         Ok(())
     }
 
-    /// Takes this node off the books, and wakes whoever shared an identity with its channels.
+    /// Takes this node off the books, and wakes whoever shared an identity with its channels. What calls it has served is
+    /// written down meanwhile.
     pub async fn leave(&self) {
-        match self.store.leave().await {
+        let (left, written) = tokio::join!(self.store.leave(), self.write_calls());
+        if let Err(error) = written {
+            tracing::warn!(%error, "the last calls could not be written down");
+        }
+        match left {
             Ok(keys) => self.wake.wake(keys),
             Err(error) => {
                 tracing::warn!(%error, "the node could not be taken off the books; its lease will end it");

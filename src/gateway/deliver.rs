@@ -74,12 +74,19 @@ impl Gateway {
             .store
             .exchange(&caller.origin().tenant, request)
             .await?;
+        if let Member::Enforcer(enforcer) = caller {
+            let asked = found.as_ref().map(|exchange| &exchange.enforcer_id);
+            if let Some(id) = enforcer.bound.as_ref().or(asked) {
+                self.seen(&enforcer.origin.tenant, id);
+            }
+        }
         found
             .filter(|exchange| may_read(caller, exchange))
             .ok_or(Error::NotFound)
     }
 
-    /// Waits for an exchange's decision, at most `patience` long.
+    /// Waits for an exchange's decision, at most `patience` long. An enforcer that waits is seen whenever the exchange is
+    /// read: at least when the wait begins and when it ends.
     pub async fn wait(
         &self,
         caller: EnforcerOrAdmin,
@@ -174,6 +181,9 @@ impl Gateway {
             recipient,
             ack,
         } = command;
+        if let AckRecipient::Enforcer(enforcer) = &recipient {
+            self.seen(&origin.tenant, enforcer);
+        }
         // An id that is no UUID cannot be one of ours.
         let message = ack.message_id.ok_or(Error::NotFound)?;
         let row = AckRow {

@@ -15,6 +15,7 @@ mod load;
 mod paired;
 mod pairing;
 mod platform;
+mod presence;
 mod prompt;
 mod refresh;
 pub mod secret;
@@ -79,6 +80,7 @@ pub struct Gateway {
     waits: WaitCounter,
     loads: load::Loads,
     channels: channel::Channels,
+    calls: presence::Calls,
     /// When the node's lease was last renewed.
     renewed: std::sync::Mutex<Instant>,
     /// Work that outlives a request but not the node.
@@ -114,6 +116,7 @@ impl Gateway {
             waits: WaitCounter::default(),
             loads: load::Loads::default(),
             channels: channel::Channels::default(),
+            calls: presence::Calls::default(),
             renewed: std::sync::Mutex::new(Instant::now()),
             tasks: tasks.clone(),
             draining: draining.clone(),

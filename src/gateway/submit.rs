@@ -89,6 +89,7 @@ impl Gateway {
             submission,
             idempotency,
         } = command;
+        self.seen(tenant, &enforcer);
         // A repeat is a repeat even if it names nobody any more, so the store is asked all the same: a submission that
         // asks nobody is never written.
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &submission.route).await?;

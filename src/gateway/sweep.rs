@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::Gateway;
 use super::authenticate::REFRESH_EVERY;
 use super::error::Error;
+use super::presence;
 use crate::jitter::jitter;
 use crate::protocol::id::TenantId;
 use crate::store::seconds;
@@ -77,6 +78,14 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         "uses",
         USES_EVERY,
         |gateway| async move { gateway.write_uses().await },
+    );
+    every(
+        gateway,
+        tasks,
+        stop,
+        "calls",
+        presence::write_every(&gateway.config),
+        |gateway| async move { gateway.write_calls().await },
     );
 }
 
@@ -149,6 +158,8 @@ impl Gateway {
         }
         let keep = seconds(retention.prompt_seconds);
         while self.goes_on(self.store.forget_prompts(tenant, keep, BATCH).await?) {}
+        let keep = seconds(retention.session_seconds);
+        while self.goes_on(self.store.forget_enforcers(tenant, keep, BATCH).await?) {}
         Ok(())
     }
 

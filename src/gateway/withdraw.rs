@@ -60,6 +60,7 @@ impl Gateway {
                     .enforcer_id
             }
         };
+        self.seen(&caller.origin.tenant, &enforcer);
         self.end(
             &caller.origin,
             request,

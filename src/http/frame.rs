@@ -12,6 +12,7 @@ use crate::protocol::envelope::Outgoing;
 use crate::protocol::id::{RequestId, TextId as _};
 use crate::protocol::json;
 use crate::protocol::presence::parse_hello;
+use crate::wake::Key;
 
 /// Who is at the other end.
 pub enum Peer {
@@ -28,11 +29,11 @@ struct Head {
     request_id: Option<String>,
 }
 
-/// The answer to a frame, if there is one: what REST would have answered, with `trace.inReplyTo`.
-pub async fn answer(node: &Node, peer: &Peer, bytes: &[u8]) -> Option<String> {
+/// The answer to a frame on the channel of `key`, if there is one: what REST would have answered, with `trace.inReplyTo`.
+pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option<String> {
     let (head, outcome) = match head(bytes) {
         Ok(head) => {
-            let outcome = take(node, peer, &head, bytes).await;
+            let outcome = take(node, peer, key, &head, bytes).await;
             (head, outcome)
         }
         Err(error) => (
@@ -84,6 +85,7 @@ fn head(bytes: &[u8]) -> Result<Head, Error> {
 async fn take(
     node: &Node,
     peer: &Peer,
+    key: &Key,
     head: &Head,
     bytes: &[u8],
 ) -> Result<Option<Outgoing<Value>>, Refusal> {
@@ -126,7 +128,8 @@ async fn take(
         }
         (Some("hello"), Peer::Enforcer(_)) => {
             let document = json::parse(bytes).map_err(Error::from)?;
-            parse_hello(&document).map_err(Error::from)?;
+            let hello = parse_hello(&document).map_err(Error::from)?;
+            node.gateway.hello(key, hello).await?;
             Ok(None)
         }
         (Some("hello"), Peer::Approver(_)) => Ok(None),

@@ -12,6 +12,7 @@ mod metered;
 mod pairing;
 mod peer;
 pub mod platform;
+mod presence;
 mod prompt;
 pub mod reply;
 pub mod serve;
@@ -72,6 +73,11 @@ pub fn router(node: Node) -> Router {
         .route("/v1/pairing/complete", post(pairing::complete))
         .route("/v1/pairing/revoke", post(pairing::revoke))
         .route("/v1/pairings", get(pairing::list))
+        .route("/v1/presence/enforcers", get(presence::list))
+        .route(
+            "/v1/presence/enforcers/{enforcerDeviceId}",
+            get(presence::one),
+        )
         .route(
             "/platform/v1/tenants",
             post(platform::create_tenant).get(platform::list_tenants),

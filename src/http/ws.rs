@@ -297,7 +297,8 @@ impl Socket {
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
             Message::Close(_) => return Err(End::Gone),
         };
-        match answer(&self.node, &self.peer, &bytes).await {
+        let key = &self.feed.channel().key;
+        match answer(&self.node, &self.peer, key, &bytes).await {
             Some(text) => self.send(Message::text(text)).await,
             None => Ok(()),
         }

@@ -37,6 +37,8 @@ pub struct ApprovalRequest {
     pub expires_at: Timestamp,
     /// Who asks.
     pub enforcer_id: EnforcerId,
+    /// Its name for people.
+    pub enforcer_label: Option<String>,
     /// Who is asked.
     pub approver_id: ApproverId,
     /// Sealed or open.
@@ -79,6 +81,9 @@ impl ApprovalRequest {
 
     fn body(&self) -> Result<Box<RawValue>, NotJson> {
         let mut text = format!("{{\"enforcerId\":{}", literal(self.enforcer_id.as_str()));
+        if let Some(label) = &self.enforcer_label {
+            text.extend([",\"enforcerLabel\":", &literal(label)]);
+        }
         if self.expired {
             text.push_str(",\"state\":\"expired\"");
         }

@@ -1,24 +1,224 @@
-//! `hello`: what an enforcer's client says of itself on a fresh WebSocket.
+//! Presence: what an enforcer's client says of itself in `hello`, and the record that anyone of its tenant may read.
+//! Whether an enforcer is online is judged here, from facts; routing never asks.
 
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::id::EnforcerId;
 use super::json::{Node, Value};
 use super::reader::{Invalid, Reader};
+use super::timestamp::Timestamp;
 
-/// Checks a `hello`: a bare object, whose members may be missing but not be of another type.
-pub fn parse_hello(node: &Node<'_>) -> Result<(), Invalid> {
+/// Longest label or workspace name, in characters.
+const MAX_NAME_CHARS: usize = 1_024;
+
+/// What a client can do, as far as it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capabilities {
+    /// It can be pushed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push: Option<bool>,
+    /// It polls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll: Option<bool>,
+    /// It reads event streams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sse: Option<bool>,
+}
+
+/// What an enforcer's client says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// Its name for people.
+    pub label: Option<String>,
+    /// Where it works.
+    pub workspace_name: Option<String>,
+    /// What it can do.
+    pub capabilities: Option<Capabilities>,
+}
+
+/// Reads a `hello`: a bare object, whose members may be missing but not be of another type.
+pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
     let mut hello = Reader::new(node, "")?;
     hello.optional_str("msgType")?;
-    hello.optional_str("workspaceName")?;
-    hello.optional_str("enforcerLabel")?;
-    if let Some(node) = hello.optional_nested("capabilities")? {
-        let mut capabilities = Reader::new(node, "/capabilities")?;
-        for name in ["push", "poll", "sse"] {
-            if let Some(flag) = capabilities.optional(name)
-                && !matches!(flag.value, Value::Bool(_))
-            {
-                return Err(Invalid::shape(capabilities.at(name), "true or false"));
-            }
+    let workspace_name = name(&mut hello, "workspaceName")?;
+    let label = name(&mut hello, "enforcerLabel")?;
+    let capabilities = match hello.optional_nested("capabilities")? {
+        None => None,
+        Some(node) => {
+            let mut reader = Reader::new(node, "/capabilities")?;
+            let capabilities = Capabilities {
+                push: flag(&mut reader, "push")?,
+                poll: flag(&mut reader, "poll")?,
+                sse: flag(&mut reader, "sse")?,
+            };
+            reader.finish()?;
+            Some(capabilities)
         }
-        capabilities.finish()?;
+    };
+    hello.finish()?;
+    Ok(Hello {
+        label,
+        workspace_name,
+        capabilities,
+    })
+}
+
+fn name(hello: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<String>, Invalid> {
+    match hello.optional_str(name)? {
+        Some(text) if text.chars().nth(MAX_NAME_CHARS).is_some() => Err(Invalid::shape(
+            hello.at(name),
+            format!("a string of at most {MAX_NAME_CHARS} characters"),
+        )),
+        text => Ok(text.map(str::to_owned)),
     }
-    hello.finish()
+}
+
+fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>, Invalid> {
+    match reader.optional(name).map(|node| &node.value) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(_) => Err(Invalid::shape(reader.at(name), "true or false")),
+    }
+}
+
+/// How an enforcer reaches the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// By a WebSocket.
+    WebSocket,
+    /// By a stream of server-sent events.
+    Sse,
+    /// By calls alone.
+    Poll,
+}
+
+impl Transport {
+    /// The transport a word stands for.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [
+            ("websocket", Self::WebSocket),
+            ("sse", Self::Sse),
+            ("poll", Self::Poll),
+        ]
+        .into_iter()
+        .find_map(|(word, transport)| (word == text).then_some(transport))
+    }
+}
+
+/// Whether an enforcer is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It has a live channel, or has called lately.
+    Online,
+    /// Neither.
+    Offline,
+}
+
+/// What is written down of an enforcer.
+#[derive(Debug, Clone)]
+pub struct Noted {
+    /// What it used last.
+    pub transport: Transport,
+    /// Its latest call.
+    pub called_at: Option<Timestamp>,
+    /// When its latest channel ended.
+    pub closed_at: Option<Timestamp>,
+    /// When it was last known to be there.
+    pub seen_at: Timestamp,
+}
+
+/// The channels of an enforcer that are on the books.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// Whether one of them is live.
+    pub live: bool,
+    /// Transport of the newest one, live ones first.
+    pub transport: Transport,
+    /// Latest heartbeat of their nodes.
+    pub seen_at: Timestamp,
+    /// When they ended, unless one is live: when their node's lease ran out or, for one that merely went silent, when it
+    /// was opened, so that calls made since count.
+    pub ended_at: Timestamp,
+}
+
+/// What is known of an enforcer: it has been noted, or it has channels, or both.
+#[derive(Debug)]
+pub struct Facts {
+    /// The enforcer.
+    pub enforcer: EnforcerId,
+    /// Its name for people.
+    pub label: Option<String>,
+    /// Where it works.
+    pub workspace_name: Option<String>,
+    /// What it can do: JSON.
+    pub capabilities: Option<Box<RawValue>>,
+    /// What is written down.
+    pub noted: Option<Noted>,
+    /// Its channels.
+    pub held: Option<Held>,
+    /// The time at which all this held.
+    pub now: Timestamp,
+}
+
+/// A presence record.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Presence {
+    /// The enforcer.
+    pub enforcer_device_id: EnforcerId,
+    /// Whether it is there.
+    pub status: Status,
+    /// When it was last known to be there.
+    pub last_seen_at: Timestamp,
+    /// How it reaches the gateway, or last did.
+    pub transport: Transport,
+    /// Where it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_name: Option<String>,
+    /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_label: Option<String>,
+    /// What it can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Box<RawValue>>,
+}
+
+/// Judges whether an enforcer is online: it has a live channel, or called within `call_for` and since its last channel
+/// ended. `None` if nothing is known of it.
+#[must_use]
+pub fn judge_presence(facts: Facts, call_for: Duration) -> Option<Presence> {
+    let Facts { noted, held, .. } = &facts;
+    let called_at = noted.as_ref().and_then(|noted| noted.called_at);
+    let closed_at = noted.as_ref().and_then(|noted| noted.closed_at);
+    let ended_at = held.as_ref().map(|held| held.ended_at);
+    let live = held.as_ref().is_some_and(|held| held.live);
+    let called = called_at.is_some_and(|at| {
+        Some(at) > closed_at.max(ended_at) && facts.now.inner() - at.inner() < call_for
+    });
+    let transport = match (held, noted) {
+        (Some(held), _) if held.live || ended_at > called_at.max(closed_at) => held.transport,
+        (_, Some(noted)) => noted.transport,
+        (held, None) => held.as_ref()?.transport,
+    };
+    let last_seen_at =
+        (noted.as_ref().map(|noted| noted.seen_at)).max(held.as_ref().map(|held| held.seen_at))?;
+    Some(Presence {
+        status: if live || called {
+            Status::Online
+        } else {
+            Status::Offline
+        },
+        last_seen_at,
+        transport,
+        enforcer_device_id: facts.enforcer,
+        workspace_name: facts.workspace_name,
+        enforcer_label: facts.label,
+        capabilities: facts.capabilities,
+    })
 }

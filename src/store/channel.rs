@@ -54,7 +54,7 @@ pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
 }
 
 /// The key that wakes an identity's channels.
-fn key_of(tenant: &str, kind: &str, identity: &str) -> Result<Key, sqlx::Error> {
+pub(super) fn key_of(tenant: &str, kind: &str, identity: &str) -> Result<Key, sqlx::Error> {
     let tenant = rows::id(tenant)?;
     Ok(match kind {
         "approver" => Key::Approver(tenant, rows::id(identity)?),
@@ -94,119 +94,6 @@ impl Store {
         .fetch_one(lease.connection()?)
         .await;
         Ok(lease.settle(beat)?)
-    }
-
-    /// Takes this node and its channels off the books; tells whose channels they were.
-    pub async fn leave(&self) -> Result<Vec<Key>, StoreError> {
-        self.remove_nodes(Some(self.instance)).await
-    }
-
-    /// Takes dead nodes and their channels off the books; tells whose channels they were.
-    pub async fn bury_dead_nodes(&self) -> Result<Vec<Key>, StoreError> {
-        self.remove_nodes(None).await
-    }
-
-    async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
-        let found = sqlx::query!(
-            r#"
-            with gone as (
-                delete from nodes
-                 where case when $1::uuid is null
-                            then heartbeat_at <= clock_timestamp() - make_interval(secs => $2::float8 * 2)
-                            else node_id = $1 end
-                returning node_id
-            ),
-            closed as (
-                delete from channels c using gone g where c.node_id = g.node_id
-                returning c.tenant_id, c.kind, c.identity
-            )
-            select distinct tenant_id as "tenant_id!", kind as "kind!", identity as "identity!" from closed
-            "#,
-            node,
-            LEASE_SECONDS,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        lease
-            .settle(found)?
-            .iter()
-            .map(|row| key_of(&row.tenant_id, &row.kind, &row.identity))
-            .collect::<Result<_, _>>()
-            .map_err(Into::into)
-    }
-
-    /// Takes channels off the books that are this node's by name but no longer in fact: their closing was lost. Tells whose
-    /// they were. (A channel is registered here before its row is written, and the live ones are read before this runs,
-    /// so very young rows are left for the next time.)
-    pub async fn forget_ghosts(&self, live: &[Uuid]) -> Result<Vec<Key>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
-        let found = sqlx::query!(
-            r#"
-            delete from channels
-             where node_id = $1 and not channel_id = any($2)
-               and opened_at < clock_timestamp() - interval '10 seconds'
-            returning tenant_id, kind, identity
-            "#,
-            self.instance,
-            live,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        lease
-            .settle(found)?
-            .iter()
-            .map(|row| key_of(&row.tenant_id, &row.kind, &row.identity))
-            .collect::<Result<_, _>>()
-            .map_err(Into::into)
-    }
-
-    /// Puts a channel on the books.
-    pub async fn open_channel(
-        &self,
-        key: &Key,
-        channel: Uuid,
-        transport: Transport,
-    ) -> Result<(), StoreError> {
-        let Some((tenant, kind, identity)) = owner(key) else {
-            return Ok(());
-        };
-        let mut lease = self.pool.lease().await?;
-        let opened = sqlx::query!(
-            r#"
-            insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at)
-            values ($1, $2, $3, $4, $5, $6, clock_timestamp())
-            "#,
-            tenant.as_str(),
-            kind,
-            identity,
-            channel,
-            self.instance,
-            transport.as_str(),
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(opened)?;
-        Ok(())
-    }
-
-    /// Takes a channel off the books.
-    pub async fn close_channel(&self, key: &Key, channel: Uuid) -> Result<(), StoreError> {
-        let Some((tenant, kind, identity)) = owner(key) else {
-            return Ok(());
-        };
-        let mut lease = self.pool.lease().await?;
-        let closed = sqlx::query!(
-            "delete from channels where tenant_id = $1 and kind = $2 and identity = $3 and channel_id = $4",
-            tenant.as_str(),
-            kind,
-            identity,
-            channel,
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(closed)?;
-        Ok(())
     }
 
     /// Notes whether a channel's peer still shows signs of life.

@@ -198,7 +198,7 @@ impl Work for ReadBodies {
             r#"
             select i.operation_id as "operation!", x.message_id as "message_id!", e.request_id as "request_id!",
                    x.created_at as "created_at!", e.expires_at as "expires_at!", e.enforcer_id as "enforcer_id!",
-                   e.form as "form!", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
+                   n.label as "enforcer_label?", e.form as "form!", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
                    e.state as "state!", e.ended_at as "ended_at?", e.end_reason as "reason?", false as "withdrawn!",
                    y.body::text as "body?", y.trace::text as "trace?"
               from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[])
@@ -208,11 +208,12 @@ impl Work for ReadBodies {
               join exchanges e on e.tenant_id = x.tenant_id and e.request_id = x.request_id
               left join exchange_payloads y
                      on y.tenant_id = x.tenant_id and y.request_id = x.request_id and y.part = 'artifact'
+              left join enforcers n on n.tenant_id = e.tenant_id and n.enforcer_id = e.enforcer_id
              where x.closed_at is null and x.removed_at is null and x.acked_at is null
                and x.expires_at > clock_timestamp() + $5::interval
             union all
-            select i.operation_id, m.message_id, e.request_id, m.created_at, e.expires_at, e.enforcer_id, e.form,
-                   e.artifact_type, e.artifact_hash, e.state, e.ended_at, e.end_reason, true, null, null
+            select i.operation_id, m.message_id, e.request_id, m.created_at, e.expires_at, e.enforcer_id, null,
+                   e.form, e.artifact_type, e.artifact_hash, e.state, e.ended_at, e.end_reason, true, null, null
               from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[])
                    as i (operation_id, tenant_id, approver_id, message_id)
               join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
@@ -252,6 +253,7 @@ impl Work for ReadBodies {
                     created_at: row.created_at.into(),
                     expires_at: row.expires_at.into(),
                     enforcer_id: rows::id(&row.enforcer_id)?,
+                    enforcer_label: row.enforcer_label,
                     approver_id: rows
                         .iter()
                         .find(|call| call.operation.0 == row.operation)

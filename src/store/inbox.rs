@@ -89,13 +89,14 @@ impl Store {
             )
             select w.request_id as "request_id!", w.message_id as "message_id!", w.created_at as "created_at!",
                    e.expires_at as "expires_at!", e.enforcer_id as "enforcer_id!", e.form as "form!",
-                   e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
+                   n.label as "enforcer_label?", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
                    y.body::text as "body?", y.trace::text as "trace?",
                    (select count(*) from page) as "found!"
               from weighed w
               join exchanges e on e.tenant_id = $1 and e.request_id = w.request_id
               left join exchange_payloads y
                      on y.tenant_id = $1 and y.request_id = w.request_id and y.part = 'artifact'
+              left join enforcers n on n.tenant_id = $1 and n.enforcer_id = e.enforcer_id
              where w.before < $8
              order by w.created_at, w.message_id
             "#,
@@ -126,6 +127,7 @@ impl Store {
                 created_at: row.created_at.into(),
                 expires_at: row.expires_at.into(),
                 enforcer_id: rows::id(&row.enforcer_id)?,
+                enforcer_label: row.enforcer_label,
                 approver_id: approver.clone(),
                 form: rows::form(&row.form)?,
                 artifact_type: row.artifact_type,

@@ -5,6 +5,7 @@
 pub mod ack;
 pub mod batch;
 pub mod channel;
+pub mod closing;
 pub mod credential;
 pub mod decide;
 pub mod end;
@@ -19,6 +20,7 @@ pub mod notify;
 pub mod paired;
 pub mod pairing;
 pub mod pool;
+pub mod presence;
 pub mod prompt;
 pub mod prompt_life;
 pub mod refresh;
@@ -36,6 +38,7 @@ use uuid::Uuid;
 
 use self::ack::{AckRow, TakeAcks};
 use self::batch::Batcher;
+use self::closing::{CloseChannels, OpenChannels};
 use self::credential::{Credential, CredentialRow, ReadCredentials};
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
@@ -45,6 +48,7 @@ use self::feed::{
 };
 use self::paired::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
 use self::pool::Pool;
+use self::presence::TakeHellos;
 use self::prompt::{PromptRow, TakePrompts};
 use self::prompt_life::{PromptAckRow, TakePromptAcks};
 use self::signing_key::{KeysRow, ReadKeys};
@@ -84,6 +88,9 @@ pub struct Store {
     claims: Batcher<Claim>,
     prompts: Batcher<TakePrompts>,
     prompt_acks: Batcher<TakePromptAcks>,
+    openings: Batcher<OpenChannels>,
+    closings: Batcher<CloseChannels>,
+    hellos: Batcher<TakeHellos>,
 }
 
 /// Seconds as an interval.
@@ -133,7 +140,17 @@ impl Store {
                 f64::from(u32::try_from(push.reoffer_max_seconds).unwrap_or(u32::MAX)),
             ),
         };
+        let instance = clock.operation_id().0;
+        let close = CloseChannels {
+            clock: clock.clone(),
+        };
+        let take_hellos = TakeHellos {
+            clock: clock.clone(),
+        };
         Ok(Self {
+            openings: Batcher::start(OpenChannels { instance }, &pool, WORKERS, tasks),
+            closings: Batcher::start(close, &pool, WORKERS, tasks),
+            hellos: Batcher::start(take_hellos, &pool, WORKERS, tasks),
             submissions: Batcher::start(submit, &pool, WORKERS, tasks),
             decisions: Batcher::start(decide, &pool, WORKERS, tasks),
             acks: Batcher::start(take_acks, &pool, WORKERS, tasks),
@@ -187,7 +204,7 @@ impl Store {
             quiet,
             clock: clock.clone(),
             node: node.clone(),
-            instance: clock.operation_id().0,
+            instance,
         })
     }
 

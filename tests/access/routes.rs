@@ -29,6 +29,7 @@ impl Route {
             .replace("{requestId}", request)
             .replace("{approverId}", "alice")
             .replace("{enforcerId}", "build-bot")
+            .replace("{enforcerDeviceId}", "build-bot")
             .replace("{signerKeyId}", "k")
             .replace("{code}", "0000-0000")
             .replace("{nonce}", "n")
@@ -117,6 +118,16 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/pairing/complete", &[Approver]),
     route("POST", "/v1/pairing/revoke", &[Enforcer, Approver, Admin]),
     route("GET", "/v1/pairings", &[Enforcer, Approver]),
+    route(
+        "GET",
+        "/v1/presence/enforcers",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
+        "/v1/presence/enforcers/{enforcerDeviceId}",
+        &[Enforcer, Approver, Admin],
+    ),
     route("POST", "/platform/v1/tenants", &[Operator]),
     route("GET", "/platform/v1/tenants", &[Operator]),
     route("DELETE", "/platform/v1/tenants/{tenantId}", &[Operator]),

@@ -151,8 +151,10 @@ impl Database {
         all
     }
 
+    /// Every table but those that nodes write to now and then, on their own.
     async fn tables(&self) -> Vec<String> {
-        let names = "select string_agg(tablename, ',' order by tablename) from pg_tables where schemaname = 'public'";
+        let names = "select string_agg(tablename, ',' order by tablename) from pg_tables
+                      where schemaname = 'public' and tablename not in ('nodes', 'enforcers')";
         let names = self.text(names).await;
         names.split(',').map(str::to_owned).collect()
     }

@@ -1,0 +1,113 @@
+//! Presence: who is there. Channels are on the books already; calls are gathered here and written down together, now and
+//! then, so that what they cost does not grow with them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Gateway;
+use super::caller::Member;
+use super::error::Error;
+use crate::config::Config;
+use crate::protocol::id::{EnforcerId, TenantId};
+use crate::protocol::presence::{Hello, Presence, judge_presence};
+use crate::store::presence::HelloRow;
+use crate::wake::Key;
+
+/// Enforcers whose calls wait to be written; past this, while the database is away, further ones go unnoted.
+const MAX_CALLERS: usize = 100_000;
+
+/// The latest call of each enforcer that is not written down yet.
+type Latest = HashMap<(TenantId, EnforcerId), Instant>;
+
+/// Calls this node has served.
+#[derive(Default)]
+pub(super) struct Calls {
+    /// Held for a few instructions, never across an await.
+    latest: Mutex<Latest>,
+}
+
+impl Calls {
+    fn latest(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, caller: (TenantId, EnforcerId), at: Instant) {
+        let mut latest = self.latest();
+        if latest.len() < MAX_CALLERS || latest.contains_key(&caller) {
+            let noted = latest.entry(caller).or_insert(at);
+            *noted = at.max(*noted);
+        }
+    }
+}
+
+/// How often calls are written down. The sweep adds up to a fifth, which must not make it rarer than configured.
+pub(super) fn write_every(config: &Config) -> Duration {
+    Duration::from_secs(config.presence.write_seconds) * 4 / 5
+}
+
+impl Gateway {
+    /// Notes that an enforcer has called.
+    pub fn seen(&self, tenant: &TenantId, enforcer: &EnforcerId) {
+        self.calls
+            .note((tenant.clone(), enforcer.clone()), Instant::now());
+    }
+
+    /// Writes down the calls since the last time; what could not be written is kept for the next.
+    pub(super) async fn write_calls(&self) -> Result<(), Error> {
+        let latest = std::mem::take(&mut *self.calls.latest());
+        let written = self.store.note_calls(&latest).await;
+        if written.is_err() {
+            for (caller, at) in latest {
+                self.calls.note(caller, at);
+            }
+        }
+        Ok(written?)
+    }
+
+    /// Takes what the client of an enforcer's channel says of itself.
+    pub async fn hello(&self, key: &Key, hello: Hello) -> Result<(), Error> {
+        let Key::Enforcer(tenant, enforcer) = key else {
+            return Ok(());
+        };
+        let row = HelloRow {
+            tenant: tenant.clone(),
+            enforcer: enforcer.clone(),
+            hello,
+        };
+        Ok(self.store.hello(row).await?)
+    }
+
+    /// The presence records of the caller's tenant, sorted by id.
+    pub async fn enforcers(&self, caller: &Member) -> Result<Vec<Presence>, Error> {
+        self.presence(caller, None).await
+    }
+
+    /// The presence record of one enforcer of the caller's tenant.
+    pub async fn enforcer(
+        &self,
+        caller: &Member,
+        enforcer: &EnforcerId,
+    ) -> Result<Presence, Error> {
+        let records = self.presence(caller, Some(enforcer)).await?;
+        records.into_iter().next().ok_or(Error::NotFound)
+    }
+
+    async fn presence(
+        &self,
+        caller: &Member,
+        enforcer: Option<&EnforcerId>,
+    ) -> Result<Vec<Presence>, Error> {
+        let call_for = Duration::from_secs(self.config.presence.call_seconds);
+        let facts = self
+            .store
+            .enforcers(&caller.origin().tenant, enforcer)
+            .await?;
+        Ok(facts
+            .into_iter()
+            .filter_map(|facts| judge_presence(facts, call_for))
+            .collect())
+    }
+}

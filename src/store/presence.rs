@@ -1,0 +1,275 @@
+//! Presence. Live channels cost nothing here: the read joins what is written down with the channels on the books. Written
+//! are hellos and calls, each in batches sorted by key; the ends of channels are in `closing`.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
+use tokio::time::Instant;
+
+use super::batch::Work;
+use super::channel::LEASE_SECONDS;
+use super::error::StoreError;
+use super::{Store, rows};
+use crate::clock::Clock;
+use crate::protocol::id::{EnforcerId, TenantId};
+use crate::protocol::message::raw;
+use crate::protocol::presence::{Facts, Held, Hello, Noted, Transport};
+
+/// Calls written by one statement.
+const CALLS_PER_STATEMENT: usize = 1_000;
+
+/// What an enforcer's client says of itself.
+#[derive(Debug)]
+pub struct HelloRow {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The enforcer.
+    pub enforcer: EnforcerId,
+    /// What it says.
+    pub hello: Hello,
+}
+
+/// The statement that writes hellos down.
+pub struct TakeHellos {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+}
+
+impl Work for TakeHellos {
+    type Row = HelloRow;
+    type Fact = ();
+
+    fn twins(row: &HelloRow) -> Vec<String> {
+        vec![format!("{}\n{}", row.tenant, row.enforcer)]
+    }
+
+    fn bytes(row: &HelloRow) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        256 + text(&row.hello.label) + text(&row.hello.workspace_name)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[HelloRow],
+    ) -> Result<Vec<()>, sqlx::Error> {
+        let capabilities: Vec<Option<String>> = rows
+            .iter()
+            .map(|row| {
+                let capabilities = row.hello.capabilities.as_ref();
+                capabilities.map(serde_json::to_string).transpose()
+            })
+            .collect::<Result<_, _>>()
+            .map_err(|error| sqlx::Error::Encode(error.into()))?;
+        sqlx::query!(
+            r#"
+            insert into enforcers (tenant_id, enforcer_id, label, workspace_name, capabilities, transport, seen_at)
+            select i.tenant_id, i.enforcer_id, i.label, i.workspace_name, i.capabilities::json, 'websocket',
+                   clock_timestamp() + $6::interval
+              from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+                   as i (tenant_id, enforcer_id, label, workspace_name, capabilities)
+             order by i.tenant_id collate "C", i.enforcer_id collate "C"
+            on conflict on constraint enforcers_pkey do update
+               set label = excluded.label, workspace_name = excluded.workspace_name,
+                   capabilities = excluded.capabilities, seen_at = greatest(enforcers.seen_at, excluded.seen_at)
+            "#,
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
+            &rows::optional(rows, |row| row.hello.label.as_deref()) as _,
+            &rows::optional(rows, |row| row.hello.workspace_name.as_deref()) as _,
+            &capabilities as _,
+            self.clock.offset(),
+        )
+        .execute(connection)
+        .await?;
+        Ok(vec![(); rows.len()])
+    }
+}
+
+/// Reads a transport.
+fn transport(text: &str) -> Result<Transport, sqlx::Error> {
+    Transport::parse(text)
+        .ok_or_else(|| sqlx::Error::Decode("the database holds a transport that is none".into()))
+}
+
+impl Store {
+    /// Writes down what an enforcer's client says of itself.
+    pub async fn hello(&self, row: HelloRow) -> Result<(), StoreError> {
+        self.hellos.run(row).await
+    }
+
+    /// What is known of a tenant's enforcers, or of one, sorted by id.
+    pub async fn enforcers(
+        &self,
+        tenant: &TenantId,
+        enforcer: Option<&EnforcerId>,
+    ) -> Result<Vec<Facts>, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        // Leases are judged by the unmoved clock, everything else by the moved one: what comes from heartbeats is moved
+        // when it is read.
+        let found = sqlx::query!(
+            r#"
+            with noted as (
+                select e.enforcer_id, e.label, e.workspace_name, e.capabilities, e.transport, e.called_at, e.closed_at,
+                       e.seen_at
+                  from enforcers e
+                 where e.tenant_id = $1 and ($2::text is null or e.enforcer_id = $2)
+            ),
+            channel as (
+                select c.identity, c.transport, c.opened_at, c.channel_id,
+                       c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $4) as live,
+                       greatest(c.opened_at, n.heartbeat_at) + $3::interval as seen_at,
+                       -- One that went silent ended where it began.
+                       greatest(c.opened_at, case when n.heartbeat_at <= clock_timestamp() - make_interval(secs => $4)
+                                                  then n.heartbeat_at + make_interval(secs => $4) end)
+                           + $3::interval as ended_at
+                  from channels c
+                  join nodes n on n.node_id = c.node_id
+                 where c.tenant_id = $1 and c.kind = 'enforcer' and ($2::text is null or c.identity = $2)
+            ),
+            held as (
+                select identity as enforcer_id, bool_or(live) as live, max(seen_at) as seen_at, max(ended_at) as ended_at,
+                       (array_agg(transport order by live desc, opened_at desc, channel_id desc))[1] as transport
+                  from channel
+                 group by identity
+            )
+            select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!", e.label as "label?",
+                   e.workspace_name as "workspace_name?", e.capabilities::text as "capabilities?",
+                   e.transport as "noted_transport?", e.called_at as "called_at?", e.closed_at as "closed_at?",
+                   e.seen_at as "seen_at?", h.live as "live?", h.transport as "held_transport?",
+                   h.seen_at as "held_seen_at?", h.ended_at as "ended_at?",
+                   clock_timestamp() + $3::interval as "now!"
+              from noted e
+              full join held h on h.enforcer_id = e.enforcer_id
+             order by 1
+            "#,
+            tenant.as_str(),
+            enforcer.map(EnforcerId::as_str),
+            self.clock.offset(),
+            LEASE_SECONDS,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        let mut facts = Vec::new();
+        for row in lease.settle(found)? {
+            let noted = match (row.noted_transport, row.seen_at) {
+                (Some(word), Some(seen_at)) => Some(Noted {
+                    transport: transport(&word)?,
+                    called_at: row.called_at.map(Into::into),
+                    closed_at: row.closed_at.map(Into::into),
+                    seen_at: seen_at.into(),
+                }),
+                _ => None,
+            };
+            let held = match (row.held_transport, row.held_seen_at, row.ended_at) {
+                (Some(word), Some(seen_at), Some(ended_at)) => Some(Held {
+                    live: row.live.unwrap_or_default(),
+                    transport: transport(&word)?,
+                    seen_at: seen_at.into(),
+                    ended_at: ended_at.into(),
+                }),
+                _ => None,
+            };
+            facts.push(Facts {
+                enforcer: rows::id(&row.enforcer_id)?,
+                label: row.label,
+                workspace_name: row.workspace_name,
+                capabilities: row
+                    .capabilities
+                    .map(raw)
+                    .transpose()
+                    .map_err(|error| sqlx::Error::Decode(error.into()))?,
+                noted,
+                held,
+                now: row.now.into(),
+            });
+        }
+        Ok(facts)
+    }
+
+    /// Writes down when enforcers last called. A call never comes out later than it was, so that one from before a
+    /// channel's end is not taken for one after it: the database's clock is read first, and counted back from.
+    pub async fn note_calls(
+        &self,
+        calls: &HashMap<(TenantId, EnforcerId), Instant>,
+    ) -> Result<(), StoreError> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let mut sorted: Vec<_> = calls.iter().collect();
+        sorted.sort_by_key(|(key, _)| *key);
+        let mut lease = self.quiet.lease().await?;
+        let now = sqlx::query_scalar!(
+            r#"select clock_timestamp() + $1::interval as "now!""#,
+            self.clock.offset(),
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        let now = lease.settle(now)?;
+        // Later than the database looked at its clock: ages come out too long by the way back, never too short.
+        let here = Instant::now();
+        for chunk in sorted.chunks(CALLS_PER_STATEMENT) {
+            let at: Vec<OffsetDateTime> = chunk
+                .iter()
+                .map(|(_, at)| now - here.saturating_duration_since(**at))
+                .collect();
+            let mut lease = self.quiet.lease().await?;
+            let noted = sqlx::query!(
+                r#"
+                insert into enforcers (tenant_id, enforcer_id, transport, called_at, seen_at)
+                select i.tenant_id, i.enforcer_id, 'poll', i.called_at, i.called_at
+                  from unnest($1::text[], $2::text[], $3::timestamptz[]) as i (tenant_id, enforcer_id, called_at)
+                 order by i.tenant_id collate "C", i.enforcer_id collate "C"
+                on conflict on constraint enforcers_pkey do update
+                   set called_at = greatest(enforcers.called_at, excluded.called_at),
+                       seen_at = greatest(enforcers.seen_at, excluded.seen_at),
+                       transport = case when enforcers.closed_at >= excluded.called_at then enforcers.transport
+                                        else excluded.transport end
+                "#,
+                &rows::texts(chunk, |((tenant, _), _)| tenant.as_str()) as _,
+                &rows::texts(chunk, |((_, enforcer), _)| enforcer.as_str()) as _,
+                &at,
+            )
+            .execute(lease.connection()?)
+            .await;
+            lease.settle(noted)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes enforcers of a tenant that have no channel and were not seen for as long as `keep`.
+    pub async fn forget_enforcers(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let gone = sqlx::query!(
+            r#"
+            with doomed as materialized (
+                select e.enforcer_id
+                  from enforcers e
+                 where e.tenant_id = $1 and e.seen_at < clock_timestamp() + $2::interval - $3::interval
+                   and not exists (select from channels c
+                                     join nodes n on n.node_id = c.node_id
+                                    where c.tenant_id = e.tenant_id and c.kind = 'enforcer' and c.identity = e.enforcer_id)
+                 order by e.enforcer_id
+                 limit $4
+                   for update of e skip locked
+            )
+            delete from enforcers e using doomed d
+             where e.tenant_id = $1 and e.enforcer_id = d.enforcer_id
+            "#,
+            tenant.as_str(),
+            self.clock.offset(),
+            keep,
+            limit,
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(gone)?.rows_affected())
+    }
+}
