@@ -36,6 +36,7 @@ mod pairing;
 mod platform;
 mod pool;
 mod prompt;
+mod presence;
 mod protocol;
 mod push;
 mod races;

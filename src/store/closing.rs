@@ -1,5 +1,6 @@
 //! How channels begin and end: one by one, in shared statements, so that a storm of either costs few; or all at once with
-//! their node. The end of an enforcer's channel is noted for presence in the statement that takes it off the books.
+//! their node. The end of an enforcer's channel is noted for presence in the statement that takes it off the books: channels
+//! are locked first, then enforcers, each sorted by key.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -103,20 +104,28 @@ impl Work for CloseChannels {
         let owners: Vec<_> = rows.iter().filter_map(|row| owner(&row.key)).collect();
         sqlx::query!(
             r#"
-            with closed as (
-                delete from channels c
-                 using unnest($1::text[], $2::text[], $3::text[], $4::uuid[])
+            with doomed as materialized (
+                select c.tenant_id, c.kind, c.identity, c.channel_id
+                  from channels c
+                  join unnest($1::text[], $2::text[], $3::text[], $4::uuid[])
                        as i (tenant_id, kind, identity, channel_id)
-                 where c.tenant_id = i.tenant_id and c.kind = i.kind and c.identity = i.identity
+                    on c.tenant_id = i.tenant_id and c.kind = i.kind and c.identity = i.identity
                    and c.channel_id = i.channel_id
+                 order by c.tenant_id, c.kind, c.identity, c.channel_id
+                   for update of c
+            ),
+            closed as (
+                delete from channels c using doomed d
+                 where c.tenant_id = d.tenant_id and c.kind = d.kind and c.identity = d.identity
+                   and c.channel_id = d.channel_id
                 returning c.tenant_id, c.kind, c.identity, c.transport, c.opened_at
             )
             insert into enforcers (tenant_id, enforcer_id, transport, closed_at, seen_at)
-            select c.tenant_id, c.identity, (array_agg(c.transport order by c.opened_at desc))[1], n.at, n.at
+            select c.tenant_id, c.identity, (array_agg(c.transport order by c.opened_at desc))[1],
+                   max(clock_timestamp() + $5::interval), max(clock_timestamp() + $5::interval)
               from closed c
-             cross join (select clock_timestamp() + $5::interval as at) n
              where c.kind = 'enforcer'
-             group by c.tenant_id, c.identity, n.at
+             group by c.tenant_id, c.identity
              order by c.tenant_id, c.identity
             on conflict on constraint enforcers_pkey do update
                set closed_at = greatest(enforcers.closed_at, excluded.closed_at),
@@ -227,9 +236,18 @@ impl Store {
                             else node_id = $1 end
                 returning node_id, heartbeat_at
             ),
+            doomed as materialized (
+                select c.tenant_id, c.kind, c.identity, c.channel_id, g.heartbeat_at
+                  from channels c
+                  join gone g on g.node_id = c.node_id
+                 order by c.tenant_id, c.kind, c.identity, c.channel_id
+                   for update of c
+            ),
             closed as (
-                delete from channels c using gone g where c.node_id = g.node_id
-                returning c.tenant_id, c.kind, c.identity, c.transport, c.opened_at, g.heartbeat_at
+                delete from channels c using doomed d
+                 where c.tenant_id = d.tenant_id and c.kind = d.kind and c.identity = d.identity
+                   and c.channel_id = d.channel_id
+                returning c.tenant_id, c.kind, c.identity, c.transport, c.opened_at, d.heartbeat_at
             ),
             noted as (
                 insert into enforcers (tenant_id, enforcer_id, transport, closed_at, seen_at)

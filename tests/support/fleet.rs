@@ -74,11 +74,16 @@ impl Fleet {
         self.nodes[node].process.as_ref().expect("it runs").pid()
     }
 
-    /// Kills a node without a word and starts it again.
-    pub fn kill_and_restart(&mut self, node: usize) {
+    /// Kills a node without a word.
+    pub fn kill(&mut self, node: usize) {
         if let Some(mut process) = self.nodes[node].process.take() {
             process.kill();
         }
+    }
+
+    /// Kills a node without a word and starts it again.
+    pub fn kill_and_restart(&mut self, node: usize) {
+        self.kill(node);
         self.restart(node);
     }
 

@@ -1,0 +1,126 @@
+//! What presence costs: its statements grow with time, not with channels, hellos or calls.
+
+use std::time::{Duration, Instant};
+
+use countersign::store::credential::RoleName;
+use futures_util::{StreamExt as _, stream};
+use serde_json::json;
+
+use super::channels;
+use crate::support::database::finish;
+use crate::support::push::Socket;
+use crate::support::{Client, Cluster, envelope, now, request_id, until};
+
+const CROWD: usize = 400;
+const NODES: usize = 2;
+
+/// Notes in the database itself which transaction wrote which row; every statement is a transaction of its own.
+const COUNTING: &str = "
+    create table counted (what text not null, transaction xid8 not null);
+    create function count_row() returns trigger language plpgsql as
+        $$ begin insert into counted values (tg_table_name, pg_current_xact_id()); return null; end $$;
+    create trigger counted after insert or update on enforcers for each row execute function count_row();
+    create trigger counted after update on channels for each row execute function count_row();";
+
+/// Statements that wrote to a table.
+async fn statements(cluster: &Cluster, table: &str) -> i64 {
+    let sql = format!("select count(distinct transaction) from counted where what = '{table}'");
+    cluster.database.number(&sql).await
+}
+
+/// How many of the crowd have this status.
+async fn having(admin: &Client, status: &str) -> usize {
+    let list = admin.get("/v1/presence/enforcers").await.expect(200).json();
+    let list = list.as_array().unwrap();
+    list.iter()
+        .filter(|record| record["status"] == status)
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
+    let cluster = Cluster::with(NODES, |config| {
+        config.presence.write_seconds = 5;
+        config.database.lock_timeout_ms = 10_000;
+        config.database.statement_timeout_ms = 15_000;
+    })
+    .await;
+    let admin = cluster.admin().await;
+    let key = cluster.key(&cluster.tenant, RoleName::Enforcer, None).await;
+    let key = &key;
+    cluster.database.run(COUNTING).await;
+    let mut sockets: Vec<Socket> = stream::iter(0..CROWD)
+        .map(|n| {
+            let url = cluster.nodes[n % NODES].url.clone();
+            async move {
+                let socket = Socket::connect(&url, "enforcer", &format!("bot-{n}"), key).await;
+                socket.unwrap()
+            }
+        })
+        .buffered(32)
+        .collect()
+        .await;
+    assert_eq!(having(&admin, "online").await, CROWD);
+    assert_eq!(statements(&cluster, "enforcers").await, 0);
+
+    // A storm of hellos, while the database is slow for a moment.
+    let mut lock = cluster.database.connect().await;
+    finish(&mut lock, "begin; lock table enforcers in exclusive mode").await;
+    for (n, socket) in sockets.iter_mut().enumerate() {
+        let hello = json!({ "msgType": "hello", "enforcerLabel": format!("Bot {n}") });
+        socket.send(&hello).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    finish(&mut lock, "commit").await;
+    let labels = "select count(*) from enforcers where label is not null";
+    let crowd = i64::try_from(CROWD).unwrap();
+    until(
+        "all hellos are taken",
+        Duration::from_secs(20),
+        async || cluster.database.number(labels).await == crowd,
+    )
+    .await;
+    let hellos = statements(&cluster, "enforcers").await;
+    println!("{CROWD} hellos: {hellos} statements");
+    assert!(hellos < crowd / 5, "{hellos} statements");
+
+    // Thousands of calls over channels that stay open.
+    cluster.database.run("truncate counted").await;
+    let (started, mut calls) = (Instant::now(), 0);
+    while started.elapsed() < Duration::from_secs(15) {
+        for (n, socket) in sockets.iter_mut().enumerate() {
+            let ack = json!({ "msgId": request_id(), "status": "received", "ackAt": now() });
+            let sender = json!({ "enforcerId": format!("bot-{n}") });
+            let ack = envelope("ack.submit", &request_id(), sender, ack);
+            socket.send(&ack).await;
+            calls += 1;
+        }
+        for socket in &mut sockets {
+            let answer = socket.expect().await;
+            assert_eq!(answer["body"]["code"], "PROTO_ERR_NOT_FOUND");
+        }
+    }
+    let called = "select count(*) from enforcers where called_at is not null";
+    until("all calls show", Duration::from_secs(30), async || {
+        cluster.database.number(called).await == crowd
+    })
+    .await;
+    let elapsed = started.elapsed().as_secs_f64();
+    let writes = statements(&cluster, "enforcers").await;
+    println!("{calls} calls in {elapsed:.0} s: {writes} statements");
+    // Each node writes every 3.2 s at the most often: whoever calls, and however often.
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let most = NODES as f64 * (elapsed / 3.2 + 2.0);
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let written = writes as f64;
+    assert!(written <= most, "{writes} statements in {elapsed} s");
+    assert_eq!(statements(&cluster, "channels").await, 0);
+
+    // Gone all at once: every one of them is offline, and none is taken for one that called since.
+    cluster.database.run("truncate counted").await;
+    drop(sockets);
+    channels(&cluster, 0).await;
+    assert_eq!(having(&admin, "offline").await, CROWD);
+    let closings = statements(&cluster, "enforcers").await;
+    println!("{CROWD} closings: {closings} statements");
+}
