@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{channels, everywhere, online_by_calls, scene, seen, socket, written};
+use crate::support::database::finish;
 use crate::support::{Cluster, Enforcer, compact, envelope, now, request_id, sealed_for, until};
 
 /// A life that outlasts every test here, however far it moves the clock.
@@ -211,24 +212,24 @@ async fn calls_of_others_about_its_exchanges_do_not_count() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_written_is_written_later() {
-    let database = crate::support::database::Database::create().await;
-    let proxy = crate::support::proxy::Proxy::start(&database.url).await;
-    let cluster = Cluster::on(database, 1, |config| {
+    let cluster = Cluster::with(1, |config| {
         config.presence.write_seconds = 1;
-        config.database.url = countersign::config::Secret::from(proxy.url.as_str());
-        config.database.lock_timeout_ms = 500;
+        config.database.lock_timeout_ms = 300;
     })
     .await;
     let (enforcer, admin) = (cluster.enforcer("build-bot").await, cluster.admin().await);
     let mut lock = cluster.database.connect().await;
-    let begin = "begin; lock table enforcers in exclusive mode";
-    crate::support::database::finish(&mut lock, begin).await;
+    finish(&mut lock, "begin; lock table enforcers in exclusive mode").await;
     enforcer.status("unknown").await.expect(404);
-    cluster.database.blocked(1).await;
-    // The write is under way and is lost with its connection, and so is the next.
-    proxy.cut();
-    cluster.database.blocked(1).await;
-    proxy.cut();
-    crate::support::database::finish(&mut lock, "rollback").await;
+    let waiting = "select count(*) from pg_stat_activity
+                    where datname = current_database() and wait_event_type = 'Lock'";
+    for _ in 0..3 {
+        cluster.database.blocked(1).await;
+        until("the write gives up", Duration::from_secs(10), async || {
+            cluster.database.number(waiting).await == 0
+        })
+        .await;
+    }
+    finish(&mut lock, "rollback").await;
     online_by_calls(&admin).await;
 }
