@@ -9,6 +9,7 @@ use crate::protocol::json::JsonError;
 use crate::protocol::message::NotJson;
 use crate::protocol::prompt::{AckRefusal, PromptError, PromptRefusal};
 use crate::protocol::reader::Invalid;
+use crate::protocol::session::{EventError, ReportRefusal};
 use crate::store::error::StoreError;
 
 /// A refusal.
@@ -248,6 +249,31 @@ impl From<StateRefusal> for Error {
             StateRefusal::Conflict(State::Decided | State::Delivered) => Self::AlreadyDecided,
             StateRefusal::Conflict(State::Expired) => Self::Expired,
             StateRefusal::Conflict(state) => Self::InvalidState(state),
+        }
+    }
+}
+
+impl From<EventError> for Error {
+    fn from(error: EventError) -> Self {
+        match error {
+            EventError::Invalid(invalid) => Self::Invalid(invalid),
+            EventError::HashMismatch => Self::SnapshotHash,
+            EventError::TooLarge { pointer, limit } => Self::PayloadTooLarge { pointer, limit },
+        }
+    }
+}
+
+impl From<ReportRefusal> for Error {
+    fn from(refusal: ReportRefusal) -> Self {
+        match refusal {
+            ReportRefusal::Foreign => Self::Forbidden {
+                pointer: Some("/body/sessionId".to_owned()),
+                expected: "a session of the sender's own",
+            },
+            ReportRefusal::Closed => Self::SessionClosed,
+            ReportRefusal::Started => Self::SessionStarted,
+            ReportRefusal::SnapshotExists => Self::SnapshotExists,
+            ReportRefusal::Unsettled => Self::Unavailable,
         }
     }
 }

@@ -19,6 +19,7 @@ mod presence;
 mod prompt;
 mod refresh;
 pub mod secret;
+mod session;
 mod submit;
 mod sweep;
 mod withdraw;
@@ -41,6 +42,7 @@ pub use self::pairing::{Completed, Initiated, PairingStatus, PairingWord};
 pub use self::platform::ExchangeListing;
 pub use self::prompt::{AckPrompt, PromptCommand, SendPrompt};
 pub use self::refresh::RefreshCommand;
+pub use self::session::ReportCommand;
 pub use self::submit::SubmitCommand;
 pub use self::withdraw::Ended;
 

@@ -151,8 +151,14 @@ impl Gateway {
         let retention = &self.config.retention;
         let keep = seconds(retention.exchange_seconds);
         while self.goes_on(self.store.forget_exchanges(tenant, keep, BATCH).await?) {}
+        let keep = seconds(retention.session_seconds);
+        while self.store.forget_sessions(tenant, keep).await? > 0 && !self.draining.is_cancelled() {
+        }
         if retention.scrub_seconds > 0 {
             let keep = seconds(retention.scrub_seconds);
+            while self.store.scrub_snapshots(tenant, keep).await? > 0
+                && !self.draining.is_cancelled()
+            {}
             while self.goes_on(self.store.scrub_artifacts(tenant, keep, BATCH).await?) {}
             while self.goes_on(self.store.scrub_prompts(tenant, keep, BATCH).await?) {}
         }

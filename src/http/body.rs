@@ -28,6 +28,8 @@ pub enum Kind {
     Artifact,
     /// A prompt: the text's limit and an envelope around it.
     Prompt,
+    /// A session event: it may be a snapshot, whose payload has a limit of its own.
+    Snapshot,
     /// Anything else.
     Other,
     /// Anything else, where nothing at all will do too.
@@ -45,6 +47,7 @@ pub async fn read(
     let limit = match kind {
         Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
         Kind::Prompt => limits.prompt_bytes + limits.envelope_bytes,
+        Kind::Snapshot => limits.snapshot_bytes + limits.envelope_bytes,
         Kind::Other | Kind::Optional => limits.body_bytes,
     };
     let stated = headers

@@ -16,6 +16,7 @@ mod presence;
 mod prompt;
 pub mod reply;
 pub mod serve;
+mod session;
 mod sse;
 mod status;
 mod ws;
@@ -65,6 +66,8 @@ pub fn router(node: Node) -> Router {
         .route("/v1/decision", post(generic::decide))
         .route("/v1/prompt", post(prompt::post))
         .route("/v1/prompt/{requestId}", get(prompt::get))
+        .route("/v1/session/event", post(session::report))
+        .route("/v1/session/{sessionId}", get(session::read))
         .route("/v1/status", get(status::status))
         .route("/v1/pairing/initiate", post(pairing::initiate))
         .route("/v1/pairing/resolve/{code}", get(pairing::resolve))

@@ -130,6 +130,12 @@ impl Sha256Hex {
     }
 }
 
+impl From<[u8; 32]> for Sha256Hex {
+    fn from(hash: [u8; 32]) -> Self {
+        Self(hash)
+    }
+}
+
 impl fmt::Display for Sha256Hex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits: String = self.0.into_iter().flat_map(hex_digits).collect();

@@ -69,8 +69,10 @@ text_id! {
     ApproverId,
     /// An exchange, within its tenant: chosen by the enforcer.
     RequestId,
-    /// A session of an agent, within its tenant.
+    /// A session, within its tenant: chosen by the enforcer.
     SessionId,
+    /// A snapshot, within its session: chosen by the enforcer.
+    SnapshotId,
     /// One of an approver's signing keys.
     SignerKeyId,
     /// A credential, unique in the whole cluster.

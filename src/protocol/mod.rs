@@ -21,5 +21,6 @@ pub mod prompt;
 pub mod reader;
 pub mod refresh;
 pub mod routing;
+pub mod session;
 pub mod signature;
 pub mod timestamp;

@@ -27,6 +27,7 @@ pub mod refresh;
 mod retention;
 mod rows;
 pub mod schema;
+pub mod session;
 pub mod signing_key;
 pub mod submit;
 

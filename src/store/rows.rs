@@ -36,7 +36,7 @@ pub(super) fn in_order<F>(
 }
 
 /// The error of a value that we would never have written.
-fn foreign(what: &str) -> sqlx::Error {
+pub(super) fn foreign(what: &str) -> sqlx::Error {
     sqlx::Error::Decode(format!("the database holds a {what} that is none").into())
 }
 

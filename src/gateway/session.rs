@@ -1,0 +1,95 @@
+//! Sessions: what agents report of themselves, and who may look.
+
+use super::Gateway;
+use super::caller::{Enforcer, Member};
+use super::error::Error;
+use super::generic::{metadata_enforcer, sending_enforcer};
+use crate::protocol::framing::{Framed, Framing};
+use crate::protocol::id::{EnforcerId, SessionId};
+use crate::protocol::json;
+use crate::protocol::session::{self, Report, Reported, Rules, judge_report};
+use crate::store::session::{ReportRow, Session};
+
+/// A report, ready to be taken.
+#[derive(Debug)]
+pub struct ReportCommand {
+    /// Who reports; or, where nobody is named, the refusal if the session does not tell.
+    enforcer: Result<EnforcerId, Error>,
+    /// What it reports.
+    pub report: Report,
+}
+
+impl Gateway {
+    /// Reads a session event in any framing.
+    pub fn read_report(&self, caller: &Enforcer, body: &[u8]) -> Result<ReportCommand, Error> {
+        let node = json::parse(body)?;
+        let framed = session::unframe(&node, self.clock.now())?;
+        let limits = &self.config.limits;
+        if !session::is_snapshot(&framed) && body.len() > limits.body_bytes {
+            return Err(Error::BodyTooLarge {
+                limit: limits.body_bytes,
+            });
+        }
+        self.check_created(framed.envelope.created_at)?;
+        let rules = Rules {
+            latest: self.in_seconds(limits.clock_skew_seconds),
+            max_payload: limits.snapshot_bytes,
+        };
+        let report = session::parse(&framed, &rules)?;
+        let enforcer = match sending_enforcer(caller, &framed) {
+            Err(nameless) if is_nameless(caller, &framed) => Err(nameless),
+            enforcer => Ok(enforcer?),
+        };
+        Ok(ReportCommand { enforcer, report })
+    }
+
+    /// Takes a report, in whichever order and however often it comes, on however many nodes.
+    pub async fn report(
+        &self,
+        caller: &Enforcer,
+        command: ReportCommand,
+    ) -> Result<Reported, Error> {
+        let tenant = &caller.origin.tenant;
+        let ReportCommand { enforcer, report } = command;
+        let enforcer = match enforcer {
+            Ok(enforcer) => enforcer,
+            Err(nameless) => {
+                let known = self.store.session_enforcer(tenant, &report.session_id);
+                known.await?.ok_or(nameless)?
+            }
+        };
+        let operation = self.clock.operation_id();
+        let row = ReportRow {
+            operation,
+            tenant,
+            enforcer: &enforcer,
+            report: &report,
+        };
+        let fact = self.store.report(&row).await?;
+        Ok(judge_report(fact, operation, &enforcer, &report)?)
+    }
+
+    /// A session, for those it concerns: its enforcer, the approvers paired with that, administrators.
+    pub async fn session(&self, caller: &Member, session: &SessionId) -> Result<Session, Error> {
+        let approver = match caller {
+            Member::Approver(approver) => approver.bound.as_ref(),
+            Member::Enforcer(_) | Member::Admin(_) => None,
+        };
+        let tenant = &caller.origin().tenant;
+        let found = self.store.session(tenant, session, approver).await?;
+        let (session, paired) = found.ok_or(Error::NotFound)?;
+        let may_read = match caller {
+            Member::Enforcer(enforcer) => enforcer.may_be(&session.enforcer_id),
+            Member::Approver(_) => paired,
+            Member::Admin(_) => true,
+        };
+        may_read.then_some(session).ok_or(Error::NotFound)
+    }
+}
+
+/// Whether a message tells nothing at all of its sender.
+fn is_nameless(caller: &Enforcer, framed: &Framed<'_, '_>) -> bool {
+    framed.framing == Framing::Bare
+        && caller.bound.is_none()
+        && matches!(metadata_enforcer(framed.envelope.body), Ok(None))
+}

@@ -1,0 +1,99 @@
+//! What a report met, judged. Whatever refuses one stays so: an end is never undone, nor a start, nor a newer state; so a
+//! look that comes after the writing says why nothing was written.
+
+use super::{Event, Report, State};
+use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::id::{EnforcerId, OperationId};
+use crate::protocol::timestamp::Timestamp;
+
+/// A session that a report met.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// The attempt that last wrote to it.
+    pub operation_id: OperationId,
+    /// Whose it is.
+    pub enforcer_id: EnforcerId,
+    /// What it does.
+    pub state: State,
+    /// As of when, if it ever said so.
+    pub state_at: Option<Timestamp>,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// The hash that stands where this report's would: of its start, its state, its end, or that very snapshot.
+    pub hash: Option<Sha256Hex>,
+}
+
+/// What became of a report in the store.
+#[derive(Debug, Clone)]
+pub enum ReportFact {
+    /// It was written, and this is the session's state now.
+    Written(State),
+    /// It was not, because of what stood there.
+    Unwritten(Option<Standing>),
+}
+
+/// An accepted report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported {
+    /// The session's state.
+    pub state: State,
+    /// Whether it had been accepted before.
+    pub duplicate: bool,
+}
+
+/// Why a report is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportRefusal {
+    /// The session is another enforcer's.
+    Foreign,
+    /// It has ended.
+    Closed,
+    /// It was started otherwise.
+    Started,
+    /// The snapshot exists with other content.
+    SnapshotExists,
+    /// What stood in the way was gone when looked at.
+    Unsettled,
+}
+
+/// Judges a report by what the store found.
+pub fn judge_report(
+    fact: ReportFact,
+    operation: OperationId,
+    enforcer: &EnforcerId,
+    report: &Report,
+) -> Result<Reported, ReportRefusal> {
+    let standing = match fact {
+        ReportFact::Written(state) => {
+            return Ok(Reported {
+                state,
+                duplicate: false,
+            });
+        }
+        ReportFact::Unwritten(standing) => standing.ok_or(ReportRefusal::Unsettled)?,
+    };
+    if standing.enforcer_id != *enforcer {
+        return Err(ReportRefusal::Foreign);
+    }
+    let repeated = standing.hash == Some(report.hash);
+    let outlives_the_end = matches!(report.event, Event::End { .. } | Event::Snapshot { .. });
+    if repeated && (!standing.ended || outlives_the_end) {
+        return Ok(Reported {
+            state: standing.state,
+            // A retry after a lost reply finds its own work: to the caller it is the first time.
+            duplicate: standing.operation_id != operation,
+        });
+    }
+    if standing.ended {
+        return Err(ReportRefusal::Closed);
+    }
+    match report.event {
+        Event::Start { .. } if standing.hash.is_some() => Err(ReportRefusal::Started),
+        Event::Snapshot { .. } if standing.hash.is_some() => Err(ReportRefusal::SnapshotExists),
+        Event::Status { .. } if standing.state_at > Some(report.at) => Ok(Reported {
+            state: standing.state,
+            duplicate: false,
+        }),
+        _ => Err(ReportRefusal::Unsettled),
+    }
+}

@@ -1,0 +1,263 @@
+//! Sessions: each report is one guarded statement on the session's row, so that reports of one session on many nodes take
+//! turns and none undoes a newer one.
+
+mod read;
+mod retention;
+
+pub use self::read::{Session, SnapshotLine};
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+
+use super::error::{Class, StoreError, classify};
+use super::{Store, rows};
+use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
+use crate::protocol::session::{Event, Report, ReportFact, SnapshotType, Standing, State};
+
+/// A report to be taken.
+#[derive(Debug)]
+pub struct ReportRow<'a> {
+    /// This attempt.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// Who reports.
+    pub enforcer: &'a EnforcerId,
+    /// What it reports.
+    pub report: &'a Report,
+}
+
+/// A report as columns: those that are not its kind's are null, and leave what stands there.
+#[derive(Default)]
+struct Columns<'a> {
+    agent_host: Option<&'a str>,
+    repo_ref: Option<&'a str>,
+    metadata: Option<&'a str>,
+    state: Option<State>,
+    details: Option<&'a str>,
+    started_at: Option<OffsetDateTime>,
+    state_at: Option<OffsetDateTime>,
+    ended_at: Option<OffsetDateTime>,
+    end_reason: Option<&'static str>,
+    start_hash: Option<&'a [u8]>,
+    status_hash: Option<&'a [u8]>,
+    end_hash: Option<&'a [u8]>,
+    snapshot: Option<(&'a SnapshotId, SnapshotType, &'a str)>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(report: &'a Report) -> Self {
+        let at = Some(report.at.inner());
+        let hash = Some(report.hash.as_bytes().as_slice());
+        match &report.event {
+            Event::Start {
+                agent_host,
+                repo_ref,
+                metadata,
+            } => Self {
+                agent_host: Some(agent_host),
+                repo_ref: repo_ref.as_deref(),
+                metadata: metadata.as_deref(),
+                started_at: at,
+                start_hash: hash,
+                ..Self::default()
+            },
+            Event::Snapshot {
+                snapshot_id,
+                snapshot_type,
+                body,
+            } => Self {
+                snapshot: Some((snapshot_id, *snapshot_type, body)),
+                ..Self::default()
+            },
+            Event::Status { state, details } => Self {
+                state: Some(*state),
+                details: details.as_deref(),
+                state_at: at,
+                status_hash: hash,
+                ..Self::default()
+            },
+            Event::End { reason, metadata } => Self {
+                metadata: metadata.as_deref(),
+                ended_at: at,
+                end_reason: Some(reason.as_str()),
+                end_hash: hash,
+                ..Self::default()
+            },
+        }
+    }
+}
+
+impl Store {
+    /// Takes a report if what stands there allows. Tried once more if another transaction was in the way or the reply was
+    /// lost; work of its own is then recognised, unless another report has been written over it meanwhile.
+    pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact, StoreError> {
+        let mut lease = self.pool.lease().await?;
+        let fact = self.report_on(lease.connection()?, row).await;
+        let error = match lease.settle(fact) {
+            Ok(fact) => return Ok(fact),
+            Err(error) => error,
+        };
+        if !matches!(classify(&error), Class::Conflict | Class::Lost) {
+            return Err(error.into());
+        }
+        tracing::debug!(%error, "a report is tried again");
+        let mut lease = self.pool.lease().await?;
+        let fact = self.report_on(lease.connection()?, row).await;
+        Ok(lease.settle(fact)?)
+    }
+
+    async fn report_on(
+        &self,
+        connection: &mut PgConnection,
+        row: &ReportRow<'_>,
+    ) -> Result<ReportFact, sqlx::Error> {
+        match self.write_report(connection, row).await {
+            Ok(Some(state)) => return Ok(ReportFact::Written(state)),
+            Ok(None) => {}
+            // Another node wrote this very snapshot while we waited for the session's row, too late for us to see it: the
+            // statement fails whole, and a refused report leaves no trace.
+            Err(sqlx::Error::Database(error))
+                if error.constraint() == Some("session_snapshots_pkey") => {}
+            Err(error) => return Err(error),
+        }
+        Ok(ReportFact::Unwritten(
+            look_at_session(connection, row).await?,
+        ))
+    }
+
+    /// Writes a report where nothing stands in its way, and tells the session's state then.
+    async fn write_report(
+        &self,
+        connection: &mut PgConnection,
+        row: &ReportRow<'_>,
+    ) -> Result<Option<State>, sqlx::Error> {
+        let columns = Columns::of(row.report);
+        let hash = row.report.hash.to_string();
+        let state = sqlx::query_scalar!(
+            r#"
+            with session as (
+                insert into sessions as s
+                       (tenant_id, session_id, enforcer_id, operation_id, agent_host, repo_ref, metadata, state,
+                        started_at, state_at, updated_at, ended_at, end_reason, start_hash, status_hash, end_hash, details,
+                        heard_at)
+                values ($1, $2, $3, $4, $5, $6, $7::text::json, coalesce($8, 'idle'), $9, $10, $11, $12, $13, $14, $15, $16,
+                        $17::text::json, clock_timestamp() + $18::interval)
+                on conflict on constraint sessions_pkey do update
+                   set operation_id = excluded.operation_id,
+                       agent_host = coalesce(s.agent_host, excluded.agent_host),
+                       repo_ref = coalesce(s.repo_ref, excluded.repo_ref),
+                       metadata = coalesce(s.metadata, excluded.metadata),
+                       state = case when excluded.status_hash is null then s.state else excluded.state end,
+                       started_at = coalesce(s.started_at, excluded.started_at),
+                       state_at = coalesce(excluded.state_at, s.state_at),
+                       updated_at = greatest(s.updated_at, excluded.updated_at),
+                       ended_at = excluded.ended_at,
+                       end_reason = excluded.end_reason,
+                       start_hash = coalesce(s.start_hash, excluded.start_hash),
+                       status_hash = coalesce(excluded.status_hash, s.status_hash),
+                       end_hash = excluded.end_hash,
+                       details = case when excluded.status_hash is null then s.details else excluded.details end,
+                       heard_at = clock_timestamp() + $18::interval
+                 where s.enforcer_id = excluded.enforcer_id
+                   and s.ended_at is null
+                   and (excluded.start_hash is null or s.start_hash is null)
+                   and (excluded.status_hash is null
+                        or s.state_at is null
+                        or s.state_at < excluded.state_at
+                        or s.state_at = excluded.state_at and s.status_hash <> excluded.status_hash)
+                   and not exists (select from session_snapshots p
+                                    where p.tenant_id = $1 and p.session_id = $2 and p.snapshot_id = $19)
+                returning s.tenant_id, s.session_id, s.state, s.heard_at
+            ),
+            snapshot as (
+                insert into session_snapshots
+                       (tenant_id, session_id, snapshot_id, snapshot_type, snapshot_hash, created_at, received_at, body)
+                select r.tenant_id, r.session_id, $19, $20, $21, $11, r.heard_at, $22::text::json
+                  from session r
+                 where $19::text is not null
+            )
+            select state from session
+            "#,
+            row.tenant.as_str(),
+            row.report.session_id.as_str(),
+            row.enforcer.as_str(),
+            row.operation.0,
+            columns.agent_host,
+            columns.repo_ref,
+            columns.metadata,
+            columns.state.map(State::as_str),
+            columns.started_at,
+            columns.state_at,
+            row.report.at.inner(),
+            columns.ended_at,
+            columns.end_reason,
+            columns.start_hash,
+            columns.status_hash,
+            columns.end_hash,
+            columns.details,
+            self.clock.offset(),
+            columns.snapshot.map(|(id, _, _)| id.as_str()),
+            columns.snapshot.map(|(_, kind, _)| kind.as_str()),
+            hash,
+            columns.snapshot.map(|(_, _, body)| body),
+        )
+        .fetch_optional(connection)
+        .await?;
+        state.map(|word| session_state(&word)).transpose()
+    }
+}
+
+/// Reads what stood in the way of a report.
+async fn look_at_session(
+    connection: &mut PgConnection,
+    row: &ReportRow<'_>,
+) -> Result<Option<Standing>, sqlx::Error> {
+    let snapshot = match &row.report.event {
+        Event::Snapshot { snapshot_id, .. } => Some(snapshot_id.as_str()),
+        Event::Start { .. } | Event::Status { .. } | Event::End { .. } => None,
+    };
+    let found = sqlx::query!(
+        r#"
+        select s.operation_id, s.enforcer_id, s.state, s.state_at as "state_at?", s.ended_at is not null as "ended!",
+               s.start_hash as "start_hash?", s.status_hash as "status_hash?", s.end_hash as "end_hash?",
+               p.snapshot_hash as "snapshot_hash?"
+          from sessions s
+          left join session_snapshots p
+                 on p.tenant_id = s.tenant_id and p.session_id = s.session_id and p.snapshot_id = $3
+         where s.tenant_id = $1 and s.session_id = $2
+        "#,
+        row.tenant.as_str(),
+        row.report.session_id.as_str(),
+        snapshot,
+    )
+    .fetch_optional(connection)
+    .await?;
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    let stored = |bytes: Option<Vec<u8>>| {
+        let hash = bytes.map(|bytes| <[u8; 32]>::try_from(bytes).map(Sha256Hex::from));
+        hash.transpose().map_err(|_| rows::foreign("hash"))
+    };
+    let hash = match &row.report.event {
+        Event::Start { .. } => stored(found.start_hash)?,
+        Event::Status { .. } => stored(found.status_hash)?,
+        Event::End { .. } => stored(found.end_hash)?,
+        Event::Snapshot { .. } => found.snapshot_hash.as_deref().map(rows::hash).transpose()?,
+    };
+    Ok(Some(Standing {
+        operation_id: OperationId(found.operation_id),
+        enforcer_id: rows::id(&found.enforcer_id)?,
+        state: session_state(&found.state)?,
+        state_at: found.state_at.map(Into::into),
+        ended: found.ended,
+        hash,
+    }))
+}
+
+/// Reads a session's state.
+fn session_state(word: &str) -> Result<State, sqlx::Error> {
+    State::parse(word).ok_or_else(|| rows::foreign("session state"))
+}

@@ -1,0 +1,100 @@
+//! Forgetting sessions, and the payloads of their snapshots before them where configured.
+
+use sqlx::postgres::types::PgInterval;
+
+use crate::protocol::id::TenantId;
+use crate::store::Store;
+use crate::store::error::StoreError;
+
+/// Sessions per statement.
+const SESSIONS: i64 = 100;
+/// Snapshots per statement: each may hold megabytes.
+const SNAPSHOTS: i64 = 100;
+
+impl Store {
+    /// Deletes sessions of a tenant that were not heard of for `keep`, with their snapshots; tells how many rows went. A
+    /// session of many snapshots goes in several calls, and should it be heard of meanwhile, only what is past its time is
+    /// gone.
+    pub async fn forget_sessions(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+    ) -> Result<i64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let gone = sqlx::query_scalar!(
+            r#"
+            with stale as materialized (
+                select s.tenant_id, s.session_id
+                  from sessions s
+                 where s.tenant_id = $1 and s.heard_at < clock_timestamp() + $2::interval - $3::interval
+                 order by s.heard_at
+                 limit $4
+                   for update of s skip locked
+            ),
+            snapshots as materialized (
+                select p.tenant_id, p.session_id, p.snapshot_id
+                  from session_snapshots p
+                  join stale s on s.tenant_id = p.tenant_id and s.session_id = p.session_id
+                 limit $5
+            ),
+            taken as (
+                delete from session_snapshots p using snapshots d
+                 where p.tenant_id = d.tenant_id and p.session_id = d.session_id and p.snapshot_id = d.snapshot_id
+            ),
+            gone as (
+                delete from sessions s using stale d
+                 where s.tenant_id = d.tenant_id and s.session_id = d.session_id
+                   and (select count(*) from session_snapshots p
+                         where p.tenant_id = d.tenant_id and p.session_id = d.session_id)
+                       = (select count(*) from snapshots n where n.session_id = d.session_id)
+                returning s.session_id
+            )
+            select (select count(*) from gone) + (select count(*) from snapshots) as "count!"
+            "#,
+            tenant.as_str(),
+            self.clock.offset(),
+            keep,
+            SESSIONS,
+            SNAPSHOTS,
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(gone)?)
+    }
+
+    /// Empties the snapshots of a tenant's sessions that ended and were not heard of for `keep`; their hashes stay.
+    pub async fn scrub_snapshots(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease().await?;
+        let scrubbed = sqlx::query!(
+            r#"
+            with full_ones as materialized (
+                select p.tenant_id, p.session_id, p.snapshot_id
+                  from sessions s
+                  join session_snapshots p on p.tenant_id = s.tenant_id and p.session_id = s.session_id
+                 where s.tenant_id = $1
+                   and s.heard_at < clock_timestamp() + $2::interval - $3::interval
+                   and s.ended_at is not null
+                   -- The size alone, which does not fetch the body: an event is never as short as a null.
+                   and pg_column_size(p.body) > 16
+                 limit $4
+                   for update of p skip locked
+            )
+            update session_snapshots p
+               set body = 'null'::json
+              from full_ones f
+             where p.tenant_id = f.tenant_id and p.session_id = f.session_id and p.snapshot_id = f.snapshot_id
+            "#,
+            tenant.as_str(),
+            self.clock.offset(),
+            keep,
+            SNAPSHOTS,
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(scrubbed)?.rows_affected())
+    }
+}
