@@ -30,7 +30,7 @@ async fn scene() -> (Cluster, Proxy, Enforcer, Approver) {
 }
 
 /// Makes `call`, which waits for `lock`, and loses the reply to its commit, seen by a count of one.
-async fn losing_the_reply(
+pub async fn losing_the_reply(
     cluster: &Cluster,
     proxy: &Proxy,
     mut lock: PgConnection,

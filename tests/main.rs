@@ -43,6 +43,7 @@ mod races;
 mod refresh;
 mod retention;
 mod serving;
+mod session;
 mod strict_json;
 mod submission;
 mod twins;
