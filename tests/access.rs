@@ -10,25 +10,17 @@ use countersign::store::credential::RoleName;
 use reqwest::Method;
 use serde_json::json;
 
-use self::routes::{ROUTES, Role, Route};
+use self::routes::{ROUTES, Role, Route, is_plain};
 use crate::support::cluster::OPERATOR_KEY;
 use crate::support::{Answer, Cluster, raw, sealed, until};
 
-/// The protocol's paths that answer in plain JSON.
-const PLAIN: [&str; 8] = [
-    "artifact", "decision", "pairing", "pairings", "presence", "prompt", "session", "status",
-];
-
-/// Envelopes on the protocol's other paths, plain JSON everywhere else.
+/// Plain JSON on some paths, Envelopes on the protocol's others.
 #[track_caller]
 fn framed(answer: &Answer, path: &str) {
-    let area = path
-        .strip_prefix("/v1/")
-        .map(|rest| rest.split(['/', '?']).next());
-    let (kind, is_envelope) = if area.is_some_and(|area| !PLAIN.contains(&area.unwrap())) {
-        ("application/proto+json", true)
-    } else {
+    let (kind, is_envelope) = if is_plain(path) {
         ("application/json", false)
+    } else {
+        ("application/proto+json", true)
     };
     assert_eq!(answer.header("content-type"), Some(kind), "{path}");
     assert_eq!(answer.json()["msgType"] == "error", is_envelope, "{path}");

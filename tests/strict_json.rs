@@ -180,6 +180,12 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             json!({ "routingToken": "t" }),
             false,
         ),
+        post(
+            "/v1/session/event",
+            &enforcer.client,
+            json!({ "sessionId": "s", "eventType": "session.end", "endedAt": now(), "reason": "timeout" }),
+            false,
+        ),
     ];
     let handlers = include_str!("../src/http/mod.rs");
     let taking = handlers.matches("post(").count() + handlers.matches("put(").count();
@@ -225,6 +231,7 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         ("/v1/exchanges/{}/refresh", 202),
         ("/v1/artifact", 202),
         ("/v1/prompt", 202),
+        ("/v1/session/event", 202),
         ("/v1/pairing/initiate", 200),
         ("/platform/v1/tenants", 201),
         ("/platform/v1/credentials", 201),

@@ -35,6 +35,7 @@ impl Route {
             .replace("{nonce}", "n")
             .replace("{tenantId}", "t")
             .replace("{credentialId}", "c")
+            .replace("{sessionId}", "s")
     }
 
     pub fn method(&self) -> Method {
@@ -48,6 +49,19 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
         path,
         roles,
     }
+}
+
+/// The protocol's paths that answer in plain JSON.
+const PLAIN: [&str; 8] = [
+    "artifact", "decision", "pairing", "pairings", "presence", "prompt", "session", "status",
+];
+
+/// Whether a path answers in plain JSON: whatever is not of the protocol, and some of what is.
+pub fn is_plain(path: &str) -> bool {
+    let area = path
+        .strip_prefix("/v1/")
+        .and_then(|rest| rest.split(['/', '?']).next());
+    area.is_none_or(|area| PLAIN.contains(&area))
 }
 
 /// Decisions 8, 9, 10 and 13, row by row.
@@ -126,6 +140,12 @@ pub const ROUTES: &[Route] = &[
     route(
         "GET",
         "/v1/presence/enforcers/{enforcerDeviceId}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route("POST", "/v1/session/event", &[Enforcer]),
+    route(
+        "GET",
+        "/v1/session/{sessionId}",
         &[Enforcer, Approver, Admin],
     ),
     route("POST", "/platform/v1/tenants", &[Operator]),
