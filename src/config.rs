@@ -268,7 +268,7 @@ section! {
         prompt_seconds: u64 = 90 * 24 * 3_600,
         /// Sessions, from the last that was heard of them, and enforcers that were not seen since.
         session_seconds: u64 = 90 * 24 * 3_600,
-        /// Artifacts of finished exchanges, if shorter; 0 keeps them as long as the exchange.
+        /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as those.
         scrub_seconds: u64 = 0,
         /// How often to look for what to forget.
         every_seconds: u64 = 600,

@@ -59,6 +59,8 @@ async fn the_first_exchange_of_the_readme_works_as_printed() {
         "decision.deliver",
         "\"workspaceName\":\"widgets\"",
         "\"status\":\"completed\"",
+        "\"agentHost\":\"laptop-7\"",
+        "\"status\":\"queued\"",
     ] {
         assert!(printed.contains(expected), "{expected} in {printed}");
     }
