@@ -1,6 +1,7 @@
 //! Sessions: what agents report of themselves, on any node, in any framing and order; and who may read it.
 
 mod forgotten;
+mod framing;
 mod model;
 mod order;
 mod people;
@@ -208,46 +209,6 @@ async fn a_session_is_followed_from_its_start_to_its_end() {
         .await
         .refused_at(409, "SESSION_CLOSED", "/sessionId");
     assert_eq!(seen(&agent, &id).await, expected);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_framing_gives_the_same_session() {
-    let cluster = Cluster::start(2).await;
-    let agent = cluster.enforcer("build-bot").await.client;
-    let mut sessions = Vec::new();
-    for frame in FRAMES {
-        // Outside its framing, the event is the same: ids are unlike, hashes are not compared.
-        let id = request_id();
-        let mut answers = Vec::new();
-        for event in [
-            start(&id, 0),
-            status(&id, "editing", 5),
-            snapshot(&id, "s", 6),
-            snapshot(&id, "s", 6),
-            end(&id, 9),
-            start(&id, 10),
-        ] {
-            let answer = report(&agent, &frame.wrap(&event, "build-bot")).await;
-            answers.push(outcome(&answer));
-        }
-        let mut session = seen(&agent, &id).await;
-        assert_eq!(session["sessionId"], id);
-        session["sessionId"] = json!(null);
-        session["snapshots"][0]["snapshotHash"] = json!(null);
-        sessions.push((answers, session));
-    }
-    let expected = [
-        "202",
-        "202",
-        "202",
-        "202 duplicate",
-        "202",
-        "409 SESSION_CLOSED",
-    ];
-    for (answers, session) in &sessions {
-        assert_eq!(answers, &expected);
-        assert_eq!(session, &sessions[0].1);
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,6 @@ impl Step {
 /// What the contract says of one session.
 #[derive(Debug, Default)]
 struct Model {
-    open: bool,
     start: Option<usize>,
     status: Option<(usize, usize)>,
     end: Option<usize>,
@@ -81,7 +80,7 @@ impl Model {
             return "403 FORBIDDEN";
         }
         let closed = self.end.is_some();
-        let refused = match step {
+        match step {
             Step::Snapshot { id, variant } if self.snapshots.get(id) == Some(variant) => DUPLICATE,
             Step::End(variant) if self.end == Some(*variant) => DUPLICATE,
             _ if closed => "409 SESSION_CLOSED",
@@ -95,9 +94,7 @@ impl Model {
                 self.write(step);
                 "202"
             }
-        };
-        self.open = true;
-        refused
+        }
     }
 
     fn write(&mut self, step: &Step) {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{end, hashed, outcome, report, seen, snapshot, start, status};
 use crate::lost::losing_the_reply;
 use crate::support::database::finish;
-use crate::support::{Cluster, until, with};
+use crate::support::{Client, Cluster, until, with};
 
 /// A transaction of the test's own that has locked a session, as a report on some other node would.
 async fn locking(cluster: &Cluster, session: &str) -> sqlx::PgConnection {
@@ -44,6 +44,28 @@ async fn of_identical_reports_at_once_one_is_the_first() {
     }
 }
 
+/// Reports these at once, each on a node of its own, when all of them wait for the session's row; and what came of each.
+async fn meeting(
+    cluster: &Cluster,
+    agent: &Client,
+    session: &str,
+    events: &[Value],
+) -> Vec<String> {
+    let nodes: Vec<_> = (0..events.len()).map(|node| agent.on(node)).collect();
+    let calls = nodes
+        .iter()
+        .zip(events)
+        .map(|(node, event)| report(node, event));
+    let mut lock = locking(cluster, session).await;
+    let (answers, ()) = join(join_all(calls), async {
+        let waiting = i64::try_from(events.len()).unwrap();
+        cluster.database.blocked(waiting).await;
+        finish(&mut lock, "commit").await;
+    })
+    .await;
+    answers.iter().map(outcome).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_that_loses_to_its_twin_leaves_no_trace() {
     let cluster = Cluster::start(3).await;
@@ -52,18 +74,7 @@ async fn a_snapshot_that_loses_to_its_twin_leaves_no_trace() {
     for round in 1..6 {
         let name = format!("shot-{round}");
         let rivals = [10 * round, 10 * round + 5].map(|seconds| snapshot("s", &name, seconds));
-        let lock = locking(&cluster, "s").await;
-        let nodes = [agent.on(0), agent.on(1)];
-        let (answers, ()) = join(
-            join(report(&nodes[0], &rivals[0]), report(&nodes[1], &rivals[1])),
-            async {
-                let mut lock = lock;
-                cluster.database.blocked(2).await;
-                finish(&mut lock, "commit").await;
-            },
-        )
-        .await;
-        let outcomes = [outcome(&answers.0), outcome(&answers.1)];
+        let outcomes = meeting(&cluster, &agent, "s", &rivals).await;
         let winner = outcomes
             .iter()
             .position(|outcome| outcome == "202")
@@ -74,6 +85,37 @@ async fn a_snapshot_that_loses_to_its_twin_leaves_no_trace() {
         let shown = session["snapshots"].as_array().unwrap();
         assert_eq!(shown.len(), round);
         assert_eq!(shown[0]["snapshotHash"], rivals[winner]["snapshotHash"]);
+    }
+    for event in [
+        snapshot("s", "same", 99),
+        status("s", "error", 99),
+        end("s", 99),
+    ] {
+        let twins = [event.clone(), event.clone(), event];
+        let mut outcomes = meeting(&cluster, &agent, "s", &twins).await;
+        outcomes.sort();
+        assert_eq!(outcomes, ["202", "202 duplicate", "202 duplicate"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_state_that_waited_longer_does_not_come_back() {
+    let cluster = Cluster::start(3).await;
+    let agent = cluster.enforcer("build-bot").await.client;
+    for round in 1..6 {
+        let states = ["planning", "executing", "editing"];
+        let seconds = [10 * round, 10 * round + 2, 10 * round + 1];
+        let events: Vec<_> = states
+            .iter()
+            .zip(seconds)
+            .map(|(state, seconds)| status("s", state, seconds))
+            .collect();
+        report(&agent, &status("s", "idle", 10 * round - 1))
+            .await
+            .expect(202);
+        let outcomes = meeting(&cluster, &agent, "s", &events).await;
+        assert_eq!(outcomes, ["202", "202", "202"]);
+        assert_eq!(seen(&agent, "s").await["state"], "executing");
     }
 }
 
