@@ -97,6 +97,7 @@ impl Gateway {
     ) -> Result<Initiated, Error> {
         caller.acting(Some(request.enforcer.clone()), "/enforcerId")?;
         let tenant = &caller.origin.tenant;
+        self.seen(tenant, &request.enforcer);
         let lifetime = seconds(self.config.pairing.code_seconds);
         for _ in 0..DRAWS {
             let (code, nonce) = (Code::from_bytes(random()?), Nonce::from_bytes(random()?));
@@ -162,6 +163,7 @@ impl Gateway {
         let session = session
             .filter(|session| caller.may_be(&session.enforcer))
             .ok_or(Error::NotFound)?;
+        self.seen(tenant, &session.enforcer);
         let status = match &session {
             session if session.approver.is_some() => PairingWord::Completed,
             session if session.past => PairingWord::Expired,

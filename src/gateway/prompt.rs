@@ -188,11 +188,14 @@ impl Gateway {
         } = command;
         let row = PromptAckRow {
             operation: self.clock.operation_id(),
-            tenant,
+            tenant: tenant.clone(),
             enforcer,
             ack: ack.clone(),
         };
         let fact = self.store.take_prompt_ack(row).await?;
+        if let Some((enforcer, _)) = &fact {
+            self.seen(&tenant, enforcer);
+        }
         Ok(judge_ack(fact.map(|(_, fact)| fact), &ack)?)
     }
 

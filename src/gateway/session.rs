@@ -58,6 +58,7 @@ impl Gateway {
                 known.await?.ok_or(nameless)?
             }
         };
+        self.seen(tenant, &enforcer);
         let operation = self.clock.operation_id();
         let row = ReportRow {
             operation,

@@ -137,9 +137,8 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission
     let expires_at = body.timestamp("expiresAt")?;
     let ciphertext = body.nested("ciphertext")?;
     let metadata = body.optional_nested("metadata")?;
-    // Where there is no envelope to say it.
-    if let Some(request_id) = body.optional_id("requestId")? {
-        envelope.expect_request(&request_id)?;
+    if envelope.about_itself {
+        body.id::<RequestId>("requestId")?;
     }
     let members = ["artifactType", "artifactHash", "ciphertext", "expiresAt"];
     let texts = members.map(|name| {

@@ -64,13 +64,8 @@ impl Decision {
         let full = body.object().get("sigAlg").is_some();
         let mut repo_ref = None;
         let mut expires_at = None;
-        // In the compact form only where there is no envelope to say it.
-        let request_id: Option<RequestId> = if full {
-            Some(body.id("requestId")?)
-        } else {
-            body.optional_id("requestId")?
-        };
-        if let Some(request_id) = request_id {
+        if full || envelope.about_itself {
+            let request_id: RequestId = body.id("requestId")?;
             envelope.expect_request(&request_id)?;
         }
         if full {

@@ -52,6 +52,8 @@ pub struct Incoming<'n, 'a> {
     pub trace: Option<&'a str>,
     /// The body, whose meaning follows from the message type.
     pub body: &'n Node<'a>,
+    /// Whether the body itself says what it is about, because nothing around it does.
+    pub about_itself: bool,
 }
 
 impl<'n, 'a> Incoming<'n, 'a> {
@@ -83,6 +85,7 @@ impl<'n, 'a> Incoming<'n, 'a> {
             },
             trace: reader.optional_nested("trace")?.map(|node| node.raw),
             body: reader.nested("body")?,
+            about_itself: false,
         };
         reader.finish()?;
         Ok((msg_type, envelope))

@@ -90,6 +90,7 @@ impl<'n, 'a> Framed<'n, 'a> {
                     recipient: Recipient::default(),
                     trace: None,
                     body: node,
+                    about_itself: true,
                 };
                 ((kinds.bare)(object), envelope)
             }
@@ -131,6 +132,7 @@ fn parse_core<'n, 'a>(
         },
         trace,
         body,
+        about_itself: true,
     };
     Ok((msg_type, envelope))
 }

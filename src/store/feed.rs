@@ -198,7 +198,9 @@ impl Work for ReadBodies {
             r#"
             select i.operation_id as "operation!", x.message_id as "message_id!", e.request_id as "request_id!",
                    x.created_at as "created_at!", e.expires_at as "expires_at!", e.enforcer_id as "enforcer_id!",
-                   n.label as "enforcer_label?", e.form as "form!", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
+                   -- What it calls itself now, else what it was called when the two were paired.
+                   coalesce(n.label, g.enforcer_label) as "enforcer_label?",
+                   e.form as "form!", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
                    e.state as "state!", e.ended_at as "ended_at?", e.end_reason as "reason?", false as "withdrawn!",
                    y.body::text as "body?", y.trace::text as "trace?"
               from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[])
@@ -209,6 +211,8 @@ impl Work for ReadBodies {
               left join exchange_payloads y
                      on y.tenant_id = x.tenant_id and y.request_id = x.request_id and y.part = 'artifact'
               left join enforcers n on n.tenant_id = e.tenant_id and n.enforcer_id = e.enforcer_id
+              left join pairings g on g.tenant_id = e.tenant_id and g.enforcer_id = e.enforcer_id
+                                  and g.approver_id = i.approver_id and g.revoked_at is null
              where x.closed_at is null and x.removed_at is null and x.acked_at is null
                and x.expires_at > clock_timestamp() + $5::interval
             union all

@@ -89,7 +89,7 @@ impl Store {
             )
             select w.request_id as "request_id!", w.message_id as "message_id!", w.created_at as "created_at!",
                    e.expires_at as "expires_at!", e.enforcer_id as "enforcer_id!", e.form as "form!",
-                   n.label as "enforcer_label?", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
+                   coalesce(n.label, g.enforcer_label) as "enforcer_label?", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
                    y.body::text as "body?", y.trace::text as "trace?",
                    (select count(*) from page) as "found!"
               from weighed w
@@ -97,6 +97,8 @@ impl Store {
               left join exchange_payloads y
                      on y.tenant_id = $1 and y.request_id = w.request_id and y.part = 'artifact'
               left join enforcers n on n.tenant_id = $1 and n.enforcer_id = e.enforcer_id
+              left join pairings g on g.tenant_id = $1 and g.enforcer_id = e.enforcer_id
+                                  and g.approver_id = $2 and g.revoked_at is null
              where w.before < $8
              order by w.created_at, w.message_id
             "#,
