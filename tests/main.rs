@@ -21,6 +21,7 @@ mod batcher;
 mod batches;
 mod bytes;
 mod commands;
+mod coverage;
 mod decision;
 mod documents;
 mod faults;

@@ -170,6 +170,8 @@ async fn two_people_pair_by_a_code_and_work_with_it_each_call_on_another_node() 
     let taken = submit(&enforcer.on(2), &request, Some(&token)).await;
     assert_eq!(taken.outcome(), "202");
     assert_eq!(alice.on(0).inbox_ids().await, [request.as_str()]);
+    let item = alice.on(1).inbox("").await.body("/items/0/body");
+    assert_eq!(item["enforcerLabel"], "The build bot", "as it was paired");
     alice
         .on(1)
         .decide(&request, compact("approve"))
