@@ -214,6 +214,38 @@ section! {
 }
 
 section! {
+    /// `[rates]`: how many calls a second a node takes from one caller: per credential and the id it acts as.
+    Rates {
+        /// Whether there are any such limits.
+        enabled: bool = true,
+        /// Artifacts, prompts, session events and pairings begun.
+        submissions: u32 = 50,
+        /// How many of them at once.
+        submissions_burst: u32 = 100,
+        /// Decisions, withdrawals, refreshes, removals, pairings completed or revoked, administration.
+        decisions: u32 = 50,
+        /// How many of them at once.
+        decisions_burst: u32 = 100,
+        /// Acknowledgements.
+        acks: u32 = 200,
+        /// How many of them at once.
+        acks_burst: u32 = 400,
+        /// Reads and waits.
+        reads: u32 = 200,
+        /// How many of them at once.
+        reads_burst: u32 = 400,
+        /// Channels opened.
+        connects: u32 = 5,
+        /// How many of them at once.
+        connects_burst: u32 = 20,
+        /// Anything from one address, before anyone is known.
+        address: u32 = 100,
+        /// How many of them at once.
+        address_burst: u32 = 200,
+    }
+}
+
+section! {
     /// `[push]`: channels.
     Push {
         /// How often a WebSocket is pinged.
@@ -359,6 +391,8 @@ pub struct Config {
     pub idempotency: Idempotency,
     /// Sizes, pages, waits.
     pub limits: Limits,
+    /// Calls a second from one caller.
+    pub rates: Rates,
     /// Channels.
     pub push: Push,
     /// How fast news travels.

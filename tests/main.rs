@@ -30,6 +30,7 @@ mod history;
 mod idempotency;
 mod inbox;
 mod life;
+mod limits;
 mod locks;
 mod lost;
 mod model;

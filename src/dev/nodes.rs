@@ -25,6 +25,9 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// What a node may take beyond its drain before it is killed.
 const STOP_MARGIN: Duration = Duration::from_secs(6);
 
+/// Whether a node limits how many calls it takes from one caller.
+const RATES: &str = "COUNTERSIGN_RATES__ENABLED";
+
 /// One node.
 struct Member {
     child: Child,
@@ -187,6 +190,8 @@ fn spawn(
     demo: &Demo,
     config_file: Option<&Path>,
 ) -> anyhow::Result<Member> {
+    // Whoever tries things out is not to be told to slow down, unless that is what is being tried.
+    let rates = std::env::var(RATES).unwrap_or_else(|_| "false".to_owned());
     let child = Command::new(std::env::current_exe()?)
         .args(["serve", "--stop-with-stdin", "--ready-file"])
         .arg(ready_file)
@@ -198,6 +203,7 @@ fn spawn(
         .env_remove("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE")
         // Nothing balances load here that would have to notice.
         .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
+        .env(RATES, rates)
         // Empty means: where the URL leads.
         .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
         .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())

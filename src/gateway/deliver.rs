@@ -37,8 +37,12 @@ pub enum Waited {
 /// An ack, ready to be taken.
 #[derive(Debug)]
 pub struct AckCommand {
-    origin: Origin,
-    recipient: AckRecipient,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whether the credential is bound to one id.
+    pub bound: bool,
+    /// Who acknowledges.
+    pub recipient: AckRecipient,
     ack: Ack,
 }
 
@@ -156,19 +160,22 @@ impl Gateway {
     pub fn read_ack(&self, caller: &EnforcerOrApprover, body: &[u8]) -> Result<AckCommand, Error> {
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "ack.submit")?;
-        let (origin, recipient) = match caller {
+        let (origin, bound, recipient) = match caller {
             EnforcerOrApprover::Enforcer(enforcer) => {
                 let id = enforcer.sending(&envelope.sender)?;
-                (&enforcer.origin, AckRecipient::Enforcer(id))
+                let bound = enforcer.bound.is_some();
+                (&enforcer.origin, bound, AckRecipient::Enforcer(id))
             }
             EnforcerOrApprover::Approver(approver) => {
                 let id = approver.sending(&envelope.sender)?;
-                (&approver.origin, AckRecipient::Approver(id))
+                let bound = approver.bound.is_some();
+                (&approver.origin, bound, AckRecipient::Approver(id))
             }
         };
         self.check_created(envelope.created_at)?;
         Ok(AckCommand {
             origin: origin.clone(),
+            bound,
             recipient,
             ack: parse_ack(envelope.body)?,
         })
@@ -180,6 +187,7 @@ impl Gateway {
             origin,
             recipient,
             ack,
+            ..
         } = command;
         if let AckRecipient::Enforcer(enforcer) = &recipient {
             self.seen(&origin.tenant, enforcer);

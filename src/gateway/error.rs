@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::limit::Throttled;
 use crate::protocol::artifact::ArtifactError;
 use crate::protocol::decision::Distrust;
 use crate::protocol::exchange::{DecisionRefusal, State, StateRefusal, SubmissionRefusal};
@@ -53,6 +54,8 @@ pub enum Error {
         /// When there is room for another.
         retry_after: Duration,
     },
+    /// Too many calls of one caller.
+    Throttled(Throttled),
     /// The pairing session has been completed.
     AlreadyPaired,
     /// A prompt that is not what its hash says.

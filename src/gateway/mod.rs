@@ -11,6 +11,7 @@ pub mod error;
 mod feed;
 mod generic;
 mod inbox;
+pub mod limit;
 mod load;
 mod paired;
 mod pairing;
@@ -81,6 +82,7 @@ pub struct Gateway {
     readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
     waits: WaitCounter,
     loads: load::Loads,
+    limiter: limit::Limiter,
     channels: channel::Channels,
     calls: presence::Calls,
     /// When the node's lease was last renewed.
@@ -117,6 +119,7 @@ impl Gateway {
             readiness: tokio::sync::Mutex::new(None),
             waits: WaitCounter::default(),
             loads: load::Loads::default(),
+            limiter: limit::Limiter::default(),
             channels: channel::Channels::default(),
             calls: presence::Calls::default(),
             renewed: std::sync::Mutex::new(Instant::now()),

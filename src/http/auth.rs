@@ -6,6 +6,7 @@ use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 
 use super::error::Refusal;
+use super::limit;
 use super::peer::Peer;
 use super::reply::Node;
 use crate::gateway::authenticate::Presented;
@@ -19,15 +20,28 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+        if let Some(peer) = parts.extensions.get::<Peer>() {
+            admit_address(node, *peer)?;
+        }
         let presented = presented(parts).ok_or(Error::Unauthenticated)?;
         let from = parts.extensions.get::<Peer>().map(|peer| peer.address);
         let caller = node.gateway.authenticate(&presented, from).await?;
-        let role = R::of(caller).ok_or(Error::Forbidden {
+        let role = R::of(caller.clone()).ok_or(Error::Forbidden {
             pointer: None,
             expected: R::EXPECTED,
         })?;
+        limit::admit(node, parts, &caller).await?;
         Ok(Self(role))
     }
+}
+
+/// Counts a call by the address it comes from. A plain connection is one of this machine, perhaps a proxy's: its address
+/// says nothing.
+pub fn admit_address(node: &Node, peer: Peer) -> Result<(), Error> {
+    if peer.encrypted {
+        node.gateway.admit_address(peer.address)?;
+    }
+    Ok(())
 }
 
 /// The token a request presents: a bearer token, an API key in its own header, or, from a browser that cannot set headers

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::gateway::error::Error;
+use crate::gateway::limit::Throttled;
 use crate::protocol::error::{Code, Names};
 use crate::protocol::framing::Framing;
 use crate::protocol::id::RequestId;
@@ -85,6 +86,8 @@ pub struct Description {
     pub details: Map<String, Value>,
     /// What a caller that was told to come back should wait, in seconds.
     retry_after: u64,
+    /// The rate it met, if that is why.
+    throttled: Option<Throttled>,
 }
 
 impl Description {
@@ -95,6 +98,7 @@ impl Description {
             message: message.into(),
             details: Map::new(),
             retry_after: RETRY_AFTER_SECONDS,
+            throttled: None,
         }
     }
 
@@ -107,6 +111,12 @@ impl Description {
     fn after(mut self, pause: Duration) -> Self {
         self.retry_after = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
         self
+    }
+
+    /// Says which rate was met.
+    fn throttled(mut self, throttled: Throttled) -> Self {
+        self.throttled = Some(throttled);
+        self.after(throttled.retry_after)
     }
 
     fn member(status: StatusCode, code: Code, invalid: &Invalid) -> Self {
@@ -226,6 +236,12 @@ impl Description {
                 "too many wrong codes",
             )
             .after(*retry_after),
+            Error::Throttled(throttled) => Self::new(
+                S::TOO_MANY_REQUESTS,
+                Code::RateLimited,
+                format!("too many {} at once", throttled.kind.calls()),
+            )
+            .throttled(*throttled),
             Error::AlreadyPaired => Self::new(
                 S::CONFLICT,
                 Code::InvalidState,
@@ -464,6 +480,16 @@ impl Description {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         ) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
+        }
+        if let Some(Throttled { kind, rate, .. }) = self.throttled {
+            let window = rate.burst.div_ceil(rate.per_second.max(1));
+            let policy = format!("\"{}\";q={};w={window}", kind.as_str(), rate.burst);
+            let state = format!("\"{}\";r=0;t={}", kind.as_str(), self.retry_after);
+            for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
+                if let Ok(value) = HeaderValue::from_str(&value) {
+                    headers.insert(name, value);
+                }
+            }
         }
     }
 

@@ -9,11 +9,13 @@ use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
 use super::generic::replayed;
+use super::limit;
 use super::reply::Node;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
 };
 use crate::gateway::error::Error;
+use crate::gateway::limit::Kind as Limit;
 use crate::gateway::{AckCommand, SubmitCommand, Waited};
 use crate::protocol::decision::Decision;
 use crate::protocol::envelope::Outgoing;
@@ -40,6 +42,9 @@ pub(super) async fn submitted(
     command: SubmitCommand,
 ) -> Result<(Outgoing<ArtifactAccepted>, bool), Refusal> {
     let request = command.submission.request_id.clone();
+    let bound = caller.bound.is_some();
+    let id = command.enforcer.as_str();
+    limit::admit_named(node, Limit::Submission, &caller.origin, bound, id).about(&request)?;
     let gateway = node.gateway.clone();
     let submitted = node
         .finish(async move { gateway.submit(&caller, command).await })
@@ -97,6 +102,9 @@ pub(super) async fn decided(
     decision: Decision,
 ) -> Result<Outgoing<DecisionAccepted>, Refusal> {
     let (request, verdict) = (decision.request_id.clone(), decision.verdict);
+    let bound = caller.bound.is_some();
+    let id = approver.as_str();
+    limit::admit_named(node, Limit::Decision, &caller.origin, bound, id).about(&request)?;
     let gateway = node.gateway.clone();
     let (decided, expires_at) = node
         .finish(async move { gateway.decide(&caller, approver, decision).await })
@@ -294,6 +302,8 @@ pub(super) async fn acknowledged(
     node: &Node,
     command: AckCommand,
 ) -> Result<Outgoing<AckAccepted>, Error> {
+    let (bound, id) = (command.bound, command.recipient.parts().1);
+    limit::admit_named(node, Limit::Ack, &command.origin, bound, id)?;
     let gateway = node.gateway.clone();
     let acked = node
         .finish(async move { gateway.acknowledge(command).await })

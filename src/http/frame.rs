@@ -8,8 +8,9 @@ use super::exchange::{acknowledged, decided, submitted};
 use super::reply::Node;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover};
 use crate::gateway::error::Error;
+use crate::gateway::limit::Kind;
 use crate::protocol::envelope::Outgoing;
-use crate::protocol::id::{RequestId, TextId as _};
+use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId as _};
 use crate::protocol::json;
 use crate::protocol::presence::parse_hello;
 use crate::wake::Key;
@@ -82,6 +83,24 @@ fn head(bytes: &[u8]) -> Result<Head, Error> {
     })
 }
 
+/// Counts a frame, where the credential says whose it is; where the frame does, it is counted by that.
+fn admit(node: &Node, peer: &Peer, kind: Kind) -> Result<(), Error> {
+    let (principal, bound) = match peer {
+        Peer::Enforcer(caller) => (
+            &caller.origin.principal,
+            caller.bound.as_ref().map(EnforcerId::as_str),
+        ),
+        Peer::Approver(caller) => (
+            &caller.origin.principal,
+            caller.bound.as_ref().map(ApproverId::as_str),
+        ),
+    };
+    match bound {
+        Some(id) => node.gateway.admit(kind, principal, Some(id)),
+        None => Ok(()),
+    }
+}
+
 async fn take(
     node: &Node,
     peer: &Peer,
@@ -91,6 +110,7 @@ async fn take(
 ) -> Result<Option<Outgoing<Value>>, Refusal> {
     match (head.msg_type.as_deref(), peer) {
         (Some("artifact.submit"), Peer::Enforcer(caller)) => {
+            admit(node, peer, Kind::Submission)?;
             let command = node
                 .gateway
                 .read_submission(caller, bytes, "/v1/artifacts", None)?;
@@ -98,12 +118,14 @@ async fn take(
             Ok(Some(value(envelope)?))
         }
         (Some("decision.submit"), Peer::Approver(caller)) => {
+            admit(node, peer, Kind::Decision)?;
             let (approver, decision) = node.gateway.read_decision(caller, bytes)?;
             Ok(Some(value(
                 decided(node, caller.clone(), approver, decision).await?,
             )?))
         }
         (Some("ack.submit"), peer) => {
+            admit(node, peer, Kind::Ack)?;
             let caller = match peer {
                 Peer::Enforcer(caller) => EnforcerOrApprover::Enforcer(caller.clone()),
                 Peer::Approver(caller) => EnforcerOrApprover::Approver(caller.clone()),
@@ -112,6 +134,7 @@ async fn take(
             Ok(Some(value(acknowledged(node, command).await?)?))
         }
         (Some("prompt.ack"), Peer::Enforcer(caller)) => {
+            admit(node, peer, Kind::Ack)?;
             let command = node.gateway.read_prompt_ack(caller, bytes)?;
             let (gateway, request) = (node.gateway.clone(), command.request_id().clone());
             let standing = node

@@ -8,6 +8,7 @@ mod frame;
 mod generic;
 mod health;
 mod inbox;
+mod limit;
 mod metered;
 mod pairing;
 mod peer;

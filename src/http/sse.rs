@@ -18,6 +18,7 @@ use super::error::Refusal;
 use super::reply::Node;
 use super::ws::check_origin;
 use crate::gateway::caller::{Approver, Enforcer};
+use crate::gateway::limit::Kind;
 use crate::gateway::{Feed, Push};
 use crate::jitter::jitter;
 use crate::store::channel::Transport;
@@ -37,6 +38,11 @@ pub async fn approver(
 ) -> Result<Response, Refusal> {
     check_origin(&node, &headers)?;
     let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
+    node.gateway.admit(
+        Kind::Connect,
+        &caller.origin.principal,
+        Some(approver.as_str()),
+    )?;
     let key = Key::Approver(caller.origin.tenant.clone(), approver);
     let last = headers
         .get("last-event-id")
@@ -63,6 +69,11 @@ pub async fn enforcer(
 ) -> Result<Response, Refusal> {
     check_origin(&node, &headers)?;
     let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
+    node.gateway.admit(
+        Kind::Connect,
+        &caller.origin.principal,
+        Some(enforcer.as_str()),
+    )?;
     let key = Key::Enforcer(caller.origin.tenant.clone(), enforcer);
     let gateway = node.gateway.clone();
     let feed = node

@@ -1,15 +1,25 @@
 //! What this gateway is and takes, for anyone who asks.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 
+use super::auth::admit_address;
+use super::error::Refusal;
+use super::peer::Peer;
 use super::reply::{Node, plain};
 use crate::protocol::PROTOCOL_VERSION;
 
 /// `GET /v1/status`.
-pub async fn status(State(node): State<Node>) -> Response {
+pub async fn status(
+    State(node): State<Node>,
+    peer: Option<Extension<Peer>>,
+) -> Result<Response, Refusal> {
+    if let Some(Extension(peer)) = peer {
+        admit_address(&node, peer)?;
+    }
     let gateway = &node.gateway;
     let limits = &gateway.config.limits;
     let answer = json!({
@@ -41,5 +51,5 @@ pub async fn status(State(node): State<Node>) -> Response {
         "nodeId": gateway.node,
         "time": gateway.clock.now(),
     });
-    plain(StatusCode::OK, &answer)
+    Ok(plain(StatusCode::OK, &answer))
 }

@@ -17,6 +17,7 @@ use super::frame::{Peer, answer};
 use super::reply::Node;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
+use crate::gateway::limit::Kind;
 use crate::gateway::{Closing, Feed};
 use crate::jitter::jitter;
 use crate::store::channel::Transport;
@@ -105,6 +106,8 @@ pub async fn connect(
             .into());
         }
     };
+    node.gateway
+        .admit(Kind::Connect, &origin.principal, Some(id))?;
     let upgrade = upgrade.map_err(|_| Error::Parameter {
         name: "Upgrade",
         expected: "a WebSocket handshake",

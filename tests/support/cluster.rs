@@ -61,6 +61,7 @@ pub fn config(database: &Database) -> Config {
     config.database.url = Secret::from(database.url.as_str());
     config.database.pool_size = 8;
     config.server.lame_duck_ms = 0;
+    config.rates.enabled = false;
     config.platform.operator_key = Secret::from(OPERATOR_KEY);
     config.security.cluster_secret = Secret::from(CLUSTER_SECRET);
     config

@@ -61,6 +61,7 @@ impl Fleet {
                 ])
                 .arg(&ready)
                 .env("COUNTERSIGN_LOG__FILTER", "error")
+                .env("COUNTERSIGN_RATES__ENABLED", "false")
                 .env("COUNTERSIGN_PUSH__DRAIN_SPREAD_MS", "200")
                 .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "500")
                 .env("COUNTERSIGN_PUSH__REOFFER_SECONDS", "1"),

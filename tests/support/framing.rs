@@ -35,6 +35,10 @@ impl Framing {
             }
             Self::Wire => {
                 let about = body["requestId"].as_str().unwrap_or("about-nothing");
+                let mut body = body.clone();
+                if is_said_by_the_envelope(&body) {
+                    body.as_object_mut().unwrap().remove("requestId");
+                }
                 let mut envelope = json!({
                     "msgType": msg_type, "requestId": about, "createdAt": now(), "body": body,
                     "sender": { member(sender.0): sender.1 },
@@ -54,6 +58,12 @@ impl Framing {
             Self::Core | Self::Wire => format!("/body{member}"),
         }
     }
+}
+
+/// Whether a wire Envelope says what this is about, and not the body: of sealed artifacts and compact decisions.
+fn is_said_by_the_envelope(body: &Value) -> bool {
+    let has = |name: &str| body.get(name).is_some();
+    has("ciphertext") && !has("promptHash") || has("signerKeyId") && !has("sigAlg")
 }
 
 fn member(actor: &str) -> &'static str {

@@ -1,0 +1,101 @@
+//! What each call counts as, and when: by the credential's own id or the one in the path before the body is read; by the id
+//! that the body names, for credentials that may be any, once that is known.
+
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
+use axum::http::Method;
+use axum::http::request::Parts;
+
+use super::reply::Node;
+use crate::gateway::caller::{Caller, Origin};
+use crate::gateway::error::Error;
+use crate::gateway::limit::Kind;
+use crate::protocol::id::{ApproverId, EnforcerId};
+
+/// Calls whose sender stands in the body.
+const SENDER_IN_BODY: [&str; 5] = [
+    "/v1/artifacts",
+    "/v1/artifact",
+    "/v1/decisions",
+    "/v1/decision",
+    "/v1/acks",
+];
+
+/// What a call counts as; channels count where they are opened.
+fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<Kind> {
+    match (method, path) {
+        (_, "/v1/ws") => None,
+        (_, path) if path.starts_with("/v1/sse/") => None,
+        (&Method::GET, _) => Some(Kind::Read),
+        (_, "/v1/acks") => Some(Kind::Ack),
+        // From an enforcer it is the acknowledgement of a prompt.
+        (_, "/v1/prompt") if matches!(caller, Caller::Enforcer(_)) => Some(Kind::Ack),
+        (
+            _,
+            "/v1/artifacts"
+            | "/v1/artifact"
+            | "/v1/prompt"
+            | "/v1/session/event"
+            | "/v1/pairing/initiate",
+        ) => Some(Kind::Submission),
+        _ => Some(Kind::Decision),
+    }
+}
+
+/// Who a caller is to the limits: its principal, and the id it is bound to.
+fn identity(caller: &Caller) -> (&str, Option<&str>) {
+    match caller {
+        Caller::Enforcer(caller) => (
+            &caller.origin.principal,
+            caller.bound.as_ref().map(EnforcerId::as_str),
+        ),
+        Caller::Approver(caller) => (
+            &caller.origin.principal,
+            caller.bound.as_ref().map(ApproverId::as_str),
+        ),
+        Caller::Admin(caller) => (&caller.origin.principal, None),
+        Caller::Operator(_) => ("operator", None),
+    }
+}
+
+/// Counts a call before its body is read, and refuses it if there are too many.
+pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
+    let path = parts.extensions.get::<MatchedPath>().cloned();
+    let path = path.as_ref().map_or("", MatchedPath::as_str);
+    let Some(kind) = kind_of(&parts.method, path, caller) else {
+        return Ok(());
+    };
+    let (principal, bound) = identity(caller);
+    let any = matches!(caller, Caller::Enforcer(_) | Caller::Approver(_)) && bound.is_none();
+    if any && SENDER_IN_BODY.contains(&path) {
+        return Ok(());
+    }
+    let named = match (bound, any) {
+        (None, true) => path_id(node, parts).await,
+        _ => None,
+    };
+    node.gateway
+        .admit(kind, principal, bound.or(named.as_deref()))
+}
+
+/// The id a path says the call acts as.
+async fn path_id(node: &Node, parts: &mut Parts) -> Option<String> {
+    let names = RawPathParams::from_request_parts(parts, node).await.ok()?;
+    names
+        .iter()
+        .find(|(name, _)| matches!(*name, "approverId" | "enforcerId"))
+        .map(|(_, id)| id.to_owned())
+}
+
+/// Counts a call by the id its body named, if the credential did not already say which.
+pub fn admit_named(
+    node: &Node,
+    kind: Kind,
+    origin: &Origin,
+    bound: bool,
+    id: &str,
+) -> Result<(), Error> {
+    if bound {
+        return Ok(());
+    }
+    node.gateway.admit(kind, &origin.principal, Some(id))
+}
