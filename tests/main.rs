@@ -44,6 +44,7 @@ mod push;
 mod races;
 mod refresh;
 mod retention;
+mod secrets;
 mod serving;
 mod session;
 mod strict_json;
