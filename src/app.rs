@@ -18,11 +18,17 @@ use crate::http;
 use crate::http::reply::Node;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
+use crate::store::channel::LEASE_SECONDS;
 use crate::store::error::StoreError;
 use crate::store::schema::Schema;
 
 /// What is set aside of the drain for the background to end in, once nothing needs it.
 const BACKGROUND_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a node waits for a dead predecessor beyond its lease.
+const HEARTBEAT_MARGIN: Duration = Duration::from_secs(3);
+/// How often it looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +47,12 @@ pub enum AppError {
         "the database's schema is {0}; run `countersign migrate` with this version, or deploy the one it belongs to"
     )]
     Schema(&'static str),
+    /// There are other nodes, and no secret to share with them.
+    #[error(
+        "other nodes run on this database, and security.cluster_secret is not set; set the same on every node, at least 32 \
+         characters (or in a file: security.cluster_secret_file)"
+    )]
+    Alone,
     /// The socket is no good.
     #[error("cannot listen on {address}: {error}; choose another with --listen")]
     Listen {
@@ -49,6 +61,22 @@ pub enum AppError {
         /// Why not.
         error: std::io::Error,
     },
+}
+
+/// Puts the node on the books. One with a secret that nobody else knows joins nobody: it waits for a predecessor that died
+/// without a word to be forgotten, and then gives up.
+async fn join(store: &Store, secret: &ClusterSecret, made_up: bool) -> Result<(), AppError> {
+    let patience = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
+    let deadline = tokio::time::Instant::now() + patience;
+    while store.heartbeat(&secret.check()).await?.secrets_differ && made_up {
+        if tokio::time::Instant::now() >= deadline {
+            // It must not look alive to the next that tries.
+            store.leave().await?;
+            return Err(AppError::Alone);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
 }
 
 /// A node that is ready to run.
@@ -82,7 +110,10 @@ impl App {
         listener: TcpListener,
     ) -> Result<Self, AppError> {
         config.validate()?;
-        config.security.cluster_secret = secret::or_made_up(&config.security.cluster_secret)?;
+        let made_up = config.security.cluster_secret.is_empty();
+        if made_up {
+            config.security.cluster_secret = secret::made_up()?;
+        }
         let config = Arc::new(config);
         let address = listener.local_addr().map_err(|error| AppError::Listen {
             address: config.server.listen,
@@ -108,7 +139,7 @@ impl App {
         }
         // Before the first channel: one on a node that is not on the books would be taken for dead.
         let secret = ClusterSecret::new(&config.security.cluster_secret);
-        store.heartbeat(&secret.check()).await?;
+        join(&store, &secret, made_up).await?;
         let gateway = Gateway::start(&config, node, clock, store, &background, &drain, &end);
         Ok(Self {
             config,
@@ -149,10 +180,7 @@ impl App {
         tracing::info!(%address, node = %gateway.node, "serving");
         let hard = CancellationToken::new();
         let leaving = Arc::clone(&gateway);
-        let router = http::router(Node {
-            gateway,
-            tasks: work.clone(),
-        });
+        let router = http::router(Node::new(gateway, work.clone()));
         let drain_when_told = {
             let drain = drain.clone();
             async move {

@@ -190,6 +190,8 @@ section! {
         envelope_bytes: usize = 64 << 10,
         /// Largest other body.
         body_bytes: usize = 256 << 10,
+        /// Memory for large bodies that are being read or worked on, all together; past it they wait, then 503.
+        body_memory_bytes: usize = 256 << 20,
         /// Most pending items of one approver.
         pending_per_approver: u32 = 10_000,
         /// Most waits of one identity on a node.
@@ -512,6 +514,13 @@ impl Config {
         let name = &self.protocol.name;
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
             return invalid("protocol.name", "must be letters and digits");
+        }
+        let largest = self.limits.artifact_bytes.max(self.limits.snapshot_bytes);
+        if self.limits.body_memory_bytes < largest + self.limits.envelope_bytes {
+            return invalid(
+                "limits.body_memory_bytes",
+                "must hold at least one body of the largest kind",
+            );
         }
         if self.limits.page_max == 0
             || self.limits.page_default == 0

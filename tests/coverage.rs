@@ -58,10 +58,12 @@ fn exists(test: &str) -> bool {
     let Ok(source) = source else {
         return false;
     };
-    source
-        .split("#[t")
-        .skip(1)
-        .any(|test| test.contains(&format!("fn {name}(")))
+    let marks = [format!("]\nasync fn {name}("), format!("]\nfn {name}(")];
+    marks.iter().any(|mark| {
+        source
+            .find(mark.as_str())
+            .is_some_and(|at| source[..=at].rsplit('\n').next().unwrap().contains("test"))
+    })
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::support::cluster::CLUSTER_SECRET;
 use crate::support::cluster::OPERATOR_KEY;
 use crate::support::process::{Process, countersign};
 use crate::support::proxy::Proxy;
@@ -28,6 +29,7 @@ async fn a_node_killed_between_commit_and_wake_delays_its_waiters_and_loses_noth
                 "--ready-file",
             ])
             .arg(&ready)
+            .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET", CLUSTER_SECRET)
             .env("COUNTERSIGN_DATABASE__LISTEN_URL", &proxy.url),
     );
     let url = doomed.await_file(&ready);

@@ -353,6 +353,17 @@ async fn keys_answer_and_limits_hold_as_on_the_other_road() {
     assert_eq!(again.json()["duplicate"], true);
     let other = keyed("/v1/artifact", &sealed_alone()).await;
     other.refused(409, "IDEMPOTENCY_KEY_REUSED");
+    let hash = json!(crate::support::OTHER_HASH);
+    for (framing, pointer) in [
+        (Framing::Bare, "/requestId"),
+        (Framing::Core, "/body/requestId"),
+        (Framing::Wire, "/requestId"),
+    ] {
+        let other = with(&artifact, "/artifactHash", hash.clone());
+        let other = framing.wrap("artifact.submit", ("HE", "build-bot"), None, &other);
+        let answer = enforcer.client.post("/v1/artifact", &other).await;
+        answer.refused_at(409, "ALREADY_EXISTS", pointer);
+    }
     // The same exchange, whichever road it took.
     let body = without(&artifact, "/requestId");
     let answer = enforcer.submit(id(&artifact), "alice", body).await;

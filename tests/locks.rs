@@ -6,16 +6,17 @@ use countersign::clock::Clock;
 use countersign::protocol::decision::{Decision, Trust};
 use countersign::protocol::envelope::Incoming;
 use countersign::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, TextId as _};
-use countersign::protocol::json;
 use countersign::store::ack::{AckRecipient, AckRow, TakeAcks};
 use countersign::store::batch::Work;
 use countersign::store::decide::{Decide, DecisionRow};
 use futures_util::future::{join, join_all};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::support::database::finish;
-use crate::support::{Answer, Approver, Cluster, Enforcer, compact, request_id, sealed, until};
+use crate::support::{
+    Answer, Approver, Cluster, Enforcer, HASH, compact, now, request_id, sealed, until,
+};
 
 /// How many deadlocks the database has seen. The nodes are stopped first: a backend reports at its end at the latest.
 async fn deadlocks(cluster: Cluster) -> i64 {
@@ -141,6 +142,43 @@ async fn crossing_batches_of_every_kind_never_deadlock() {
     assert_eq!(deadlocks(cluster).await, 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn acknowledgements_of_prompts_and_of_their_messages_never_deadlock() {
+    let cluster = Cluster::start(2).await;
+    let sides = [on(&cluster, 0).await, on(&cluster, 1).await];
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end {
+        let mut prompts = Vec::new();
+        for _ in 0..40 {
+            let prompt = json!({
+                "requestId": request_id(), "artifactType": "prompt.send", "createdAt": now(), "target": "tool",
+                "ciphertext": { "alg": "a", "data": "d" }, "metadata": { "enforcerId": "build-bot" },
+                "promptHashAlg": "SHA-256", "promptHash": HASH,
+            });
+            let sent = sides[0].1.client.post("/v1/prompt", &prompt).await;
+            sent.expect(202);
+            let id = prompt["requestId"].as_str().unwrap().to_owned();
+            let sql = format!("select message_id::text from prompts where request_id = '{id}'");
+            prompts.push((id, cluster.database.text(&sql).await));
+        }
+        let plain = prompts
+            .iter()
+            .map(|(id, message)| sides[0].0.ack(id, message));
+        let words: Vec<Value> = prompts
+            .iter()
+            .map(|(id, _)| json!({ "requestId": id, "promptHash": HASH, "status": "queued", "ackAt": now() }))
+            .collect();
+        let spoken = words
+            .iter()
+            .map(|word| sides[1].0.client.post("/v1/prompt", word));
+        let (plain, spoken) = join(join_all(plain), join_all(spoken)).await;
+        for answer in plain.into_iter().chain(spoken) {
+            answer.expect(200);
+        }
+    }
+    assert_eq!(deadlocks(cluster).await, 0);
+}
+
 /// Runs a statement against a lock on one exchange, and asserts that meanwhile these rows are free.
 async fn assert_free_behind<W: Work>(
     cluster: &Cluster,
@@ -190,7 +228,7 @@ async fn decisions_lock_exchanges_by_key_in_whatever_order_they_came() {
                 .await
                 .expect(202);
             let text = approver.decision(request, compact("approve")).to_string();
-            let document = json::parse(text.as_bytes()).unwrap();
+            let document = countersign::protocol::json::parse(text.as_bytes()).unwrap();
             let envelope = Incoming::parse(&document, "decision.submit").unwrap();
             DecisionRow {
                 operation: clock.operation_id(),

@@ -12,8 +12,8 @@ use sqlx::PgConnection;
 use crate::support::database::finish;
 use crate::support::proxy::Proxy;
 use crate::support::{
-    Answer, Approver, Cluster, Enforcer, compact, public_key, request_id, sealed, signed,
-    signing_key, until,
+    Answer, Approver, Cluster, Enforcer, compact, hash_of, now, public_key, request_id, sealed,
+    signed, signing_key, until,
 };
 
 /// A node behind a proxy, with connections to lose.
@@ -215,4 +215,45 @@ async fn a_completed_pairing_whose_reply_was_lost_is_completed_once_and_is_no_co
     assert_eq!(listed.json()["items"][0]["routingToken"], token);
     let again = approver.client.post("/v1/pairing/complete", &body).await;
     again.refused(409, "INVALID_STATE");
+}
+
+/// A transaction of the test's own that holds up whatever touches prompts.
+async fn holding_prompts(cluster: &Cluster) -> PgConnection {
+    let mut connection = cluster.database.connect().await;
+    finish(
+        &mut connection,
+        "begin; lock table prompts in share row exclusive mode",
+    )
+    .await;
+    connection
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_and_its_acknowledgement_whose_replies_were_lost_are_taken_once() {
+    let (cluster, proxy, enforcer, approver) = scene().await;
+    let mut prompt = json!({
+        "requestId": request_id(), "artifactType": "prompt.send", "createdAt": now(), "target": "tool", "text": "x",
+        "metadata": { "enforcerId": "build-bot" }, "promptHashAlg": "SHA-256",
+    });
+    prompt["promptHash"] = json!(hash_of(&prompt.to_string(), "promptHash"));
+    let send = approver.client.post("/v1/prompt", &prompt);
+    let lock = holding_prompts(&cluster).await;
+    let done = "select count(*) from prompts";
+    let answer = losing_the_reply(&cluster, &proxy, lock, done, send).await;
+    assert_eq!(answer.expect(202).json()["status"], "queued");
+    assert_eq!(number(&cluster, "messages").await, 1);
+    let ack = json!({
+        "requestId": prompt["requestId"], "promptHash": prompt["promptHash"], "status": "delivered", "ackAt": now(),
+    });
+    until(
+        "connections are back",
+        Duration::from_secs(10),
+        async || approver.inbox("").await.status == 200,
+    )
+    .await;
+    let acknowledge = enforcer.client.post("/v1/prompt", &ack);
+    let lock = holding_prompts(&cluster).await;
+    let done = "select count(*) from prompts where status = 'delivered'";
+    let answer = losing_the_reply(&cluster, &proxy, lock, done, acknowledge).await;
+    assert_eq!(answer.expect(200).json()["status"], "delivered");
 }

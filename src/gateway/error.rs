@@ -53,6 +53,8 @@ pub enum Error {
     TooManyGuesses {
         /// When there is room for another.
         retry_after: Duration,
+        /// How many a minute are answered.
+        quota: u32,
     },
     /// Too many calls of one caller.
     Throttled(Throttled),
@@ -61,7 +63,10 @@ pub enum Error {
     /// A prompt that is not what its hash says.
     PromptHash,
     /// A prompt past its time.
-    PromptExpired,
+    PromptExpired {
+        /// The member that says when it ends.
+        pointer: String,
+    },
     /// Nobody to send a prompt to.
     NoRecipient,
     /// The id was used for another prompt.
@@ -210,12 +215,16 @@ impl Error {
     }
 }
 
-impl From<PromptRefusal> for Error {
-    fn from(refusal: PromptRefusal) -> Self {
+impl Error {
+    /// The refusal of a prompt that says at `expiry` when it ends.
+    #[must_use]
+    pub fn of_sending(refusal: PromptRefusal, expiry: &str) -> Self {
         match refusal {
             PromptRefusal::KeyReused => Self::IdempotencyKeyReused,
             PromptRefusal::AlreadyExists => Self::PromptExists,
-            PromptRefusal::Expired => Self::PromptExpired,
+            PromptRefusal::Expired => Self::PromptExpired {
+                pointer: expiry.to_owned(),
+            },
             PromptRefusal::NoRecipient => Self::NoRecipient,
             PromptRefusal::Barred => Self::Forbidden {
                 pointer: None,

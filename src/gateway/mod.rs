@@ -10,6 +10,7 @@ mod deliver;
 pub mod error;
 mod feed;
 mod generic;
+mod guesses;
 mod inbox;
 pub mod limit;
 mod load;
@@ -83,6 +84,7 @@ pub struct Gateway {
     waits: WaitCounter,
     loads: load::Loads,
     limiter: limit::Limiter,
+    guesses: guesses::Guesses,
     channels: channel::Channels,
     calls: presence::Calls,
     /// When the node's lease was last renewed.
@@ -120,6 +122,7 @@ impl Gateway {
             waits: WaitCounter::default(),
             loads: load::Loads::default(),
             limiter: limit::Limiter::default(),
+            guesses: guesses::Guesses::default(),
             channels: channel::Channels::default(),
             calls: presence::Calls::default(),
             renewed: std::sync::Mutex::new(Instant::now()),

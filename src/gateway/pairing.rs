@@ -130,6 +130,9 @@ impl Gateway {
         let Origin {
             tenant, principal, ..
         } = &caller.origin;
+        self.guesses.check(principal, self.clock.now())?;
+        // Few at a time: they meet on the same rows, and must not hold every connection while they wait for each other.
+        let _turn = self.guesses.turn().await?;
         let limits = GuessLimits {
             per_principal: self.config.pairing.guesses_per_principal,
             per_tenant: self.config.pairing.guesses_per_tenant,
@@ -143,9 +146,13 @@ impl Gateway {
         {
             ResolveFact::Found(resolved) => Ok(resolved),
             ResolveFact::Wrong => Err(Error::NotFound),
-            ResolveFact::Refused { retry_after } => Err(Error::TooManyGuesses {
-                retry_after: retry_after.max(Duration::from_secs(1)),
-            }),
+            ResolveFact::Refused { retry_after } => {
+                let retry_after = retry_after.max(Duration::from_secs(1));
+                let now = self.clock.now();
+                Err(self
+                    .guesses
+                    .refuse(principal, limits.per_principal, retry_after, now))
+            }
         }
     }
 

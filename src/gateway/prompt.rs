@@ -18,7 +18,8 @@ use crate::wake::Key;
 const PROMPT: Kinds = Kinds {
     allowed: &["prompt.send", "prompt.ack"],
     bare: |object| {
-        if object.get("artifactType").is_none() && object.get("ackAt").is_some() {
+        let has = |name| object.get(name).is_some();
+        if !has("artifactType") && (has("status") || has("ackAt")) {
             "prompt.ack"
         } else {
             "prompt.send"
@@ -68,6 +69,11 @@ impl Gateway {
         let node = json::parse(body)?;
         let framed = Framed::parse(&node, &PROMPT, self.clock.now())?;
         let bare = framed.framing == Framing::Bare;
+        // Only what carries a text may be as long as one.
+        let limit = self.config.limits.body_bytes;
+        if framed.msg_type == "prompt.ack" && body.len() > limit {
+            return Err(Error::BodyTooLarge { limit });
+        }
         let envelope = &framed.envelope;
         match (framed.msg_type, caller) {
             ("prompt.send", Member::Approver(caller)) => {
@@ -133,11 +139,17 @@ impl Gateway {
         };
         let prompt = Prompt::parse(envelope, &rules)
             .map_err(|error| Error::of_prompt(error, rules.max_text))?;
+        // Metadata is free, unless it is what the prompt is addressed by.
+        let recipient = envelope.recipient.enforcer_id.clone();
+        let fallback = match (&recipient, &prompt.session_id) {
+            (None, None) => metadata_enforcer(envelope.body)?,
+            _ => metadata_enforcer(envelope.body).unwrap_or_default(),
+        };
         Ok(PromptCommand::Send(Box::new(SendPrompt {
             tenant: origin.tenant.clone(),
             approver,
-            recipient: envelope.recipient.enforcer_id.clone(),
-            fallback: metadata_enforcer(envelope.body)?,
+            recipient,
+            fallback,
             prompt,
             idempotency,
         })))
@@ -172,7 +184,8 @@ impl Gateway {
             idempotency: command.idempotency,
         };
         let fact = self.store.take_prompt(row).await?;
-        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)?;
+        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)
+            .map_err(|refusal| Error::of_sending(refusal, &prompt.expiry_pointer))?;
         if let Some(enforcer) = taken.queued_for {
             self.wake.wake([Key::Enforcer(tenant, enforcer)]);
         }

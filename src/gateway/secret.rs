@@ -19,14 +19,11 @@ use crate::protocol::pairing::{Code, Nonce, RoutingToken};
 /// HMAC-SHA256, keyed.
 type Keyed = Hmac<Sha256>;
 
-/// The configured secret, or one that is made up for this run of the node.
-pub fn or_made_up(configured: &Secret) -> Result<Secret, Error> {
-    if !configured.is_empty() {
-        return Ok(configured.clone());
-    }
+/// A secret for a node that was given none: good for this run of it, if it is the only one.
+pub fn made_up() -> Result<Secret, Error> {
     tracing::warn!(
-        "security.cluster_secret is not set: until this node stops, pairing codes made here work here alone, and only here \
-         are their routing tokens shown again"
+        "security.cluster_secret is not set: pairing codes and the showing of routing tokens end when this node stops, and no \
+         second node may join it"
     );
     Ok(Secret::from(random_text::<32>()?.as_str()))
 }

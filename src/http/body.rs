@@ -1,5 +1,7 @@
 //! Reads bodies, within their limits and in time; and the parameters beside them.
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -9,6 +11,7 @@ use axum::http::{HeaderMap, Uri, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::error::Refusal;
@@ -20,6 +23,11 @@ use crate::protocol::json;
 
 /// Longest idempotency key.
 const MAX_KEY_BYTES: usize = 255;
+
+/// Bodies up to this size need no room of their own: there are only so many connections.
+const SMALL: usize = 64 << 10;
+/// How long a large one waits for room.
+const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which limit a body is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +44,40 @@ pub enum Kind {
     Optional,
 }
 
+/// A body, read whole, and its place among all those that are held at once.
+pub struct Received {
+    bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Deref for Received {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Finds room for a large body before it is read: many slow or large ones at once must not take all memory.
+async fn room_for(node: &Node, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
+    if bytes <= SMALL {
+        return Ok(None);
+    }
+    let kib = u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
+    let room = Arc::clone(&node.room).acquire_many_owned(kib);
+    match timeout(ROOM_PATIENCE, room).await {
+        Ok(Ok(room)) => Ok(Some(room)),
+        Ok(Err(_)) | Err(_) => Err(Error::Unavailable),
+    }
+}
+
 /// Reads a JSON body. Too long a one is refused by its stated length, before it is read.
 pub async fn read(
     node: &Node,
     headers: &HeaderMap,
     body: Body,
     kind: Kind,
-) -> Result<Bytes, Error> {
+) -> Result<Received, Error> {
     let limits = &node.gateway.config.limits;
     let limit = match kind {
         Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
@@ -59,6 +94,7 @@ pub async fn read(
     if kind != Kind::Optional {
         check_media_type(node, headers)?;
     }
+    let room = room_for(node, stated.unwrap_or(limit)).await?;
     let patience = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
     let bytes = match timeout(patience, Limited::new(body, limit).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -71,7 +107,7 @@ pub async fn read(
     if kind == Kind::Optional && !bytes.is_empty() {
         check_media_type(node, headers)?;
     }
-    Ok(bytes)
+    Ok(Received { bytes, _room: room })
 }
 
 fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), Error> {

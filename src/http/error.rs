@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use crate::gateway::error::Error;
-use crate::gateway::limit::Throttled;
 use crate::protocol::error::{Code, Names};
 use crate::protocol::framing::Framing;
 use crate::protocol::id::RequestId;
 use crate::protocol::json::Reason;
 use crate::protocol::reader::{Fault, Invalid};
+use crate::store::guess::WINDOW_SECONDS;
 
 /// Longest pointer that is echoed: member names are the caller's, and may be as long as the body.
 const MAX_POINTER_CHARS: usize = 512;
@@ -86,8 +86,8 @@ pub struct Description {
     pub details: Map<String, Value>,
     /// What a caller that was told to come back should wait, in seconds.
     retry_after: u64,
-    /// The rate it met, if that is why.
-    throttled: Option<Throttled>,
+    /// The policy it met, if that is why: its name, how many calls, in how many seconds.
+    policy: Option<(&'static str, u32, u64)>,
 }
 
 impl Description {
@@ -98,7 +98,7 @@ impl Description {
             message: message.into(),
             details: Map::new(),
             retry_after: RETRY_AFTER_SECONDS,
-            throttled: None,
+            policy: None,
         }
     }
 
@@ -113,10 +113,10 @@ impl Description {
         self
     }
 
-    /// Says which rate was met.
-    fn throttled(mut self, throttled: Throttled) -> Self {
-        self.throttled = Some(throttled);
-        self.after(throttled.retry_after)
+    /// Says which policy was met: so many calls in so many seconds.
+    fn throttled(mut self, policy: &'static str, quota: u32, window: u64, pause: Duration) -> Self {
+        self.policy = Some((policy, quota, window));
+        self.after(pause)
     }
 
     fn member(status: StatusCode, code: Code, invalid: &Invalid) -> Self {
@@ -230,18 +230,28 @@ impl Description {
             )
             .with("pointer", "/body/metadata/routingToken")
             .with("expected", "the token of a pairing in force"),
-            Error::TooManyGuesses { retry_after } => Self::new(
+            Error::TooManyGuesses { retry_after, quota } => Self::new(
                 S::TOO_MANY_REQUESTS,
                 Code::RateLimited,
                 "too many wrong codes",
             )
-            .after(*retry_after),
+            .throttled("guesses", *quota, WINDOW_SECONDS, *retry_after),
             Error::Throttled(throttled) => Self::new(
                 S::TOO_MANY_REQUESTS,
                 Code::RateLimited,
                 format!("too many {} at once", throttled.kind.calls()),
             )
-            .throttled(*throttled),
+            .throttled(
+                throttled.kind.as_str(),
+                throttled.rate.burst,
+                u64::from(
+                    throttled
+                        .rate
+                        .burst
+                        .div_ceil(throttled.rate.per_second.max(1)),
+                ),
+                throttled.retry_after,
+            ),
             Error::AlreadyPaired => Self::new(
                 S::CONFLICT,
                 Code::InvalidState,
@@ -258,13 +268,13 @@ impl Description {
                 "expected",
                 "SHA-256 of the canonical prompt without promptHash",
             ),
-            Error::PromptExpired => Self::new(
+            Error::PromptExpired { pointer } => Self::new(
                 S::UNPROCESSABLE_ENTITY,
                 Code::Expired,
                 "the prompt is past its expiresAt",
             )
-            .with("pointer", "/body/extensions")
-            .with("expected", "an expiresAt to come"),
+            .with("pointer", clip(pointer))
+            .with("expected", "a time to come"),
             Error::NoRecipient => Self::new(
                 S::UNPROCESSABLE_ENTITY,
                 Code::NoRecipient,
@@ -481,10 +491,9 @@ impl Description {
         ) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
-        if let Some(Throttled { kind, rate, .. }) = self.throttled {
-            let window = rate.burst.div_ceil(rate.per_second.max(1));
-            let policy = format!("\"{}\";q={};w={window}", kind.as_str(), rate.burst);
-            let state = format!("\"{}\";r=0;t={}", kind.as_str(), self.retry_after);
+        if let Some((name, quota, window)) = self.policy {
+            let policy = format!("\"{name}\";q={quota};w={window}");
+            let state = format!("\"{name}\";r=0;t={}", self.retry_after);
             for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
                 if let Ok(value) = HeaderValue::from_str(&value) {
                     headers.insert(name, value);

@@ -1,7 +1,7 @@
 //! Frames from a WebSocket's peer: which call each one is, and the answer as an envelope that names the frame.
 
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::error::{Description, Refusal};
 use super::exchange::{acknowledged, decided, submitted};
@@ -53,7 +53,7 @@ pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option
             let about = refusal.about.or(head.request_id);
             let body = Description::of(&refusal.error).body(&node.gateway.names, about.as_deref());
             let about = about.unwrap_or_else(|| node.gateway.clock.operation_id().to_string());
-            node.envelope_about("error", about, None, body)
+            node.envelope_about("error", about, None, to_raw_value(&body).ok()?)
         }
     };
     envelope.trace = head.msg_id.and_then(|id| in_reply_to(&id));
@@ -107,7 +107,7 @@ async fn take(
     key: &Key,
     head: &Head,
     bytes: &[u8],
-) -> Result<Option<Outgoing<Value>>, Refusal> {
+) -> Result<Option<Outgoing<Box<RawValue>>>, Refusal> {
     match (head.msg_type.as_deref(), peer) {
         (Some("artifact.submit"), Peer::Enforcer(caller)) => {
             admit(node, peer, Kind::Submission)?;
@@ -172,9 +172,9 @@ async fn take(
     }
 }
 
-/// The same envelope with its body as a value, so that every answer has one type.
-fn value<B: serde::Serialize>(envelope: Outgoing<B>) -> Result<Outgoing<Value>, Error> {
-    let body = serde_json::to_value(&envelope.body).map_err(|_| Error::Internal)?;
+/// The same envelope with its body as text, so that every answer has one type and nothing in it is spelled anew.
+fn value<B: serde::Serialize>(envelope: Outgoing<B>) -> Result<Outgoing<Box<RawValue>>, Error> {
+    let body = to_raw_value(&envelope.body).map_err(|_| Error::Internal)?;
     Ok(Outgoing {
         msg_id: envelope.msg_id,
         msg_type: envelope.msg_type,

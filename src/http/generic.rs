@@ -80,13 +80,14 @@ pub async fn decide(
         .gateway
         .read_any_decision(&caller, &bytes)
         .map_err(refused(&bytes))?;
-    let approver = match approver {
-        Some(approver) => approver,
-        None => node
-            .gateway
-            .decider(&caller, &decision.request_id)
+    let approver = if let Some(approver) = approver {
+        approver
+    } else {
+        let (gateway, caller) = (node.gateway.clone(), caller.clone());
+        let request = decision.request_id.clone();
+        node.finish(async move { gateway.decider(&caller, &request).await })
             .await
-            .map_err(refused(&bytes))?,
+            .map_err(refused(&bytes))?
     };
     let envelope = decided(&node, caller, approver, decision)
         .await

@@ -14,7 +14,10 @@ use crate::protocol::id::{EnforcerId, TextId as _};
 
 /// `GET /v1/presence/enforcers`.
 pub async fn list(State(node): State<Node>, As(caller): As<Member>) -> Result<Response, Refusal> {
-    let records = node.gateway.enforcers(&caller).await?;
+    let gateway = node.gateway.clone();
+    let records = node
+        .finish(async move { gateway.enforcers(&caller).await })
+        .await?;
     Ok(plain(StatusCode::OK, &records))
 }
 
@@ -26,6 +29,9 @@ pub async fn one(
 ) -> Result<Response, Refusal> {
     // What cannot be an id names nobody.
     let enforcer = EnforcerId::parse(&enforcer).ok_or(Error::NotFound)?;
-    let record = node.gateway.enforcer(&caller, &enforcer).await?;
+    let gateway = node.gateway.clone();
+    let record = node
+        .finish(async move { gateway.enforcer(&caller, &enforcer).await })
+        .await?;
     Ok(plain(StatusCode::OK, &record))
 }

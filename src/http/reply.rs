@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::error::{Description, Refusal};
@@ -25,6 +26,21 @@ pub struct Node {
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
+    /// Room for large bodies, in KiB.
+    pub room: Arc<Semaphore>,
+}
+
+impl Node {
+    /// What handlers of this gateway work with.
+    #[must_use]
+    pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
+        let kib = gateway.config.limits.body_memory_bytes >> 10;
+        Self {
+            gateway,
+            tasks,
+            room: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
+        }
+    }
 }
 
 impl Node {

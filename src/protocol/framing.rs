@@ -35,6 +35,7 @@ impl Framing {
     #[must_use]
     pub fn pointer(self, pointer: &str) -> &str {
         match (self, pointer) {
+            (Self::Core, "/requestId") => "/body/requestId",
             (Self::Core, "/sender/enforcerId" | "/sender/approverId") => "/sender/deviceId",
             (Self::Core, "/recipient/enforcerId" | "/recipient/approverId") => {
                 "/recipient/deviceId"
@@ -116,6 +117,12 @@ fn parse_core<'n, 'a>(
     reader.bounded_str("envelopeId", 1, 1_024)?;
     let msg_type = reader.one_of("msgType", kinds.allowed)?;
     let sender = parse_actor(reader.nested("sender")?, "/sender")?;
+    if sender.gateway_id.is_some() {
+        return Err(Invalid::shape(
+            "/sender/actor",
+            "HE or MA: the gateway sends itself nothing",
+        ));
+    }
     let recipient = parse_actor(reader.nested("recipient")?, "/recipient")?;
     let created_at = reader.timestamp("createdAt")?;
     let trace = reader.optional_nested("trace")?.map(|node| node.raw);

@@ -13,7 +13,7 @@ use super::artifact::{self, Form, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::Incoming;
 use super::id::{RequestId, SessionId, is_uuid_or_ulid};
-use super::reader::{Invalid, Reader};
+use super::reader::{Invalid, Reader, child};
 use super::timestamp::Timestamp;
 
 /// Where in the agent's interface a prompt may go.
@@ -92,6 +92,8 @@ pub struct Prompt {
     pub hash: Sha256Hex,
     /// When it ends, if ever.
     pub expires_at: Option<Timestamp>,
+    /// The member that says so.
+    pub expiry_pointer: String,
     /// The body's text, handed on byte for byte.
     pub body: String,
     /// Text of the envelope's trace.
@@ -169,13 +171,13 @@ impl Prompt {
             return Err(PromptError::HashMismatch);
         }
         let expires_at = own_expiry.or(envelope.expires_at);
+        let expiry_pointer = match own_expiry {
+            Some(_) => child(&child("/body/extensions", rules.extension), "expiresAt"),
+            None => "/expiresAt".to_owned(),
+        };
         if expires_at.is_some_and(|at| at > rules.latest_expiry) {
             let expected = format!("a time not after {}", rules.latest_expiry);
-            let pointer = match own_expiry {
-                Some(_) => "/body/extensions",
-                None => "/expiresAt",
-            };
-            return Err(Invalid::timestamp(pointer, expected).into());
+            return Err(Invalid::timestamp(expiry_pointer, expected).into());
         }
         Ok(Self {
             request_id,
@@ -183,6 +185,7 @@ impl Prompt {
             form,
             hash,
             expires_at,
+            expiry_pointer,
             body: envelope.body.raw.to_owned(),
             trace: envelope.trace.map(str::to_owned),
         })

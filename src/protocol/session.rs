@@ -218,7 +218,7 @@ pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, EventErro
 
 fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
     let at = time(body, "createdAt", rules)?;
-    let agent_host = body.bounded_str("agentHost", 1, MAX_WORD_CHARS)?.to_owned();
+    let agent_host = body.bounded_str("agentHost", 0, MAX_WORD_CHARS)?.to_owned();
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
     if let Some(text) = &repo_ref
         && text.chars().nth(MAX_WORD_CHARS).is_some()

@@ -143,7 +143,8 @@ impl Store {
                               and (m.expires_at is null or m.expires_at > c.at)
                               and case when i.kind = 'enforcer'
                                        then coalesce(m.next_attempt_at <= c.at, true)
-                                            and m.created_at > c.at - make_interval(secs => $6)
+                                            and (m.kind <> 'decision.deliver'
+                                                 or m.created_at > c.at - make_interval(secs => $6))
                                        else m.created_at > c.at - make_interval(secs => $5) end)
                 or (i.kind = 'approver'
                     and exists (select from inbox_items x

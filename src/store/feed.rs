@@ -18,6 +18,9 @@ use crate::protocol::timestamp::Timestamp;
 /// Offers on one channel before the next most recent one gets its turn.
 const OFFERS_PER_CHANNEL: i32 = 3;
 
+/// Bytes after which a page of an enforcer's messages ends.
+const PAGE_BYTES: usize = 256 << 10;
+
 /// A listing of what an approver has not acknowledged.
 #[derive(Debug)]
 pub struct ListRow {
@@ -336,8 +339,9 @@ impl Work for Claim {
         vec![format!("{}\n{}", row.tenant, row.enforcer)]
     }
 
-    fn bytes(row: &ClaimRow) -> usize {
-        usize::try_from(row.limit).unwrap_or_default() * (16 << 10)
+    fn bytes(_: &ClaimRow) -> usize {
+        // A page is seldom full; this keeps a batch of full ones within bounds.
+        PAGE_BYTES / 2
     }
 
     async fn run(
@@ -366,9 +370,21 @@ impl Work for Claim {
                  cross join (select clock_timestamp() + $6::interval as at) c
                   join live newest on newest.operation_id = i.operation_id and newest.rank = 1
                  cross join lateral (
-                     select q.tenant_id, q.recipient, q.message_id
+                     select r.tenant_id, r.recipient, r.message_id
                        from (
-                           select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq,
+                     select q.tenant_id, q.recipient, q.message_id,
+                            sum((select coalesce(max(pg_column_size(y.body)), 0) from exchange_payloads y
+                                  where q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
+                                    and y.request_id = q.request_id and y.part = 'decision')
+                                + (select coalesce(max(pg_column_size(y.body)), 0) from prompt_payloads y
+                                    where q.kind = 'prompt.send' and y.tenant_id = q.tenant_id
+                                      and y.request_id = q.request_id))
+                                over (order by q.created_at, q.seq, q.message_id
+                                      rows between unbounded preceding and 1 preceding) as before
+                       from (
+                           select w.tenant_id, w.recipient, w.message_id, w.created_at, w.seq, w.kind, w.request_id
+                             from (
+                           select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind, m.request_id,
                                   case
                                       -- Never offered, or where it was offered is gone: the newest.
                                       when t.channel_id is null then newest.channel_id
@@ -385,13 +401,17 @@ impl Work for Claim {
                              left join live t on t.operation_id = i.operation_id and t.channel_id = m.target_channel
                             where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
                               and m.recipient = i.enforcer_id and m.acked_at is null
-                              and m.created_at > c.at - make_interval(secs => $9)
+                              -- A decision can be fetched long after; what comes by push alone is pushed for as long as it
+                              -- is good.
+                              and (m.kind <> 'decision.deliver' or m.created_at > c.at - make_interval(secs => $9))
                               and (m.expires_at is null or m.expires_at > c.at)
                               and (m.target_channel is distinct from i.channel_id or m.next_attempt_at <= c.at)
-                       ) q
-                      where q.chosen = i.channel_id
-                      order by q.created_at, q.seq, q.message_id
-                      limit i.most) p
+                                  ) w
+                            where w.chosen = i.channel_id
+                            order by w.created_at, w.seq, w.message_id
+                            limit i.most) q
+                            ) r
+                      where coalesce(r.before, 0) < $12) p
             ),
             locked as materialized (
                 select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, d.operation_id,
@@ -446,6 +466,7 @@ impl Work for Claim {
             PUSHED_FOR_SECONDS,
             self.reoffer.0,
             self.reoffer.1,
+            i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX),
         )
         .fetch_all(connection)
         .await?;

@@ -67,7 +67,10 @@ impl Work for TakePromptAcks {
             ),
             -- After the locks: a clock that was read before them would be too early.
             judged as materialized (
-                select l.*, coalesce(l.expires_at <= clock_timestamp() + $9::interval, false) as past from locked l
+                select l.operation_id, l.tenant_id, l.request_id, l.enforcer_id, l.message_id, l.prompt_hash, l.status,
+                       l.ack_at, l.details, l.expires_at, l.last_operation,
+                       coalesce(l.expires_at <= clock_timestamp() + $9::interval, false) as past
+                  from locked l
             ),
             moved as (
                 update prompts p
@@ -77,12 +80,21 @@ impl Work for TakePromptAcks {
                    and j.status = 'queued' and not j.past and j.prompt_hash = i.prompt_hash
                 returning i.operation_id, p.tenant_id, p.enforcer_id, p.message_id
             ),
+            -- In the order in which every other statement locks messages.
+            held as materialized (
+                select m.tenant_id, m.recipient, m.message_id
+                  from messages m
+                  join moved v on v.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                              and v.enforcer_id = m.recipient and v.message_id = m.message_id
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for no key update of m
+            ),
             acked as (
                 update messages m
                    set acked_at = clock_timestamp() + $9::interval
-                  from moved v
-                 where m.tenant_id = v.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = v.enforcer_id
-                   and m.message_id = v.message_id and m.acked_at is null
+                  from held h
+                 where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
+                   and m.message_id = h.message_id and m.acked_at is null
             )
             select i.operation_id as "operation!", v.operation_id is not null as "moved!",
                    coalesce(j.last_operation = i.operation_id, false) as "own!",

@@ -206,13 +206,51 @@ async fn past_its_time_a_prompt_is_expired_whether_or_not_anyone_looked() {
         approver.client.get(&path(&missed)).await.expect(200).json(),
         shown
     );
+    let own = "/body/extensions/org.proto.prompt/expiresAt";
     let late = send(&approver, &ending(30)).await;
-    late.refused(422, "EXPIRED");
+    late.refused_at(422, "EXPIRED", own);
     let far = send(&approver, &ending(40 * 24 * 3_600)).await;
-    far.refused(400, "TIMESTAMP");
+    far.refused_at(400, "TIMESTAMP", own);
+    let to_bot = Some(("HE", "build-bot"));
+    let mut wire = Framing::Wire.wrap("prompt.send", ("MA", "alice"), to_bot, &prompt());
+    wire["expiresAt"] = json!(in_time(30));
+    let late = approver.client.post("/v1/prompt", &wire).await;
+    late.refused_at(422, "EXPIRED", "/expiresAt");
     // A repeat is a repeat, however late.
     let repeat = send(&approver, &missed).await.expect(202).json();
     assert_eq!(repeat["status"], "expired");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_waits_for_an_agent_that_was_away_for_days() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let prompt = prompt();
+    send(&approver, &prompt).await.expect(202);
+    cluster.pass(Duration::from_secs(3 * 24 * 3_600));
+    let mut agent = socket(&cluster, 0, &enforcer).await;
+    let pushed = agent.expect_type("prompt.send").await;
+    assert_eq!(pushed["body"], prompt);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_prompts_come_in_small_pages_and_all_of_them() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let mut sent = Vec::new();
+    for _ in 0..12 {
+        let mut prompt = prompt();
+        prompt["text"] = json!("x".repeat(200 << 10));
+        let prompt = sealed_in(prompt);
+        send(&approver, &prompt).await.expect(202);
+        sent.push(prompt["requestId"].clone());
+    }
+    let mut agent = socket(&cluster, 0, &enforcer).await;
+    for expected in &sent {
+        let pushed = agent.expect_type("prompt.send").await;
+        assert_eq!(pushed["requestId"], *expected);
+        let id = expected.as_str().unwrap();
+        let message = pushed["msgId"].as_str().unwrap();
+        enforcer.ack(id, message).await.expect(200);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

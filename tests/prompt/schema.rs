@@ -176,20 +176,24 @@ async fn hashes_are_verified_where_the_text_is_open() {
     let mut known = vector["object"].clone();
     known["promptHash"] = vector["sha256"].clone();
     send(&approver, &known).await.expect(202);
-    for ciphertext in [
-        json!({}),
-        json!({ "alg": "x" }),
-        json!({ "data": "x" }),
-        json!({ "alg": 1, "data": "x" }),
-        json!({ "alg": "x", "data": "x", "tag": 1 }),
-        json!("sealed"),
+    for (ciphertext, member) in [
+        (json!({}), "/alg"),
+        (json!({ "alg": "x" }), "/data"),
+        (json!({ "data": "x" }), "/alg"),
+        (json!({ "alg": 1, "data": "x" }), "/alg"),
+        (json!({ "alg": "x", "data": null }), "/data"),
+        (json!({ "alg": "x", "data": "x", "tag": 1 }), "/tag"),
+        (json!({ "alg": "x", "data": "x", "nonce": [] }), "/nonce"),
+        (json!({ "alg": "x", "data": "x", "aad": {} }), "/aad"),
+        (json!("sealed"), ""),
     ] {
         let sealed = with(&without(&complete(), "/text"), "/ciphertext", ciphertext);
-        approver
-            .client
-            .post("/v1/prompt", &sealed)
-            .await
-            .refused(400, "VALIDATION");
+        for framing in Framing::ALL {
+            let message = framing.wrap("prompt.send", ("MA", "alice"), None, &sealed);
+            let answer = approver.client.post("/v1/prompt", &message).await;
+            let pointer = framing.pointer(&format!("/ciphertext{member}"));
+            refused(&answer, "VALIDATION", &pointer, &sealed);
+        }
     }
     let both = with(
         &complete(),
@@ -224,18 +228,17 @@ async fn every_member_of_an_acknowledgement_is_checked() {
     ];
     for name in ["requestId", "promptHash", "status", "ackAt"] {
         bad.push((without(&good, &format!("/{name}")), "VALIDATION", name));
-        bad.push((
-            with(&good, &format!("/{name}"), json!(1)),
-            "VALIDATION",
-            name,
-        ));
+        for wrong in [json!(1), json!(null), json!([]), json!({})] {
+            bad.push((with(&good, &format!("/{name}"), wrong), "VALIDATION", name));
+        }
+    }
+    for wrong in [json!(1), json!(null), json!([])] {
+        bad.push((with(&good, "/details", wrong), "VALIDATION", "details"));
     }
     for (message, code, name) in bad {
         for framing in Framing::ALL {
-            // Without its time a bare acknowledgement is not told from a prompt.
-            if framing == Framing::Wire && name == "requestId"
-                || framing == Framing::Bare && message.get("ackAt").is_none()
-            {
+            // There the envelope speaks of it first.
+            if framing == Framing::Wire && name == "requestId" {
                 continue;
             }
             let wrapped = framing.wrap("prompt.ack", ("HE", "build-bot"), None, &message);
@@ -296,6 +299,11 @@ async fn every_member_of_the_core_envelope_is_checked() {
     }
     bad.extend([
         (
+            with(&good, "/sender/actor", json!("GW")),
+            "VALIDATION",
+            "/sender/actor".into(),
+        ),
+        (
             with(&good, "/msgType", json!("artifact.submit")),
             "VALIDATION",
             "/msgType".into(),
@@ -346,7 +354,7 @@ async fn every_member_of_the_core_envelope_is_checked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_has_its_own_limit() {
-    let (_cluster, _enforcer, approver) = scene(1).await;
+    let (_cluster, enforcer, approver) = scene(1).await;
     let of = |bytes: usize| {
         let mut prompt = complete();
         prompt["requestId"] = json!(crate::support::request_id());
@@ -367,6 +375,11 @@ async fn a_prompt_has_its_own_limit() {
     sealed["ciphertext"] = json!({ "alg": "x", "data": "x".repeat((256 << 10) + 1) });
     let answer = approver.client.post("/v1/prompt", &sealed).await;
     answer.refused_at(413, "TOO_LARGE", "/ciphertext/data");
+    // An acknowledgement carries no text, and is held to what any other body is.
+    let mut long = ack(&complete(), "queued");
+    long["details"] = json!({ "x": "x".repeat(256 << 10) });
+    let answer = enforcer.client.post("/v1/prompt", &long).await;
+    answer.refused(413, "TOO_LARGE");
     let vast = vec![b' '; (320 << 10) + 1];
     let answer = approver
         .client

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::cluster::CLUSTER_SECRET;
 use super::process::{Process, countersign, signal};
 
 /// A node that is a process.
@@ -62,6 +63,7 @@ impl Fleet {
                 .arg(&ready)
                 .env("COUNTERSIGN_LOG__FILTER", "error")
                 .env("COUNTERSIGN_RATES__ENABLED", "false")
+                .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET", CLUSTER_SECRET)
                 .env("COUNTERSIGN_PUSH__DRAIN_SPREAD_MS", "200")
                 .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "500")
                 .env("COUNTERSIGN_PUSH__REOFFER_SECONDS", "1"),
