@@ -217,14 +217,14 @@ async fn a_completed_pairing_whose_reply_was_lost_is_completed_once_and_is_no_co
     again.refused(409, "INVALID_STATE");
 }
 
-/// A transaction of the test's own that holds up whatever touches prompts.
-async fn holding_prompts(cluster: &Cluster) -> PgConnection {
+/// A transaction of the test's own that has done something to a prompt.
+async fn holding(cluster: &Cluster, doing: &str) -> PgConnection {
     let mut connection = cluster.database.connect().await;
-    finish(
-        &mut connection,
-        "begin; lock table prompts in share row exclusive mode",
-    )
-    .await;
+    let sql = format!("begin; {doing}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+        .execute(&mut connection)
+        .await
+        .expect("a lock");
     connection
 }
 
@@ -237,7 +237,16 @@ async fn a_prompt_and_its_acknowledgement_whose_replies_were_lost_are_taken_once
     });
     prompt["promptHash"] = json!(hash_of(&prompt.to_string(), "promptHash"));
     let send = approver.client.post("/v1/prompt", &prompt);
-    let lock = holding_prompts(&cluster).await;
+    // As if another node were about to take the same.
+    let twin = format!(
+        "insert into prompts (tenant_id, request_id, submission_id, operation_id, message_id, enforcer_id, form, prompt_hash,
+                              status, ack_at, accepted_at)
+         values ('{}', '{}', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'build-bot', 'open', 'x', 'queued',
+                 now(), now())",
+        cluster.tenant,
+        prompt["requestId"].as_str().unwrap()
+    );
+    let lock = holding(&cluster, &twin).await;
     let done = "select count(*) from prompts";
     let answer = losing_the_reply(&cluster, &proxy, lock, done, send).await;
     assert_eq!(answer.expect(202).json()["status"], "queued");
@@ -252,7 +261,7 @@ async fn a_prompt_and_its_acknowledgement_whose_replies_were_lost_are_taken_once
     )
     .await;
     let acknowledge = enforcer.client.post("/v1/prompt", &ack);
-    let lock = holding_prompts(&cluster).await;
+    let lock = holding(&cluster, "select from prompts for no key update").await;
     let done = "select count(*) from prompts where status = 'delivered'";
     let answer = losing_the_reply(&cluster, &proxy, lock, done, acknowledge).await;
     assert_eq!(answer.expect(200).json()["status"], "delivered");

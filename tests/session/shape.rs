@@ -160,7 +160,7 @@ async fn words_ids_times_and_hashes_are_exactly_as_listed() {
     for (event, name, longest, shortest) in [
         (&first, "sessionId", 128, 1),
         (&shot, "snapshotId", 128, 1),
-        (&first, "agentHost", 1_024, 1),
+        (&first, "agentHost", 1_024, 0),
         (&first, "repoRef", 1_024, 0),
     ] {
         let pointer = format!("/{name}");
