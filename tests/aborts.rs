@@ -1,7 +1,7 @@
 //! Clients that hang up at any moment: nothing accepted is lost, and no connection is left in the middle of anything.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -26,7 +26,7 @@ fn random(most: u64) -> u64 {
 
 /// Sends a request as raw bytes and hangs up at a random moment: in the middle of sending, while it is being served, or
 /// after the first bytes of the answer. True if the answer said 202 or 200.
-async fn send_and_abort(address: &str, request: String) -> bool {
+async fn send_and_abort(address: &str, request: String, patience: &Patience) -> bool {
     let Ok(mut stream) = TcpStream::connect(address).await else {
         return false;
     };
@@ -40,10 +40,32 @@ async fn send_and_abort(address: &str, request: String) -> bool {
         return false;
     }
     let mut answer = [0; 12];
-    let patience = Duration::from_micros(random(80_000));
-    match timeout(patience, stream.read_exact(&mut answer)).await {
+    let heard = match timeout(patience.next(), stream.read_exact(&mut answer)).await {
         Ok(Ok(_)) => answer.starts_with(b"HTTP/1.1 20"),
         _ => false,
+    };
+    patience.note(heard);
+    heard
+}
+
+/// How long a client waits before it hangs up, at most: it follows the machine, so that on a busy one too some answers are
+/// heard and most are not.
+struct Patience(AtomicU64);
+
+impl Patience {
+    fn next(&self) -> Duration {
+        Duration::from_micros(random(self.0.load(Ordering::Relaxed)))
+    }
+
+    fn note(&self, heard: bool) {
+        let most = self.0.load(Ordering::Relaxed);
+        let most = if heard {
+            most - most / 32
+        } else {
+            most + most / 128
+        };
+        self.0
+            .store(most.clamp(5_000, 5_000_000), Ordering::Relaxed);
     }
 }
 
@@ -70,10 +92,11 @@ async fn ten_thousand_broken_off_requests_leave_everything_whole() {
         .collect();
     let accepted = Arc::new(tokio::sync::Mutex::new(Vec::new()));
     let heard = AtomicUsize::new(0);
+    let patience = Patience(AtomicU64::new(80_000));
     stream::iter(0..REQUESTS / 2)
         .for_each_concurrent(AT_ONCE, |number| {
-            let (address, enforcer, approver, heard) =
-                (&addresses[number % 2], &enforcer, &approver, &heard);
+            let (address, enforcer, approver) = (&addresses[number % 2], &enforcer, &approver);
+            let (heard, patience) = (&heard, &patience);
             let accepted = Arc::clone(&accepted);
             async move {
                 let id = request_id();
@@ -82,13 +105,13 @@ async fn ten_thousand_broken_off_requests_leave_everything_whole() {
                     enforcer.client.key(),
                     &enforcer.submission(&id, "alice", sealed()),
                 );
-                let submitted = send_and_abort(address, submission).await;
+                let submitted = send_and_abort(address, submission, patience).await;
                 let decision = raw(
                     "/v1/decisions",
                     approver.client.key(),
                     &approver.decision(&id, compact("approve")),
                 );
-                let decided = send_and_abort(address, decision).await;
+                let decided = send_and_abort(address, decision, patience).await;
                 heard.fetch_add(usize::from(submitted), Ordering::Relaxed);
                 accepted.lock().await.push((id, submitted, decided));
             }
