@@ -15,6 +15,7 @@ use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::gateway::secret::{self, ClusterSecret};
 use crate::http;
+use crate::http::door::Door;
 use crate::http::reply::Node;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
@@ -84,6 +85,7 @@ pub struct App {
     config: Arc<Config>,
     listener: TcpListener,
     address: SocketAddr,
+    door: Door,
     gateway: Arc<Gateway>,
     /// Connections and use cases.
     work: TaskTracker,
@@ -131,6 +133,7 @@ impl App {
             })?;
         let background = TaskTracker::new();
         let (drain, end) = (CancellationToken::new(), CancellationToken::new());
+        let door = Door::open(&config.tls, &background, &end)?;
         let store = Arc::new(Store::open(&config, &node, &clock, &background)?);
         match store.schema().await? {
             Schema::Known => {}
@@ -145,6 +148,7 @@ impl App {
             config,
             listener,
             address,
+            door,
             gateway,
             work: TaskTracker::new(),
             background,
@@ -171,6 +175,7 @@ impl App {
             config,
             listener,
             address,
+            door,
             gateway,
             work,
             background,
@@ -190,7 +195,7 @@ impl App {
         };
         tokio::join!(
             drain_when_told,
-            http::serve::serve(listener, router, &config.server, &work, &drain, &hard)
+            http::serve::serve(listener, door, router, &config.server, &work, &drain, &hard)
         );
         tracing::info!("draining");
         work.close();

@@ -1,17 +1,19 @@
 //! The commands of the binary: each reads the configuration, does one thing, and says what it did.
 
+mod health;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use countersign::app::App;
 use countersign::clock::Clock;
-use countersign::config::{Config, Secret};
+use countersign::config::{Config, Secret, TlsMode};
 use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::http::platform::parse_thumbprint;
+use countersign::http::tls::Tls;
 use countersign::protocol::id::{ApproverId, CredentialId, NodeId, SignerKeyId, TenantId, TextId};
 use countersign::protocol::signature::PublicKey;
 use countersign::protocol::timestamp::Timestamp;
@@ -21,7 +23,7 @@ use countersign::store::schema::{self, Schema};
 use countersign::store::signing_key::NewSigningKey;
 use countersign::telemetry;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -223,9 +225,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             say("the schema is up to date")
         }
         Command::Check => check(config).await,
-        Command::Health { address } => {
-            health(address.unwrap_or_else(|| config.server.listen.to_string())).await
-        }
+        Command::Health { address } => say(&health::ask(&config, address).await?),
         Command::Dev(args) => {
             let options = DevOptions {
                 listen: args.listen,
@@ -286,10 +286,14 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
             stop.cancel();
         });
     }
+    let scheme = match config.tls.mode {
+        TlsMode::On => "https",
+        TlsMode::Off | TlsMode::Upstream => "http",
+    };
     let app = App::build(config, Clock::system()).await?;
     if let Some(file) = args.ready_file {
         let part = file.with_extension("part");
-        tokio::fs::write(&part, format!("http://{}", app.address())).await?;
+        tokio::fs::write(&part, format!("{scheme}://{}", app.address())).await?;
         tokio::fs::rename(&part, &file).await?;
     }
     app.run(stop).await;
@@ -298,6 +302,9 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
 
 async fn check(config: Config) -> anyhow::Result<()> {
     config.validate().context("configuration")?;
+    if config.tls.mode == TlsMode::On {
+        Tls::check(&config.tls).context("configuration")?;
+    }
     say("configuration   ok")?;
     let store = open(&config)?;
     store.ping().await.context("database")?;
@@ -311,25 +318,6 @@ async fn check(config: Config) -> anyhow::Result<()> {
             anyhow::bail!("schema: newer than this binary; deploy the version it belongs to")
         }
     }
-}
-
-/// One GET, by hand: a health check should need nothing but a socket.
-async fn health(address: String) -> anyhow::Result<()> {
-    let ask = async {
-        let mut stream = tokio::net::TcpStream::connect(&address).await?;
-        let request =
-            format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        anyhow::Ok(answer)
-    };
-    let answer = tokio::time::timeout(Duration::from_secs(5), ask)
-        .await
-        .context("no answer in 5 s")??;
-    let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
-    anyhow::ensure!(answer.starts_with("HTTP/1.1 200"), "not ready: {body}");
-    say(body)
 }
 
 fn open(config: &Config) -> anyhow::Result<Arc<Store>> {

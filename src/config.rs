@@ -67,10 +67,14 @@ macro_rules! section {
     };
 }
 
+mod tls;
+
+pub use self::tls::{ClientAuth, Network, Tls, TlsMode};
+
 section! {
     /// `[server]`: how the node serves.
     Server {
-        /// Where to listen. Plain HTTP is served on loopback only.
+        /// Where to listen. Without `[tls]`, plain HTTP is served on loopback only.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
         /// What envelopes carry as `sender.gatewayId`; the same on every node.
         gateway_id: String = "countersign".into(),
@@ -379,6 +383,8 @@ section! {
 pub struct Config {
     /// How the node serves.
     pub server: Server,
+    /// Encryption up to the node.
+    pub tls: Tls,
     /// This process.
     pub node: Node,
     /// PostgreSQL.
@@ -419,9 +425,9 @@ pub enum ConfigError {
     /// It cannot be read, or a key is unknown or has the wrong type.
     #[error(transparent)]
     Unreadable(#[from] Box<figment::Error>),
-    /// A file that should hold a secret cannot be read.
+    /// A file that a key names cannot be read.
     #[error("{key}: cannot read {}: {error}", path.display())]
-    SecretFile {
+    File {
         /// The key that names the file.
         key: &'static str,
         /// The file.
@@ -480,7 +486,7 @@ impl Config {
             let Some(path) = path.filter(|_| secret.is_empty()) else {
                 continue;
             };
-            let text = std::fs::read_to_string(path).map_err(|error| ConfigError::SecretFile {
+            let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
                 key,
                 path: path.to_owned(),
                 error,
@@ -505,12 +511,7 @@ impl Config {
                  or `countersign dev` for a private PostgreSQL",
             );
         }
-        if !self.server.listen.ip().is_loopback() {
-            return invalid(
-                "server.listen",
-                "plain HTTP is served on loopback only; listen on 127.0.0.1 or [::1]",
-            );
-        }
+        self.tls.validate(self.server.listen)?;
         let name = &self.protocol.name;
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
             return invalid("protocol.name", "must be letters and digits");

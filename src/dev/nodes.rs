@@ -201,6 +201,8 @@ fn spawn(
         .env_remove("COUNTERSIGN_DATABASE__URL_FILE")
         .env_remove("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE")
         .env_remove("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE")
+        // Whatever the surroundings say: what is printed is plain, on loopback.
+        .env("COUNTERSIGN_TLS__MODE", "off")
         // Nothing balances load here that would have to notice.
         .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
         .env(RATES, rates)

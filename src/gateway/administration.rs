@@ -131,6 +131,8 @@ impl Administration {
         match self.store.create_credential(&new).await {
             Ok(true) => {}
             Ok(false) => return Err(Error::NotFound),
+            // By whichever tenant: a thumbprint is all there is to tell the tenant by, so two cannot share one. The answer
+            // is the same in either case and names nobody; whoever gets it and did not expect to makes another certificate.
             Err(StoreError::Taken(_)) => {
                 return Err(Error::Taken {
                     pointer: "/thumbprint",

@@ -91,6 +91,8 @@ pub(super) struct Credentials {
 #[derive(Default)]
 struct CacheState {
     known: HashMap<CredentialId, Arc<Credential>>,
+    /// Whose certificates are. What the credential is worth is asked of `known`.
+    certificates: HashMap<[u8; 32], CredentialId>,
     uses: HashMap<CredentialId, Timestamp>,
     /// When the node last learned what changed.
     refreshed: Option<Instant>,
@@ -125,6 +127,19 @@ impl Credentials {
         state
             .known
             .insert(credential.id.clone(), Arc::clone(credential));
+    }
+
+    /// The credential that a certificate was last seen to be.
+    fn of_certificate(&self, thumbprint: &[u8; 32]) -> Option<CredentialId> {
+        self.state().certificates.get(thumbprint).cloned()
+    }
+
+    fn remember_certificate(&self, thumbprint: [u8; 32], id: &CredentialId) {
+        let mut state = self.state();
+        if state.certificates.len() >= MAX_CACHED {
+            state.certificates.clear();
+        }
+        state.certificates.insert(thumbprint, id.clone());
     }
 
     fn note_use(&self, id: &CredentialId, at: Timestamp) {
@@ -163,6 +178,8 @@ pub(super) fn operator_hash(key: &Secret) -> Option<[u8; 32]> {
 pub enum Presented<'a> {
     /// A bearer token or an API key.
     Token(&'a str),
+    /// A client certificate, by its SHA-256.
+    Certificate([u8; 32]),
 }
 
 impl Gateway {
@@ -172,28 +189,62 @@ impl Gateway {
         presented: &Presented<'_>,
         from: Option<IpAddr>,
     ) -> Result<Caller, Error> {
-        let Presented::Token(token) = presented;
-        if let Some(operator) = &self.operator {
-            let hash: [u8; 32] = Sha256::digest(token).into();
-            if bool::from(hash.ct_eq(operator)) {
-                return Ok(Caller::Operator(Operator { from }));
+        let credential = match presented {
+            Presented::Token(token) => {
+                if let Some(operator) = &self.operator {
+                    let hash: [u8; 32] = Sha256::digest(token).into();
+                    if bool::from(hash.ct_eq(operator)) {
+                        return Ok(Caller::Operator(Operator { from }));
+                    }
+                }
+                self.credential_of_key(token).await?
             }
-        }
-        let key = ApiKey::parse(token).ok_or(Error::Unauthenticated)?;
-        let credential = self
-            .credential(&key.id)
-            .await?
-            .ok_or(Error::Unauthenticated)?;
+            Presented::Certificate(thumbprint) => {
+                self.credential_of_certificate(thumbprint).await?
+            }
+        };
+        let credential = credential.ok_or(Error::Unauthenticated)?;
         let now = self.clock.now();
-        let hash: [u8; 32] = Sha256::digest(key.secret).into();
-        let genuine = credential
-            .secret_hash
-            .is_some_and(|stored| stored.ct_eq(&hash).into());
-        if !genuine || credential.revoked || credential.expires_at.is_some_and(|at| at <= now) {
+        if credential.revoked || credential.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::Unauthenticated);
         }
         self.credentials.note_use(&credential.id, now);
         caller(&credential, from)
+    }
+
+    /// The credential of an API key, if the key is genuine.
+    async fn credential_of_key(&self, token: &str) -> Result<Option<Arc<Credential>>, Error> {
+        let Some(key) = ApiKey::parse(token) else {
+            return Ok(None);
+        };
+        let found = self.credential(&key.id).await?;
+        let hash: [u8; 32] = Sha256::digest(key.secret).into();
+        Ok(found.filter(|credential| {
+            let stored = credential.secret_hash;
+            stored.is_some_and(|stored| stored.ct_eq(&hash).into())
+        }))
+    }
+
+    /// The credential of a client certificate, whose key the client has proven to hold.
+    async fn credential_of_certificate(
+        &self,
+        thumbprint: &[u8; 32],
+    ) -> Result<Option<Arc<Credential>>, Error> {
+        if let Some(id) = self.credentials.of_certificate(thumbprint) {
+            let found = self.credential(&id).await?;
+            let found = found.filter(|credential| credential.thumbprint == Some(*thumbprint));
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        let generation = self.credentials.generation();
+        let found = self.store.certificate(*thumbprint).await?.map(Arc::new);
+        if let Some(credential) = &found {
+            self.credentials.remember(credential, generation);
+            self.credentials
+                .remember_certificate(*thumbprint, &credential.id);
+        }
+        Ok(found)
     }
 
     /// A credential, from the cache or the database.

@@ -108,6 +108,11 @@ pub enum Error {
     ForeignOrigin,
     /// Too many waits at once.
     TooManyWaits,
+    /// A call that did not come over TLS to a proxy that is believed.
+    Unencrypted {
+        /// What would be taken.
+        expected: &'static str,
+    },
     /// No credential, or none that is good.
     Unauthenticated,
     /// The credential does not reach that far.

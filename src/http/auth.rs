@@ -44,8 +44,8 @@ pub fn admit_address(node: &Node, peer: Peer) -> Result<(), Error> {
     Ok(())
 }
 
-/// The token a request presents: a bearer token, an API key in its own header, or, from a browser that cannot set headers
-/// on a WebSocket, one of the subprotocols it offers.
+/// What a request presents: a bearer token, an API key in its own header, or, from a browser that cannot set headers on a
+/// WebSocket, one of the subprotocols it offers. A certificate speaks only where none of these does.
 fn presented(parts: &Parts) -> Option<Presented<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -56,9 +56,15 @@ fn presented(parts: &Parts) -> Option<Presented<'_>> {
     if let Some(value) = parts.headers.get("x-api-key") {
         return value.to_str().ok().map(Presented::Token);
     }
-    let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
-    offered
-        .split(',')
-        .find_map(|protocol| protocol.trim().strip_prefix("bearer."))
-        .map(Presented::Token)
+    let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL);
+    let token = offered
+        .and_then(|offered| offered.to_str().ok())
+        .and_then(|offered| {
+            let mut protocols = offered.split(',');
+            protocols.find_map(|protocol| protocol.trim().strip_prefix("bearer."))
+        });
+    token.map(Presented::Token).or_else(|| {
+        let peer = parts.extensions.get::<Peer>()?;
+        peer.thumbprint.map(Presented::Certificate)
+    })
 }

@@ -365,6 +365,12 @@ impl Description {
                 Code::RateLimited,
                 "too many waits at once for this identity",
             ),
+            Error::Unencrypted { expected } => Self::new(
+                S::FORBIDDEN,
+                Code::Forbidden,
+                format!("calls are taken over TLS only; this one needs {expected}"),
+            )
+            .with("expected", *expected),
             Error::Unauthenticated => Self::new(
                 S::UNAUTHORIZED,
                 Code::Unauthenticated,

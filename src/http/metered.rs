@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// What happened on a connection so far.
@@ -86,14 +85,14 @@ impl Watchdog {
 }
 
 /// A stream that counts.
-pub struct Metered {
-    stream: TcpStream,
+pub struct Metered<S> {
+    stream: S,
     meter: Arc<Meter>,
 }
 
-impl Metered {
+impl<S> Metered<S> {
     /// Counts what this stream reads.
-    pub fn new(stream: TcpStream, meter: &Arc<Meter>) -> Self {
+    pub fn new(stream: S, meter: &Arc<Meter>) -> Self {
         Self {
             stream,
             meter: Arc::clone(meter),
@@ -101,7 +100,7 @@ impl Metered {
     }
 }
 
-impl AsyncRead for Metered {
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -115,7 +114,7 @@ impl AsyncRead for Metered {
     }
 }
 
-impl AsyncWrite for Metered {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -2,6 +2,7 @@
 
 mod auth;
 mod body;
+pub mod door;
 pub mod error;
 mod exchange;
 mod frame;
@@ -10,16 +11,20 @@ mod health;
 mod inbox;
 mod limit;
 mod metered;
+mod own;
 mod pairing;
-mod peer;
+pub mod peer;
 pub mod platform;
 mod presence;
 mod prompt;
+pub mod proxied;
 pub mod reply;
+mod seats;
 pub mod serve;
 mod session;
 mod sse;
 mod status;
+pub mod tls;
 mod ws;
 
 use axum::Router;
@@ -60,6 +65,7 @@ pub fn router(node: Node) -> Router {
         .route("/v1/ws", get(ws::connect))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(proxied::refuse_unproxied))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
 
     let plain = Router::new()
@@ -111,12 +117,17 @@ pub fn router(node: Node) -> Router {
             "/platform/v1/exchanges/{requestId}/cancel",
             post(platform::cancel),
         )
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn(proxied::refuse_unproxied));
+
+    let health = Router::new()
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .method_not_allowed_fallback(method_not_allowed);
 
     protocol
         .merge(plain)
+        .merge(health)
         .fallback(async || Refusal::from(Error::NoSuchRoute))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))

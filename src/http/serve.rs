@@ -1,10 +1,8 @@
 //! The accept loop. Our own, because axum's installs no timer, so that header timeouts would not work, and waits for
 //! ever when it drains.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -20,12 +18,16 @@ use hyper_util::server::conn::auto::Builder;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::door::Door;
 use super::metered::{Meter, Metered, Watchdog};
 use super::peer::Peer;
+use super::seats::{Seat, Seats};
 use crate::config;
 
 /// How long a peer may be silent below TCP before it counts as gone.
@@ -40,66 +42,22 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How long a draining node waits for a connection that has not said anything yet.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Connections under way.
-#[derive(Clone)]
-struct Connections {
-    /// Held for a few instructions, never across an await.
-    counts: Arc<Mutex<Counts>>,
-    most: usize,
-    most_per_address: usize,
+/// What every connection is served with.
+struct Service {
+    router: Router,
+    builder: Builder<TokioExecutor>,
+    door: Door,
+    /// How long headers may take.
+    patience: Duration,
+    drain: CancellationToken,
+    hard: CancellationToken,
 }
 
-/// How many there are.
-#[derive(Default)]
-struct Counts {
-    all: usize,
-    by_address: HashMap<IpAddr, usize>,
-}
-
-/// One counted connection, given back when dropped.
-struct Seat {
-    peer: SocketAddr,
-    connections: Connections,
-}
-
-impl Connections {
-    fn take(&self, peer: SocketAddr) -> Option<Seat> {
-        let address = peer.ip();
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = counts.by_address.get(&address).copied().unwrap_or_default();
-        if counts.all >= self.most || here >= self.most_per_address {
-            return None;
-        }
-        counts.all += 1;
-        counts.by_address.insert(address, here + 1);
-        Some(Seat {
-            peer,
-            connections: self.clone(),
-        })
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut counts = self
-            .connections
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        counts.all -= 1;
-        if let Some(here) = counts.by_address.get_mut(&self.peer.ip()) {
-            *here -= 1;
-            if *here == 0 {
-                counts.by_address.remove(&self.peer.ip());
-            }
-        }
-    }
-}
-
-/// Serves `router` until `drain`, then takes no new connections and lets those under way finish. Every connection runs on
-/// `tasks`; `hard` cuts off what is left.
+/// Serves `router` through `door` until `drain`, then takes no new connections and lets those under way finish. Every
+/// connection runs on `tasks`; `hard` cuts off what is left.
 pub async fn serve(
     listener: TcpListener,
+    door: Door,
     router: Router,
     config: &config::Server,
     tasks: &TaskTracker,
@@ -120,12 +78,15 @@ pub async fn serve(
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
-    let builder = Arc::new(builder);
-    let connections = Connections {
-        counts: Arc::default(),
-        most: config.max_connections,
-        most_per_address: config.max_connections_per_address,
-    };
+    let seats = Seats::new(config);
+    let service = Arc::new(Service {
+        router,
+        builder,
+        door,
+        patience: Duration::from_secs(config.header_timeout_seconds),
+        drain: drain.clone(),
+        hard: hard.clone(),
+    });
     // Between the first word of stopping and the closed door there is time for a load balancer to see that the node is no
     // longer ready: whoever connects meanwhile is served, and asked not to come back.
     let closing = CancellationToken::new();
@@ -158,24 +119,19 @@ pub async fn serve(
                 continue;
             }
         };
-        // Closing at once is the cheapest way to say that there is no room.
-        let Some(seat) = connections.take(peer) else {
+        // Closing at once is the cheapest way to say that this is no way in, or that there is no room.
+        if !service.door.admits(&stream, peer) {
+            tracing::debug!(%peer, "a connection that comes from no listed proxy was closed");
+            continue;
+        }
+        let Some(seat) = seats.take(peer) else {
             continue;
         };
         if let Err(error) = set_options(&stream) {
             tracing::debug!(%error, "a connection could not be set up");
             continue;
         }
-        let router = router.clone();
-        tasks.spawn(connection(
-            stream,
-            seat,
-            router,
-            Arc::clone(&builder),
-            Duration::from_secs(config.header_timeout_seconds),
-            drain.clone(),
-            hard.clone(),
-        ));
+        tasks.spawn(Arc::clone(&service).connection(stream, seat));
     }
 }
 
@@ -202,67 +158,112 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-async fn connection(
-    stream: TcpStream,
-    seat: Seat,
-    router: Router,
-    builder: Arc<Builder<TokioExecutor>>,
-    patience: Duration,
-    drain: CancellationToken,
-    hard: CancellationToken,
-) {
-    let spoke = CancellationToken::new();
-    let peer = Peer {
-        address: seat.peer.ip(),
-        encrypted: false,
-        thumbprint: None,
-    };
-    let meter = Arc::new(Meter::default());
-    let service = {
-        let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
-        service_fn(move |mut request: hyper::Request<Incoming>| {
-            spoke.cancel();
-            request.extensions_mut().insert(peer);
-            let in_flight = meter.begin(request.version());
-            let answer = router.clone().oneshot(request);
-            async move {
-                let _in_flight = in_flight;
-                answer.await
-            }
-        })
-    };
-    let stream = TokioIo::new(Metered::new(stream, &meter));
-    let mut connection = std::pin::pin!(builder.serve_connection_with_upgrades(stream, service));
-    let mut watchdog = Watchdog::new(&meter, patience);
-    let mut rounds = tokio::time::interval(WATCH_EVERY);
-    // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
-    let mut silence = std::pin::pin!(tokio::time::sleep(patience));
-    let (mut draining, mut last_words) = (false, false);
-    let ended = loop {
+/// A connection's stream. Behind a box, because TLS keeps several hundred bytes that a plain one should not pay for.
+type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+impl Service {
+    /// Serves one connection. The handshake is its own affair: nobody else waits for it.
+    async fn connection(self: Arc<Self>, stream: TcpStream, seat: Seat) {
+        let Some((stream, thumbprint)) = self.greet(stream, &seat).await else {
+            return;
+        };
+        let peer = Peer {
+            address: seat.peer.ip().to_canonical(),
+            encrypted: matches!(stream, Either::Right(_)),
+            thumbprint,
+        };
+        if let Err(error) = self.converse(stream, peer).await {
+            tracing::debug!(peer = %seat.peer, %error, "a connection broke");
+        }
+    }
+
+    /// The stream to talk over, and the thumbprint of the certificate that was shown on it.
+    async fn greet(&self, stream: TcpStream, seat: &Seat) -> Option<(Stream, Option<[u8; 32]>)> {
+        let tls = match &self.door {
+            Door::Plain | Door::Upstream(_) => return Some((Either::Left(stream), None)),
+            Door::Tls(tls) => tls,
+        };
+        let draining = async {
+            self.drain.cancelled().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
         tokio::select! {
-            ended = connection.as_mut() => break ended,
-            _ = rounds.tick() => {
-                if watchdog.barks() {
-                    return;
+            greeted = tls.greet(stream) => match greeted {
+                Ok((stream, thumbprint)) => Some((Either::Right(Box::new(stream)), thumbprint)),
+                Err(error) => {
+                    tracing::debug!(peer = %seat.peer, %error, "a handshake failed");
+                    None
                 }
-            }
-            () = silence.as_mut(), if !spoke.is_cancelled() => return,
-            () = hard.cancelled(), if draining => return,
-            () = drain.cancelled(), if !draining => {
-                draining = true;
-                if !spoke.is_cancelled() {
-                    silence.as_mut().reset(Instant::now() + LAST_WORDS.min(patience));
+            },
+            () = draining => None,
+        }
+    }
+
+    async fn converse(
+        &self,
+        stream: Stream,
+        peer: Peer,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let spoke = CancellationToken::new();
+        let meter = Arc::new(Meter::default());
+        let service = {
+            let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
+            let (router, door) = (self.router.clone(), self.door.clone());
+            service_fn(move |mut request: hyper::Request<Incoming>| {
+                spoke.cancel();
+                introduce(&door, peer, &mut request);
+                let in_flight = meter.begin(request.version());
+                let answer = router.clone().oneshot(request);
+                async move {
+                    let _in_flight = in_flight;
+                    answer.await
                 }
-            }
-            // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
-            () = spoke.cancelled(), if draining && !last_words => {
-                last_words = true;
-                connection.as_mut().graceful_shutdown();
+            })
+        };
+        // What was decrypted is metered: records of TLS itself, such as new keys, are no headers that do not end.
+        let stream = TokioIo::new(Metered::new(stream, &meter));
+        let connection = self.builder.serve_connection_with_upgrades(stream, service);
+        let mut connection = std::pin::pin!(connection);
+        let mut watchdog = Watchdog::new(&meter, self.patience);
+        let mut rounds = tokio::time::interval(WATCH_EVERY);
+        // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.patience));
+        let (mut draining, mut last_words) = (false, false);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => return ended,
+                _ = rounds.tick() => {
+                    if watchdog.barks() {
+                        return Ok(());
+                    }
+                }
+                () = silence.as_mut(), if !spoke.is_cancelled() => return Ok(()),
+                () = self.hard.cancelled(), if draining => return Ok(()),
+                () = self.drain.cancelled(), if !draining => {
+                    draining = true;
+                    if !spoke.is_cancelled() {
+                        silence.as_mut().reset(Instant::now() + LAST_WORDS.min(self.patience));
+                    }
+                }
+                // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
+                () = spoke.cancelled(), if draining && !last_words => {
+                    last_words = true;
+                    connection.as_mut().graceful_shutdown();
+                }
             }
         }
+    }
+}
+
+/// Tells a request who is at the other end, before anything reads it.
+fn introduce<B>(door: &Door, peer: Peer, request: &mut hyper::Request<B>) {
+    let (peer, health_only) = match door {
+        Door::Plain | Door::Tls(_) => (peer, None),
+        Door::Upstream(proxies) => proxies.client(peer, request.headers()),
     };
-    if let Err(error) = ended {
-        tracing::debug!(peer = %seat.peer, %error, "a connection broke");
+    request.extensions_mut().insert(peer);
+    if let Some(health_only) = health_only {
+        request.extensions_mut().insert(health_only);
     }
 }
 

@@ -22,6 +22,10 @@ pub async fn status(
     }
     let gateway = &node.gateway;
     let limits = &gateway.config.limits;
+    let mut authentication = vec!["apiKey"];
+    if gateway.config.tls.takes_certificates() {
+        authentication.push("mutualTls");
+    }
     let answer = json!({
         "name": "countersign",
         "version": env!("CARGO_PKG_VERSION"),
@@ -30,7 +34,7 @@ pub async fn status(
         "mediaType": gateway.names.media_type,
         "algorithms": { "hash": ["SHA-256"], "signature": ["Ed25519"] },
         "transports": ["websocket", "sse", "poll"],
-        "authentication": ["apiKey"],
+        "authentication": authentication,
         "limits": {
             "artifactBytes": limits.artifact_bytes,
             "promptBytes": limits.prompt_bytes,

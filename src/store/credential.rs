@@ -99,6 +99,8 @@ pub struct Credential {
     pub bound_id: Option<String>,
     /// SHA-256 of its secret, if it has one.
     pub secret_hash: Option<[u8; 32]>,
+    /// SHA-256 of its certificate, if it has one.
+    pub thumbprint: Option<[u8; 32]>,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
     /// Whether it or its tenant has been shut off.
@@ -362,7 +364,7 @@ impl Work for ReadCredentials {
         let found = sqlx::query!(
             r#"
             select i.operation_id as "operation!", c.tenant_id, c.credential_id, c.role, c.bound_id, c.secret_hash,
-                   c.expires_at, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+                   c.thumbprint, c.expires_at, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
               from unnest($1::uuid[], $2::text[]) as i (operation_id, credential_id)
               join credentials c on c.credential_id = i.credential_id
               join tenants t on t.tenant_id = c.tenant_id
@@ -381,6 +383,7 @@ impl Work for ReadCredentials {
                     .ok_or_else(|| sqlx::Error::Decode("an unknown role".into()))?,
                 bound_id: row.bound_id,
                 secret_hash: row.secret_hash.and_then(|hash| hash.try_into().ok()),
+                thumbprint: row.thumbprint.and_then(|print| print.try_into().ok()),
                 expires_at: row.expires_at.map(Into::into),
                 revoked: row.revoked,
             };

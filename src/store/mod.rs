@@ -4,6 +4,7 @@
 
 pub mod ack;
 pub mod batch;
+pub mod certificate;
 pub mod channel;
 pub mod closing;
 pub mod credential;
@@ -39,6 +40,7 @@ use uuid::Uuid;
 
 use self::ack::{AckRow, TakeAcks};
 use self::batch::Batcher;
+use self::certificate::ReadCertificates;
 use self::closing::{CloseChannels, OpenChannels};
 use self::credential::{Credential, CredentialRow, ReadCredentials};
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
@@ -84,6 +86,7 @@ pub struct Store {
     tokens: Batcher<ReadTokens>,
     paired: Batcher<ReadPaired>,
     credentials: Batcher<ReadCredentials>,
+    certificates: Batcher<ReadCertificates>,
     lists: Batcher<ListUnacked>,
     bodies: Batcher<ReadBodies>,
     claims: Batcher<Claim>,
@@ -167,6 +170,7 @@ impl Store {
             tokens: Batcher::start(ReadTokens, &pool, WORKERS, tasks),
             paired: Batcher::start(ReadPaired, &pool, WORKERS, tasks),
             credentials: Batcher::start(ReadCredentials, &pool, WORKERS, tasks),
+            certificates: Batcher::start(ReadCertificates, &pool, WORKERS, tasks),
             lists: Batcher::start(
                 ListUnacked {
                     clock: clock.clone(),

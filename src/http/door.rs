@@ -1,0 +1,50 @@
+//! How connections come in: as they are, through TLS of our own, or from proxies that have ended it.
+
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::proxied::Proxies;
+use super::tls::Tls;
+use crate::config::{self, ConfigError, TlsMode};
+
+/// The way in.
+#[derive(Clone)]
+pub enum Door {
+    /// Plain HTTP, which is for loopback.
+    Plain,
+    /// TLS in the process.
+    Tls(Arc<Tls>),
+    /// Plain HTTP from proxies.
+    Upstream(Arc<Proxies>),
+}
+
+impl Door {
+    /// The way in that is configured; its files are kept up to date on `tasks` until `end`.
+    pub fn open(
+        config: &config::Tls,
+        tasks: &TaskTracker,
+        end: &CancellationToken,
+    ) -> Result<Self, ConfigError> {
+        Ok(match config.mode {
+            TlsMode::Off => Self::Plain,
+            TlsMode::On => {
+                let (tls, reloading) = Tls::open(config)?;
+                tasks.spawn(end.clone().run_until_cancelled_owned(reloading));
+                Self::Tls(tls)
+            }
+            TlsMode::Upstream => Self::Upstream(Arc::new(Proxies::new(config))),
+        })
+    }
+
+    /// Whether it lets this connection in at all.
+    #[must_use]
+    pub fn admits(&self, stream: &TcpStream, peer: std::net::SocketAddr) -> bool {
+        match self {
+            Self::Plain | Self::Tls(_) => true,
+            Self::Upstream(proxies) => proxies.admits(peer, stream.local_addr().ok()),
+        }
+    }
+}

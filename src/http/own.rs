@@ -1,0 +1,77 @@
+//! Client certificates: those that an authority signed, and the node's own. Whoever holds the node's key is the node:
+//! `countersign health` shows it where certificates are required, and no credential follows from it.
+
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+/// Verifies like `authorities`, and takes `own` besides. That the client holds the key is proven in any case.
+#[derive(Debug)]
+pub struct OrOwn {
+    authorities: Arc<dyn ClientCertVerifier>,
+    own: Option<CertificateDer<'static>>,
+}
+
+impl OrOwn {
+    /// A verifier for the node with this certificate.
+    pub fn new(
+        authorities: Arc<dyn ClientCertVerifier>,
+        own: Option<CertificateDer<'static>>,
+    ) -> Arc<Self> {
+        Arc::new(Self { authorities, own })
+    }
+}
+
+impl ClientCertVerifier for OrOwn {
+    fn offer_client_auth(&self) -> bool {
+        self.authorities.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.authorities.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.authorities.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        if self.own.as_deref() == Some(end_entity.as_ref()) {
+            return Ok(ClientCertVerified::assertion());
+        }
+        self.authorities
+            .verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,158 @@
+//! Behind proxies that end TLS: what they say about the client, believed from the listed networks alone. From anywhere
+//! else, and in every other mode, these headers are as good as absent.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use sha2::{Digest as _, Sha256};
+
+use super::error::Refusal;
+use super::peer::Peer;
+use crate::config::{self, Network};
+use crate::gateway::error::Error;
+
+/// The proxies that are believed.
+pub struct Proxies {
+    networks: Vec<Network>,
+    /// Where they put the client's certificate.
+    certificate: Option<HeaderName>,
+}
+
+/// Why a request is served nothing but health. It travels with the request to the routes that refuse it.
+#[derive(Debug, Clone, Copy)]
+pub struct HealthOnly(&'static str);
+
+impl Proxies {
+    /// The proxies of a configuration.
+    #[must_use]
+    pub fn new(config: &config::Tls) -> Self {
+        Self {
+            networks: config.proxies.clone(),
+            certificate: HeaderName::try_from(&config.client_cert_header).ok(),
+        }
+    }
+
+    fn lists(&self, address: IpAddr) -> bool {
+        self.networks
+            .iter()
+            .any(|network| network.contains(address))
+    }
+
+    /// Whether a connection is let in: from a listed proxy, or from this machine, which may ask how the node is.
+    #[must_use]
+    pub fn admits(&self, peer: SocketAddr, local: Option<SocketAddr>) -> bool {
+        let address = peer.ip().to_canonical();
+        self.lists(address)
+            || address.is_loopback()
+            || local.is_some_and(|local| local.ip().to_canonical() == address)
+    }
+
+    /// Who really calls, and whether it may call anything but health.
+    #[must_use]
+    pub fn client(&self, peer: Peer, headers: &HeaderMap) -> (Peer, Option<HealthOnly>) {
+        if !self.lists(peer.address) {
+            let why = HealthOnly("a call through a proxy that tls.proxies lists");
+            return (peer, Some(why));
+        }
+        let encrypted = is_https(headers);
+        let client = Peer {
+            address: self.address(peer.address, headers),
+            encrypted,
+            thumbprint: self.thumbprint(headers).filter(|_| encrypted),
+        };
+        let why = HealthOnly("X-Forwarded-Proto: https from the proxy");
+        (client, (!encrypted).then_some(why))
+    }
+
+    /// The right-most address that is no proxy of ours. What stands left of it, the client may have made up.
+    fn address(&self, proxy: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut furthest = proxy;
+        for value in headers.get_all("x-forwarded-for").iter().rev() {
+            let Ok(value) = value.to_str() else {
+                return proxy;
+            };
+            for hop in value.rsplit(',') {
+                let Some(hop) = parse_address(hop.trim()) else {
+                    return proxy;
+                };
+                if !self.lists(hop) {
+                    return hop;
+                }
+                furthest = hop;
+            }
+        }
+        furthest
+    }
+
+    /// The thumbprint of the certificate that the client showed to the proxy.
+    fn thumbprint(&self, headers: &HeaderMap) -> Option<[u8; 32]> {
+        let value = single(headers, self.certificate.as_ref()?)?;
+        let found = certificate(value).map(|der| Sha256::digest(der).into());
+        if found.is_none() && !value.is_empty() {
+            tracing::debug!("a proxy sent a client certificate that cannot be read");
+        }
+        found
+    }
+}
+
+/// The value of a header that stands there once. Of two, one may be the client's own.
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok().map(str::trim),
+        (_, _) => None,
+    }
+}
+
+/// Whether the nearest proxy was called over TLS; some say `wss` of a WebSocket.
+fn is_https(headers: &HeaderMap) -> bool {
+    let name = HeaderName::from_static("x-forwarded-proto");
+    let last = single(headers, &name).and_then(|value| value.rsplit(',').next());
+    last.map(str::trim).is_some_and(|scheme| {
+        scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("wss")
+    })
+}
+
+/// An address, perhaps with a port.
+fn parse_address(text: &str) -> Option<IpAddr> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let address = bare.unwrap_or(text).parse::<IpAddr>().ok();
+    let address = address.or_else(|| text.parse::<SocketAddr>().ok().map(|at| at.ip()));
+    address.map(|address| address.to_canonical())
+}
+
+/// The DER of a certificate in a header: PEM with its line ends escaped (nginx), or base64 (`HAProxy`), or that between
+/// colons (RFC 9440).
+fn certificate(value: &str) -> Option<Vec<u8>> {
+    let text = percent_decode_str(value).decode_utf8().ok()?;
+    if text.contains("-----BEGIN") {
+        let found = CertificateDer::from_pem_slice(text.as_bytes()).ok()?;
+        return Some(found.to_vec());
+    }
+    let text = text.trim();
+    let bare = text
+        .strip_prefix(':')
+        .and_then(|rest| rest.strip_suffix(':'));
+    let der = STANDARD.decode(bare.unwrap_or(text)).ok()?;
+    (!der.is_empty()).then_some(der)
+}
+
+/// Refuses what may call nothing but health.
+pub async fn refuse_unproxied(request: Request, next: Next) -> Response {
+    match request.extensions().get::<HealthOnly>() {
+        Some(HealthOnly(expected)) => {
+            Refusal::from(Error::Unencrypted { expected }).into_response()
+        }
+        None => next.run(request).await,
+    }
+}

@@ -1,0 +1,76 @@
+//! How many connections there are, in all and from each address. A seat is taken before anything is read.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::config;
+
+/// Connections under way.
+#[derive(Clone)]
+pub struct Seats {
+    /// Held for a few instructions, never across an await.
+    counts: Arc<Mutex<Counts>>,
+    most: usize,
+    most_per_address: usize,
+}
+
+/// How many there are.
+#[derive(Default)]
+struct Counts {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// One counted connection, given back when dropped.
+pub struct Seat {
+    /// Whose it is.
+    pub peer: SocketAddr,
+    seats: Seats,
+}
+
+impl Seats {
+    /// As many as are configured.
+    #[must_use]
+    pub fn new(config: &config::Server) -> Self {
+        Self {
+            counts: Arc::default(),
+            most: config.max_connections,
+            most_per_address: config.max_connections_per_address,
+        }
+    }
+
+    /// A seat, if there is one.
+    #[must_use]
+    pub fn take(&self, peer: SocketAddr) -> Option<Seat> {
+        let address = peer.ip();
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = counts.by_address.get(&address).copied().unwrap_or_default();
+        if counts.all >= self.most || here >= self.most_per_address {
+            return None;
+        }
+        counts.all += 1;
+        counts.by_address.insert(address, here + 1);
+        Some(Seat {
+            peer,
+            seats: self.clone(),
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut counts = self
+            .seats
+            .counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        counts.all -= 1;
+        if let Some(here) = counts.by_address.get_mut(&self.peer.ip()) {
+            *here -= 1;
+            if *here == 0 {
+                counts.by_address.remove(&self.peer.ip());
+            }
+        }
+    }
+}
