@@ -49,5 +49,6 @@ mod serving;
 mod session;
 mod strict_json;
 mod submission;
+mod tls;
 mod twins;
 mod waking;

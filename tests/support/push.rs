@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -17,8 +18,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One WebSocket connection.
-pub struct Socket {
-    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+pub struct Socket<S = MaybeTlsStream<TcpStream>> {
+    stream: WebSocketStream<S>,
 }
 
 impl Socket {
@@ -33,6 +34,18 @@ impl Socket {
         request.headers_mut().insert("authorization", bearer);
         let config = WebSocketConfig::default().read_buffer_size(4_096);
         match connect_async_with_config(request, Some(config), false).await {
+            Ok((stream, _)) => Ok(Self { stream }),
+            Err(Error::Http(response)) => Err(response.status().as_u16()),
+            Err(_) => Err(0),
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// Connects over a stream that is open already, with whatever it has proven, or tells the status of the refusal.
+    pub async fn over(stream: S, role: &str, id: &str) -> Result<Self, u16> {
+        let url = format!("ws://localhost/v1/ws?role={role}&id={id}");
+        match tokio_tungstenite::client_async(url, stream).await {
             Ok((stream, _)) => Ok(Self { stream }),
             Err(Error::Http(response)) => Err(response.status().as_u16()),
             Err(_) => Err(0),
