@@ -43,6 +43,11 @@ pub enum AppError {
     /// There is no secret to be had.
     #[error("cannot make up a cluster secret: {0}; set security.cluster_secret")]
     Secret(#[from] Error),
+    /// There is nothing to tell an issuer or authorization server by.
+    #[error(
+        "no certificate of an authority can be read: {0}; install them, or name a file in SSL_CERT_FILE"
+    )]
+    Certificates(std::io::Error),
     /// The schema is not one this binary works on.
     #[error(
         "the database's schema is {0}; run `countersign migrate` with this version, or deploy the one it belongs to"
@@ -143,7 +148,8 @@ impl App {
         // Before the first channel: one on a node that is not on the books would be taken for dead.
         let secret = ClusterSecret::new(&config.security.cluster_secret);
         join(&store, &secret, made_up).await?;
-        let gateway = Gateway::start(&config, node, clock, store, &background, &drain, &end);
+        let gateway = Gateway::start(&config, node, clock, store, &background, &drain, &end)
+            .map_err(AppError::Certificates)?;
         Ok(Self {
             config,
             listener,

@@ -70,6 +70,9 @@ macro_rules! section {
 mod tls;
 
 pub use self::tls::{ClientAuth, Network, Tls, TlsMode};
+mod auth;
+
+pub use self::auth::Auth;
 
 section! {
     /// `[server]`: how the node serves.
@@ -415,6 +418,8 @@ pub struct Config {
     pub presence: Presence,
     /// The operator.
     pub platform: Platform,
+    /// JWT, OAuth 2.0 and Basic.
+    pub auth: Auth,
     /// Logs.
     pub log: Log,
 }
@@ -480,6 +485,16 @@ impl Config {
                 "security.cluster_secret_file",
                 self.security.cluster_secret_file.as_deref(),
                 &mut self.security.cluster_secret,
+            ),
+            (
+                "auth.jwt_secret_file",
+                self.auth.jwt_secret_file.as_deref(),
+                &mut self.auth.jwt_secret,
+            ),
+            (
+                "auth.introspection_client_secret_file",
+                self.auth.introspection_client_secret_file.as_deref(),
+                &mut self.auth.introspection_client_secret,
             ),
         ];
         for (key, path, secret) in files {
@@ -572,6 +587,6 @@ impl Config {
         if !key.is_empty() && key.expose().len() < 32 {
             return invalid("platform.operator_key", "must have at least 32 characters");
         }
-        Ok(())
+        self.auth.validate()
     }
 }

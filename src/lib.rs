@@ -9,6 +9,7 @@
 //! | [`store`] | all SQL: guarded statements that report facts, natural batching, the pools, the schema |
 //! | [`wake`] | who must look: waiters on this node, hints between nodes, the net under both |
 //! | [`http`] | transport: REST, WebSocket, event streams, authentication, framing of answers and refusals, TLS, the accept loop |
+//! | [`outbound`] | calls to other services, bounded in time and size: an issuer's keys, introspection |
 //! | [`app`] | builds a node and runs it until stopped, in two stages: drain, then end |
 //! | `dev`, `commands` | the binary's own: the command line, and `countersign dev` with its private PostgreSQL and demo tenant |
 //! | [`config`], [`clock`], [`telemetry`], [`jitter`] | what every room shares |
@@ -36,6 +37,7 @@ pub mod config;
 pub mod gateway;
 pub mod http;
 pub mod jitter;
+pub mod outbound;
 pub mod protocol;
 pub mod store;
 pub mod telemetry;

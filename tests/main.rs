@@ -50,5 +50,6 @@ mod session;
 mod strict_json;
 mod submission;
 mod tls;
+mod tokens;
 mod twins;
 mod waking;

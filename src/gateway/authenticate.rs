@@ -1,17 +1,27 @@
 //! What a credential is worth. Known ones are cached, and every node asks every 2 s what changed, so that a revocation
-//! works everywhere within 5 s; a cache that could not ask is not believed.
+//! works everywhere within 5 s; a cache that could not ask is not believed. Tokens from elsewhere are judged next door.
+
+mod api_key;
+mod basic;
+mod introspection;
+mod jwks;
+mod jwt;
+mod tenants;
+mod tokens;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 
+use self::api_key::KEY_PREFIX;
+pub use self::api_key::{ApiKey, FreshKey, random_text};
+use self::basic::UserPassword;
+pub(super) use self::tokens::{Tokens, recheck_every};
 use super::Gateway;
 use super::caller::{Admin, Approver, Caller, Enforcer, Operator, Origin};
 use super::error::Error;
@@ -28,57 +38,6 @@ const BELIEVED_FOR: Duration = Duration::from_secs(4);
 const CHANGED_WITHIN: Duration = Duration::from_secs(60);
 /// Most cached credentials; past this the cache starts over.
 const MAX_CACHED: usize = 100_000;
-/// What every API key begins with.
-const KEY_PREFIX: &str = "csk_";
-
-/// An API key, split. The secret is never printed.
-pub struct ApiKey<'a> {
-    id: CredentialId,
-    secret: &'a str,
-}
-
-impl<'a> ApiKey<'a> {
-    /// Splits `csk_<id>_<secret>`. The secret may hold underscores, the id does not.
-    fn parse(text: &'a str) -> Option<Self> {
-        let (id, secret) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
-        Some(Self {
-            id: CredentialId::parse(id)?,
-            secret,
-        })
-    }
-}
-
-/// A fresh API key: shown once, of which the hash is stored.
-pub struct FreshKey {
-    /// The credential's id.
-    pub id: CredentialId,
-    /// The whole key.
-    pub key: String,
-    /// SHA-256 of its secret.
-    pub hash: [u8; 32],
-}
-
-/// Random bytes in base64url.
-pub fn random_text<const N: usize>() -> Result<String, Error> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        tracing::error!(%error, "the system gave no randomness");
-        Error::Internal
-    })?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
-}
-
-impl FreshKey {
-    /// Makes a key for the credential `id`.
-    pub fn generate(id: CredentialId) -> Result<Self, Error> {
-        let secret = random_text::<32>()?;
-        Ok(Self {
-            key: format!("{KEY_PREFIX}{id}_{secret}"),
-            hash: Sha256::digest(&secret).into(),
-            id,
-        })
-    }
-}
 
 /// Credentials this node has seen.
 #[derive(Default)]
@@ -178,6 +137,8 @@ pub(super) fn operator_hash(key: &Secret) -> Option<[u8; 32]> {
 pub enum Presented<'a> {
     /// A bearer token or an API key.
     Token(&'a str),
+    /// What stands behind `Basic`.
+    Basic(&'a str),
     /// A client certificate, by its SHA-256.
     Certificate([u8; 32]),
 }
@@ -189,40 +150,67 @@ impl Gateway {
         presented: &Presented<'_>,
         from: Option<IpAddr>,
     ) -> Result<Caller, Error> {
-        let credential = match presented {
-            Presented::Token(token) => {
-                if let Some(operator) = &self.operator {
-                    let hash: [u8; 32] = Sha256::digest(token).into();
-                    if bool::from(hash.ct_eq(operator)) {
-                        return Ok(Caller::Operator(Operator { from }));
-                    }
-                }
-                self.credential_of_key(token).await?
+        match presented {
+            Presented::Token(token) => self.by_token(token, from).await,
+            Presented::Basic(_) if !self.config.auth.basic => Err(Error::Unauthenticated),
+            Presented::Basic(encoded) => {
+                let given = UserPassword::decode(encoded).ok_or(Error::Unauthenticated)?;
+                let key = given.key().ok_or(Error::Unauthenticated)?;
+                self.by_key(&key, from).await?.ok_or(Error::Unauthenticated)
             }
             Presented::Certificate(thumbprint) => {
-                self.credential_of_certificate(thumbprint).await?
+                let credential = self.credential_of_certificate(thumbprint).await?;
+                self.by_credential(credential, from)?
+                    .ok_or(Error::Unauthenticated)
             }
-        };
-        let credential = credential.ok_or(Error::Unauthenticated)?;
-        let now = self.clock.now();
-        if credential.revoked || credential.expires_at.is_some_and(|at| at <= now) {
-            return Err(Error::Unauthenticated);
         }
-        self.credentials.note_use(&credential.id, now);
-        caller(&credential, from)
     }
 
-    /// The credential of an API key, if the key is genuine.
-    async fn credential_of_key(&self, token: &str) -> Result<Option<Arc<Credential>>, Error> {
-        let Some(key) = ApiKey::parse(token) else {
-            return Ok(None);
-        };
+    /// Who presents this token: the operator, an API key, or whoever a token from elsewhere stands for.
+    async fn by_token(&self, token: &str, from: Option<IpAddr>) -> Result<Caller, Error> {
+        if let Some(operator) = &self.operator {
+            let hash: [u8; 32] = Sha256::digest(token).into();
+            if bool::from(hash.ct_eq(operator)) {
+                return Ok(Caller::Operator(Operator { from }));
+            }
+        }
+        if token.starts_with(KEY_PREFIX) {
+            let key = ApiKey::parse(token).ok_or(Error::InvalidToken)?;
+            return self.by_key(&key, from).await?.ok_or(Error::InvalidToken);
+        }
+        self.by_foreign_token(token, from).await
+    }
+
+    /// Who presents this API key, if it is good.
+    async fn by_key(
+        &self,
+        key: &ApiKey<'_>,
+        from: Option<IpAddr>,
+    ) -> Result<Option<Caller>, Error> {
         let found = self.credential(&key.id).await?;
         let hash: [u8; 32] = Sha256::digest(key.secret).into();
-        Ok(found.filter(|credential| {
+        let genuine = found.filter(|credential| {
             let stored = credential.secret_hash;
             stored.is_some_and(|stored| stored.ct_eq(&hash).into())
-        }))
+        });
+        self.by_credential(genuine, from)
+    }
+
+    /// Who a credential stands for that the caller has proven to hold, if it is good.
+    fn by_credential(
+        &self,
+        credential: Option<Arc<Credential>>,
+        from: Option<IpAddr>,
+    ) -> Result<Option<Caller>, Error> {
+        let now = self.clock.now();
+        let good = credential.filter(|credential| {
+            !credential.revoked && credential.expires_at.is_none_or(|at| now < at)
+        });
+        let Some(credential) = good else {
+            return Ok(None);
+        };
+        self.credentials.note_use(&credential.id, now);
+        caller(&credential, from).map(Some)
     }
 
     /// The credential of a client certificate, whose key the client has proven to hold.
@@ -269,7 +257,7 @@ impl Gateway {
             .await?;
         self.credentials.refresh(&changed, asked);
         self.close_revoked(&changed).await?;
-        Ok(())
+        self.refresh_tenants().await
     }
 
     /// Writes when credentials were last used.
@@ -294,10 +282,15 @@ fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller, Error
         tenant: credential.tenant.clone(),
         principal: credential.id.as_str().to_owned(),
         expires_at: credential.expires_at,
+        recheck: None,
         from,
     };
-    let bound = credential.bound_id.as_deref();
-    Ok(match credential.role {
+    in_role(credential.role, origin, credential.bound_id.as_deref())
+}
+
+/// A caller of this role.
+fn in_role(role: RoleName, origin: Origin, bound: Option<&str>) -> Result<Caller, Error> {
+    Ok(match role {
         RoleName::Enforcer => Caller::Enforcer(Enforcer {
             origin,
             bound: bound_id(bound)?,

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::error::Error;
+use crate::config::Secret;
 use crate::protocol::envelope::Sender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::timestamp::Timestamp;
@@ -16,6 +17,8 @@ pub struct Origin {
     pub principal: String,
     /// When the credential ends; channels end with it.
     pub expires_at: Option<Timestamp>,
+    /// A token that may end before its time: asked about again for as long as a channel lives.
+    pub recheck: Option<Secret>,
     /// The address it calls from.
     pub from: Option<IpAddr>,
 }

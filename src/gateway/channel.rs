@@ -12,7 +12,8 @@ use uuid::Uuid;
 use super::Gateway;
 use super::caller::Origin;
 use super::error::Error;
-use crate::protocol::id::{CredentialId, TextId};
+use crate::config::Secret;
+use crate::protocol::id::{CredentialId, TenantId, TextId};
 use crate::store::channel::{LEASE_SECONDS, Transport};
 use crate::wake::{Key, Waiter};
 
@@ -36,6 +37,8 @@ pub enum Closing {
 struct Handle {
     id: Uuid,
     principal: String,
+    /// A token to be asked about again.
+    recheck: Option<Secret>,
     closed: CancellationToken,
     why: OnceLock<Closing>,
 }
@@ -207,6 +210,7 @@ impl Gateway {
         let handle = Arc::new(Handle {
             id,
             principal: origin.principal.clone(),
+            recheck: origin.recheck.clone(),
             closed: CancellationToken::new(),
             why: OnceLock::new(),
         });
@@ -294,6 +298,44 @@ impl Gateway {
         let keys = self.store.bury_dead_nodes().await?;
         self.wake.wake(keys);
         Ok(())
+    }
+
+    /// The tenants that have channels here.
+    pub(super) fn tenants_with_channels(&self) -> HashSet<TenantId> {
+        let state = self.channels.state();
+        state.by_identity.keys().map(Key::tenant).cloned().collect()
+    }
+
+    /// Closes the channels of a tenant.
+    pub(super) fn close_channels_of(&self, tenant: &TenantId) {
+        let state = self.channels.state();
+        let own = state
+            .by_identity
+            .iter()
+            .filter(|(key, _)| key.tenant() == tenant);
+        for handle in own.flat_map(|(_, handles)| handles) {
+            handle.close(Closing::Credential);
+        }
+    }
+
+    /// The tokens of channels that are to be asked about again, each once.
+    pub(super) fn channel_tokens(&self) -> Vec<Secret> {
+        let handles = self.channels.all();
+        let mut seen = HashSet::new();
+        let tokens = handles.iter().filter_map(|handle| handle.recheck.as_ref());
+        tokens
+            .filter(|token| seen.insert(token.expose()))
+            .cloned()
+            .collect()
+    }
+
+    /// Closes the channels that were opened with a token.
+    pub(super) fn close_channels_by(&self, token: &Secret) {
+        for handle in self.channels.all() {
+            if handle.recheck.as_ref() == Some(token) {
+                handle.close(Closing::Credential);
+            }
+        }
     }
 
     /// Closes the channels of credentials that changed and are no longer good.

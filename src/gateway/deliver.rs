@@ -12,7 +12,7 @@ use super::error::Error;
 use crate::jitter::jitter;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::State;
-use crate::protocol::id::{EnforcerId, MessageId, RequestId};
+use crate::protocol::id::{EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::json;
 use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
 use crate::protocol::timestamp::Timestamp;
@@ -129,7 +129,7 @@ impl Gateway {
             }
             if turn.is_none() {
                 turn = Some(self.waits.enter(
-                    &origin.principal,
+                    origin,
                     &exchange.enforcer_id,
                     self.config.limits.waits_per_identity,
                 )?);
@@ -210,22 +210,30 @@ impl Gateway {
     }
 }
 
+/// A principal of a tenant, and the enforcer it waits for.
+type Identity = (TenantId, String, EnforcerId);
+
 /// Counts the waits of each identity on this node.
 #[derive(Clone, Default)]
 pub(super) struct WaitCounter {
     /// Held for a few instructions, never across an await.
-    counts: Arc<Mutex<HashMap<(String, EnforcerId), usize>>>,
+    counts: Arc<Mutex<HashMap<Identity, usize>>>,
 }
 
 /// A counted wait, given back when dropped.
 struct Turn {
-    identity: (String, EnforcerId),
+    identity: Identity,
     counter: WaitCounter,
 }
 
 impl WaitCounter {
-    fn enter(&self, principal: &str, enforcer: &EnforcerId, most: usize) -> Result<Turn, Error> {
-        let identity = (principal.to_owned(), enforcer.clone());
+    fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn, Error> {
+        // A token's subject is known at its issuer, which may serve several tenants.
+        let identity = (
+            origin.tenant.clone(),
+            origin.principal.clone(),
+            enforcer.clone(),
+        );
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(identity.clone()).or_default();
         if *count >= most {

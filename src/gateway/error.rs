@@ -115,6 +115,8 @@ pub enum Error {
     },
     /// No credential, or none that is good.
     Unauthenticated,
+    /// A token, and none that is good.
+    InvalidToken,
     /// The credential does not reach that far.
     Forbidden {
         /// The member or path segment it may not name, if that is why.

@@ -48,7 +48,7 @@ pub use self::session::ReportCommand;
 pub use self::submit::SubmitCommand;
 pub use self::withdraw::Ended;
 
-use self::authenticate::Credentials;
+use self::authenticate::{Credentials, Tokens};
 use self::deliver::WaitCounter;
 use self::secret::ClusterSecret;
 use crate::clock::Clock;
@@ -76,6 +76,7 @@ pub struct Gateway {
     store: Arc<Store>,
     wake: Hub,
     credentials: Credentials,
+    tokens: Tokens,
     operator: Option<[u8; 32]>,
     secret: ClusterSecret,
     /// Whether another living node was last seen with another secret.
@@ -97,7 +98,6 @@ pub struct Gateway {
 
 impl Gateway {
     /// Puts a gateway together on an open store, and starts what runs beside the requests.
-    #[must_use]
     pub fn start(
         config: &Arc<Config>,
         node: NodeId,
@@ -106,7 +106,8 @@ impl Gateway {
         tasks: &TaskTracker,
         draining: &CancellationToken,
         stopped: &CancellationToken,
-    ) -> Arc<Self> {
+    ) -> std::io::Result<Arc<Self>> {
+        let tokens = Tokens::new(&config.auth, &clock, draining)?;
         let wake = Hub::start(config, &clock, &store, tasks, stopped);
         let gateway = Arc::new(Self {
             names: Names::new(&config.protocol.name),
@@ -115,6 +116,7 @@ impl Gateway {
             store,
             wake,
             credentials: Credentials::default(),
+            tokens,
             operator: authenticate::operator_hash(&config.platform.operator_key),
             secret: ClusterSecret::new(&config.security.cluster_secret),
             secrets_differ: AtomicBool::new(false),
@@ -131,7 +133,7 @@ impl Gateway {
             config: Arc::clone(config),
         });
         sweep::start(&gateway, tasks, stopped);
-        gateway
+        Ok(gateway)
     }
 
     /// Whether the node should be sent requests. Asked of the database at most once a second, however many ask us.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Gateway;
-use super::authenticate::REFRESH_EVERY;
+use super::authenticate::{REFRESH_EVERY, recheck_every};
 use super::error::Error;
 use super::presence;
 use crate::jitter::jitter;
@@ -87,6 +87,34 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         presence::write_every(&gateway.config),
         |gateway| async move { gateway.write_calls().await },
     );
+    start_for_tokens(gateway, tasks, stop);
+}
+
+/// Starts what tokens from elsewhere need, where they are taken.
+fn start_for_tokens(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &CancellationToken) {
+    let auth = &gateway.config.auth;
+    if auth.jwt() && auth.jwt_secret.is_empty() {
+        // A little more often than promised, since jitter makes it a little less.
+        let period = Duration::from_secs(auth.jwt_jwks_refresh_seconds) * 4 / 5;
+        every(
+            gateway,
+            tasks,
+            stop,
+            "issuer keys",
+            period,
+            |gateway| async move { gateway.refresh_issuer_keys().await },
+        );
+    }
+    if auth.introspection() {
+        every(
+            gateway,
+            tasks,
+            stop,
+            "tokens of channels",
+            recheck_every(auth),
+            |gateway| async move { gateway.recheck_channels().await },
+        );
+    }
 }
 
 /// Runs `job` now and then every `period`, jittered. A sweep under way is finished before the node stops.

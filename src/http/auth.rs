@@ -44,14 +44,16 @@ pub fn admit_address(node: &Node, peer: Peer) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a request presents: a bearer token, an API key in its own header, or, from a browser that cannot set headers on a
-/// WebSocket, one of the subprotocols it offers. A certificate speaks only where none of these does.
+/// What a request presents: a bearer token, an id and secret, an API key in its own header, or, from a browser that cannot
+/// set headers on a WebSocket, one of the subprotocols it offers. A certificate speaks only where none of these does.
 fn presented(parts: &Parts) -> Option<Presented<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-        return scheme
-            .eq_ignore_ascii_case("bearer")
-            .then(|| Presented::Token(token.trim()));
+        return match scheme.to_ascii_lowercase().as_str() {
+            "bearer" => Some(Presented::Token(token.trim())),
+            "basic" => Some(Presented::Basic(token.trim())),
+            _ => None,
+        };
     }
     if let Some(value) = parts.headers.get("x-api-key") {
         return value.to_str().ok().map(Presented::Token);

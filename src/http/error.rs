@@ -88,6 +88,8 @@ pub struct Description {
     retry_after: u64,
     /// The policy it met, if that is why: its name, how many calls, in how many seconds.
     policy: Option<(&'static str, u32, u64)>,
+    /// Whether a token was presented, and not taken.
+    invalid_token: bool,
 }
 
 impl Description {
@@ -99,6 +101,7 @@ impl Description {
             details: Map::new(),
             retry_after: RETRY_AFTER_SECONDS,
             policy: None,
+            invalid_token: false,
         }
     }
 
@@ -371,11 +374,15 @@ impl Description {
                 format!("calls are taken over TLS only; this one needs {expected}"),
             )
             .with("expected", *expected),
-            Error::Unauthenticated => Self::new(
-                S::UNAUTHORIZED,
-                Code::Unauthenticated,
-                "a valid credential is needed",
-            ),
+            // One and the same to the caller, whatever is wrong with what it presents.
+            Error::Unauthenticated | Error::InvalidToken => Self {
+                invalid_token: matches!(error, Error::InvalidToken),
+                ..Self::new(
+                    S::UNAUTHORIZED,
+                    Code::Unauthenticated,
+                    "a valid credential is needed",
+                )
+            },
             Error::Forbidden { pointer, expected } => {
                 let described = Self::new(
                     S::FORBIDDEN,
@@ -482,14 +489,24 @@ impl Description {
         self
     }
 
-    /// Headers that go with the status.
-    pub fn headers(&self, response: &mut Response) {
+    /// Headers that go with the status; `basic` says whether Basic authentication is on.
+    pub fn headers(&self, response: &mut Response, basic: bool) {
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(
                 header::WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer realm=\"countersign\""),
+                HeaderValue::from_static(if self.invalid_token {
+                    "Bearer realm=\"countersign\", error=\"invalid_token\""
+                } else {
+                    "Bearer realm=\"countersign\""
+                }),
             );
+            if basic {
+                headers.append(
+                    header::WWW_AUTHENTICATE,
+                    HeaderValue::from_static("Basic realm=\"countersign\", charset=\"UTF-8\""),
+                );
+            }
         }
         if matches!(
             self.status,

@@ -159,11 +159,8 @@ pub async fn refuse_in_envelopes(
     let body = described.body(&node.gateway.names, refusal.about.as_deref());
     let about = refusal.about.or(id.map(|id| id.0)).unwrap_or_default();
     let envelope = node.envelope_about("error", about, None, body);
-    framed(
-        &described,
-        &response,
-        node.respond(described.status, &envelope),
-    )
+    let framing = node.respond(described.status, &envelope);
+    framed(&node, &described, &response, framing)
 }
 
 /// Frames refusals as transport JSON.
@@ -174,12 +171,13 @@ pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Ne
     };
     let described = Description::of(&refusal.error).framed(refusal.framing);
     let body = described.body(&node.gateway.names, None);
-    framed(&described, &response, plain(described.status, &body))
+    let framing = plain(described.status, &body);
+    framed(&node, &described, &response, framing)
 }
 
 /// The framed refusal, with the headers that the bare one already had, such as `Allow`.
-fn framed(described: &Description, bare: &Response, mut framed: Response) -> Response {
-    described.headers(&mut framed);
+fn framed(node: &Node, described: &Description, bare: &Response, mut framed: Response) -> Response {
+    described.headers(&mut framed, node.gateway.config.auth.basic);
     for (name, value) in bare.headers() {
         if name != header::CONTENT_LENGTH && !framed.headers().contains_key(name) {
             framed.headers_mut().insert(name.clone(), value.clone());

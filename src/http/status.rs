@@ -22,7 +22,7 @@ pub async fn status(
     }
     let gateway = &node.gateway;
     let limits = &gateway.config.limits;
-    let mut authentication = vec!["apiKey"];
+    let mut authentication = gateway.authentication_methods();
     if gateway.config.tls.takes_certificates() {
         authentication.push("mutualTls");
     }

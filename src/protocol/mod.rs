@@ -24,3 +24,4 @@ pub mod routing;
 pub mod session;
 pub mod signature;
 pub mod timestamp;
+pub mod token;

@@ -53,11 +53,17 @@ impl PublicKey {
 pub struct Signature(ed25519_dalek::Signature);
 
 impl Signature {
+    /// The signature in 64 raw bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; 64] = bytes.try_into().ok()?;
+        Some(Self(ed25519_dalek::Signature::from_bytes(bytes)))
+    }
+
     /// The signature in base64url.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let bytes: [u8; 64] = LENIENT.decode(text).ok()?.try_into().ok()?;
-        Some(Self(ed25519_dalek::Signature::from_bytes(&bytes)))
+        Self::from_bytes(&LENIENT.decode(text).ok()?)
     }
 
     /// The signature in base64url without padding: one spelling for each.

@@ -31,6 +31,7 @@ pub mod schema;
 pub mod session;
 pub mod signing_key;
 pub mod submit;
+pub mod tenant;
 
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ use self::prompt::{PromptRow, TakePrompts};
 use self::prompt_life::{PromptAckRow, TakePromptAcks};
 use self::signing_key::{KeysRow, ReadKeys};
 use self::submit::{SubmissionRow, Submit};
+use self::tenant::ReadTenants;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::decision::SigningKey;
@@ -87,6 +89,7 @@ pub struct Store {
     paired: Batcher<ReadPaired>,
     credentials: Batcher<ReadCredentials>,
     certificates: Batcher<ReadCertificates>,
+    tenants: Batcher<ReadTenants>,
     lists: Batcher<ListUnacked>,
     bodies: Batcher<ReadBodies>,
     claims: Batcher<Claim>,
@@ -171,6 +174,7 @@ impl Store {
             paired: Batcher::start(ReadPaired, &pool, WORKERS, tasks),
             credentials: Batcher::start(ReadCredentials, &pool, WORKERS, tasks),
             certificates: Batcher::start(ReadCertificates, &pool, WORKERS, tasks),
+            tenants: Batcher::start(ReadTenants, &pool, WORKERS, tasks),
             lists: Batcher::start(
                 ListUnacked {
                     clock: clock.clone(),

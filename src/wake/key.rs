@@ -16,6 +16,16 @@ pub enum Key {
 }
 
 impl Key {
+    /// Whose it is.
+    #[must_use]
+    pub fn tenant(&self) -> &TenantId {
+        match self {
+            Self::Approver(tenant, _) | Self::Enforcer(tenant, _) | Self::Exchange(tenant, _) => {
+                tenant
+            }
+        }
+    }
+
     /// 64 bits of hash: short enough to send hundreds at once. A collision costs one needless look.
     pub(super) fn digest(&self) -> u64 {
         let (kind, tenant, id) = match self {

@@ -1,0 +1,209 @@
+//! `[auth]`: ways to authenticate beside API keys. What is set by halves, or could be mixed up, refuses to start: a shared
+//! secret is never taken beside public keys, and tokens and keys never travel in the clear.
+
+use std::path::PathBuf;
+
+use axum::http::Uri;
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigError, Secret};
+use crate::protocol::token::Algorithm;
+
+/// Shortest shared secret: as long as the hash, as RFC 7518 demands.
+const MIN_SECRET_BYTES: usize = 32;
+/// Longest that an introspected token is believed.
+const MAX_CACHE_SECONDS: u64 = 60;
+
+section! {
+    /// `[auth]`: JWT, OAuth 2.0 and Basic.
+    Auth {
+        /// The `iss` that tokens must have.
+        jwt_issuer: String = String::new(),
+        /// What their `aud` must contain.
+        jwt_audience: String = String::new(),
+        /// A file with the issuer's keys.
+        jwt_jwks_file: Option<PathBuf> = None,
+        /// Where the issuer publishes its keys.
+        jwt_jwks_url: String = String::new(),
+        /// A secret shared with the issuer, for HS256.
+        jwt_secret: Secret = Secret::default(),
+        /// A file that holds it; read where `jwt_secret` itself is not set.
+        jwt_secret_file: Option<PathBuf> = None,
+        /// Algorithms that are taken.
+        jwt_algorithms: Vec<Algorithm> = vec![Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa],
+        /// How far the issuer's clock may be from ours.
+        jwt_leeway_seconds: u64 = 60,
+        /// The claim that names the tenant.
+        jwt_tenant_claim: String = "tenant".into(),
+        /// The claim that names the role.
+        jwt_role_claim: String = "role".into(),
+        /// The claim that names the one id the token may act as; without it, any of its role.
+        jwt_id_claim: String = "countersign_id".into(),
+        /// How often, at least, the issuer's keys are read again.
+        jwt_jwks_refresh_seconds: u64 = 300,
+        /// Longest token that is looked at.
+        jwt_max_bytes: usize = 8 << 10,
+        /// Where opaque tokens are introspected.
+        introspection_url: String = String::new(),
+        /// Who we are there.
+        introspection_client_id: String = String::new(),
+        /// Our secret there.
+        introspection_client_secret: Secret = Secret::default(),
+        /// A file that holds it; read where `introspection_client_secret` itself is not set.
+        introspection_client_secret_file: Option<PathBuf> = None,
+        /// What the `aud` of an introspected token must contain; not asked for if empty.
+        introspection_audience: String = String::new(),
+        /// How long an answer is believed.
+        introspection_cache_seconds: u64 = 60,
+        /// Most tokens whose answers are remembered.
+        introspection_cache_entries: usize = 10_000,
+        /// How long an answer may take before 503.
+        introspection_timeout_ms: u64 = 2_000,
+        /// Whether `Authorization: Basic` with a credential's id and secret is taken.
+        basic: bool = false,
+    }
+}
+
+impl Auth {
+    /// Whether JWTs are taken.
+    #[must_use]
+    pub fn jwt(&self) -> bool {
+        !self.jwt_issuer.is_empty()
+    }
+
+    /// Whether opaque tokens are taken.
+    #[must_use]
+    pub fn introspection(&self) -> bool {
+        !self.introspection_url.is_empty()
+    }
+
+    /// Checks what types cannot say.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        for (key, name) in [
+            ("auth.jwt_tenant_claim", &self.jwt_tenant_claim),
+            ("auth.jwt_role_claim", &self.jwt_role_claim),
+            ("auth.jwt_id_claim", &self.jwt_id_claim),
+        ] {
+            if name.is_empty() {
+                return invalid(key, "must name a claim");
+            }
+        }
+        if !(64..=16 << 10).contains(&self.jwt_max_bytes) {
+            return invalid("auth.jwt_max_bytes", "must lie between 64 and 16384");
+        }
+        self.validate_jwt()?;
+        self.validate_introspection()
+    }
+
+    fn validate_jwt(&self) -> Result<(), ConfigError> {
+        let sources = [
+            self.jwt_jwks_file.is_some(),
+            !self.jwt_jwks_url.is_empty(),
+            !self.jwt_secret.is_empty(),
+        ];
+        let sources = sources.into_iter().filter(|given| *given).count();
+        if !self.jwt() && self.jwt_audience.is_empty() && sources == 0 {
+            return Ok(());
+        }
+        if self.jwt_issuer.is_empty() {
+            return invalid("auth.jwt_issuer", "is needed for JWT");
+        }
+        if self.jwt_audience.is_empty() {
+            return invalid("auth.jwt_audience", "is needed for JWT");
+        }
+        if sources != 1 {
+            return invalid(
+                "auth.jwt_jwks_url",
+                "set exactly one of auth.jwt_jwks_url, auth.jwt_jwks_file and auth.jwt_secret",
+            );
+        }
+        if !self.jwt_jwks_url.is_empty() {
+            encrypted("auth.jwt_jwks_url", &self.jwt_jwks_url)?;
+        }
+        let shared = !self.jwt_secret.is_empty();
+        if shared && self.jwt_secret.expose().len() < MIN_SECRET_BYTES {
+            return invalid("auth.jwt_secret", "must have at least 32 characters");
+        }
+        // A public key must never be tried as a secret, nor a secret as a key.
+        let fitting = |algorithm: &Algorithm| (*algorithm == Algorithm::Hs256) == shared;
+        if self.jwt_algorithms.is_empty() || !self.jwt_algorithms.iter().all(fitting) {
+            return invalid(
+                "auth.jwt_algorithms",
+                "must be [\"HS256\"] with auth.jwt_secret, and anything but HS256 without",
+            );
+        }
+        if self.jwt_leeway_seconds > 300 {
+            return invalid("auth.jwt_leeway_seconds", "must be at most 300");
+        }
+        if !(1..=24 * 3_600).contains(&self.jwt_jwks_refresh_seconds) {
+            return invalid(
+                "auth.jwt_jwks_refresh_seconds",
+                "must lie between 1 and 86400",
+            );
+        }
+        Ok(())
+    }
+
+    fn validate_introspection(&self) -> Result<(), ConfigError> {
+        let named = !self.introspection_client_id.is_empty();
+        let secret = !self.introspection_client_secret.is_empty();
+        if !self.introspection() && !named && !secret && self.introspection_audience.is_empty() {
+            return Ok(());
+        }
+        if !self.introspection() {
+            return invalid("auth.introspection_url", "is needed for introspection");
+        }
+        encrypted("auth.introspection_url", &self.introspection_url)?;
+        if !named || !secret {
+            return invalid(
+                "auth.introspection_client_id",
+                "this and auth.introspection_client_secret are needed for introspection",
+            );
+        }
+        if self.introspection_cache_seconds > MAX_CACHE_SECONDS {
+            return invalid("auth.introspection_cache_seconds", "must be at most 60");
+        }
+        if self.introspection_cache_entries == 0 {
+            return invalid("auth.introspection_cache_entries", "must be at least 1");
+        }
+        if !(1..=30_000).contains(&self.introspection_timeout_ms) {
+            return invalid(
+                "auth.introspection_timeout_ms",
+                "must lie between 1 and 30000",
+            );
+        }
+        Ok(())
+    }
+}
+
+fn invalid(key: &'static str, problem: &str) -> Result<(), ConfigError> {
+    Err(ConfigError::Invalid {
+        key,
+        problem: problem.to_owned(),
+    })
+}
+
+/// Refuses a URL over which keys or tokens would travel in the clear.
+fn encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
+    let safe = url.parse::<Uri>().is_ok_and(|url| {
+        let host = url.host().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let here = bare == "localhost"
+            || bare
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
+        let plain_here = url.scheme_str() == Some("http") && here;
+        // What stands before an @ would be a password, and end up in logs.
+        let bare_authority = url
+            .authority()
+            .is_some_and(|name| !name.as_str().contains('@'));
+        bare_authority && !host.is_empty() && (url.scheme_str() == Some("https") || plain_here)
+    });
+    if safe {
+        return Ok(());
+    }
+    invalid(
+        key,
+        "must be an https URL without user and password (http on loopback only)",
+    )
+}

@@ -1,0 +1,60 @@
+//! API keys: `csk_<id>_<secret>`. The secret is random, shown once, and kept as its SHA-256 alone.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+use crate::gateway::error::Error;
+use crate::protocol::id::{CredentialId, TextId as _};
+
+/// What every API key begins with.
+pub(super) const KEY_PREFIX: &str = "csk_";
+
+/// An API key, split. The secret is never printed.
+pub struct ApiKey<'a> {
+    pub(super) id: CredentialId,
+    pub(super) secret: &'a str,
+}
+
+impl<'a> ApiKey<'a> {
+    /// Splits `csk_<id>_<secret>`. The secret may hold underscores, the id does not.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
+        Some(Self {
+            id: CredentialId::parse(id)?,
+            secret,
+        })
+    }
+}
+
+/// A fresh API key: shown once, of which the hash is stored.
+pub struct FreshKey {
+    /// The credential's id.
+    pub id: CredentialId,
+    /// The whole key.
+    pub key: String,
+    /// SHA-256 of its secret.
+    pub hash: [u8; 32],
+}
+
+/// Random bytes in base64url.
+pub fn random_text<const N: usize>() -> Result<String, Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        tracing::error!(%error, "the system gave no randomness");
+        Error::Internal
+    })?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+impl FreshKey {
+    /// Makes a key for the credential `id`.
+    pub fn generate(id: CredentialId) -> Result<Self, Error> {
+        let secret = random_text::<32>()?;
+        Ok(Self {
+            key: format!("{KEY_PREFIX}{id}_{secret}"),
+            hash: Sha256::digest(&secret).into(),
+            id,
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! JSON Web Tokens: signed by the issuer's keys or with a shared secret, for this audience, within their time by this node's
+//! clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::jwks::{Jwks, Source};
+use super::tokens::refused;
+use crate::clock::Clock;
+use crate::config::Auth;
+use crate::gateway::error::Error;
+use crate::outbound::Outbound;
+use crate::protocol::token::{
+    Algorithm, ClaimNames, Claims, Jws, Refused, Rules, SharedSecret, judge_claims,
+};
+
+/// What verifies tokens: one or the other, so that a public key is never tried as a secret.
+enum Keys {
+    Shared(SharedSecret),
+    Issuer(Arc<Jwks>),
+}
+
+/// How JWTs are judged.
+pub(super) struct Jwt {
+    algorithms: Vec<Algorithm>,
+    rules: Rules,
+    keys: Keys,
+    clock: Clock,
+}
+
+impl Jwt {
+    /// As configured, if it is.
+    pub(super) fn new(
+        config: &Auth,
+        names: &ClaimNames,
+        outbound: &Outbound,
+        clock: &Clock,
+        stop: &CancellationToken,
+    ) -> Option<Self> {
+        if !config.jwt() {
+            return None;
+        }
+        let keys = if config.jwt_secret.is_empty() {
+            let source = match &config.jwt_jwks_file {
+                Some(path) => Source::File(path.clone()),
+                None => Source::Url(config.jwt_jwks_url.parse().ok()?),
+            };
+            let (outbound, clock, stop) = (outbound.clone(), clock.clone(), stop.clone());
+            Keys::Issuer(Arc::new(Jwks::new(source, outbound, clock, stop)))
+        } else {
+            Keys::Shared(SharedSecret::new(config.jwt_secret.expose().as_bytes()))
+        };
+        Some(Self {
+            algorithms: config.jwt_algorithms.clone(),
+            rules: Rules {
+                issuer: config.jwt_issuer.clone(),
+                audience: config.jwt_audience.clone(),
+                leeway: Duration::from_secs(config.jwt_leeway_seconds),
+                names: names.clone(),
+            },
+            keys,
+            clock: clock.clone(),
+        })
+    }
+
+    /// Whom a token stands for.
+    pub(super) async fn judge(&self, token: &str, tasks: &TaskTracker) -> Result<Claims, Error> {
+        let token = Jws::parse(token).map_err(refused)?;
+        if !self.algorithms.contains(&token.header.algorithm) {
+            return Err(refused(Refused::Algorithm));
+        }
+        match &self.keys {
+            Keys::Shared(secret) => secret.check(&token).map_err(refused)?,
+            Keys::Issuer(keys) => check(keys, &token, tasks).await?,
+        }
+        judge_claims(token.payload(), &self.rules, self.clock.now()).map_err(refused)
+    }
+
+    /// Reads the issuer's keys again.
+    pub(super) async fn refresh(&self) {
+        if let Keys::Issuer(keys) = &self.keys {
+            keys.refresh().await;
+        }
+    }
+}
+
+/// Checks a token under the issuer's keys, which are read again if its own is not among them.
+async fn check(keys: &Arc<Jwks>, token: &Jws<'_>, tasks: &TaskTracker) -> Result<(), Error> {
+    if let Some(judged) = keys.check(token) {
+        return judged.map_err(refused);
+    }
+    // A task of its own: a caller that hangs up must not make the next one ask again.
+    let asking = Arc::clone(keys);
+    let asked = tasks.spawn(async move { asking.ask().await }).await;
+    asked.map_err(|_| Error::Unavailable)?;
+    match keys.check(token) {
+        Some(judged) => judged.map_err(refused),
+        None => Err(refused(keys.not_found()?)),
+    }
+}

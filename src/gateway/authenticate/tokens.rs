@@ -1,0 +1,156 @@
+//! Tokens from elsewhere: which way each is judged, and the caller that comes of it. Every refusal is one and the same to the
+//! caller; the log has the reason, and never the token.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::in_role;
+use super::introspection::Introspection;
+use super::jwt::Jwt;
+use super::tenants::Tenants;
+use crate::clock::Clock;
+use crate::config::{Auth, Secret};
+use crate::gateway::Gateway;
+use crate::gateway::caller::{Caller, Origin};
+use crate::gateway::error::Error;
+use crate::outbound::Outbound;
+use crate::protocol::token::{ClaimNames, Claims, Refused, looks_signed};
+use crate::store::credential::RoleName;
+
+/// Tokens of live channels that are asked about at once: a few, for it is in no hurry.
+const RECHECKED_AT_ONCE: usize = 8;
+
+/// How tokens from elsewhere are judged.
+pub(in crate::gateway) struct Tokens {
+    jwt: Option<Jwt>,
+    introspection: Option<Arc<Introspection>>,
+    pub(super) tenants: Tenants,
+}
+
+impl Tokens {
+    /// As configured.
+    pub(in crate::gateway) fn new(
+        config: &Auth,
+        clock: &Clock,
+        stop: &CancellationToken,
+    ) -> std::io::Result<Self> {
+        let urls = [&config.jwt_jwks_url, &config.introspection_url];
+        let outbound = Outbound::new(urls.iter().any(|url| url.starts_with("https:")))?;
+        let names = ClaimNames {
+            tenant: config.jwt_tenant_claim.clone(),
+            role: config.jwt_role_claim.clone(),
+            id: config.jwt_id_claim.clone(),
+        };
+        Ok(Self {
+            jwt: Jwt::new(config, &names, &outbound, clock, stop),
+            introspection: Introspection::new(config, &names, &outbound, clock).map(Arc::new),
+            tenants: Tenants::default(),
+        })
+    }
+}
+
+/// Notes why a token is not taken, and says only that it is not.
+pub(super) fn refused(why: Refused) -> Error {
+    tracing::debug!(%why, "a token was refused");
+    Error::InvalidToken
+}
+
+impl Gateway {
+    /// Ways to authenticate that are on.
+    #[must_use]
+    pub fn authentication_methods(&self) -> Vec<&'static str> {
+        let auth = &self.config.auth;
+        [
+            ("apiKey", true),
+            ("jwt", auth.jwt()),
+            ("oauth2", auth.introspection()),
+            ("basic", auth.basic),
+        ]
+        .into_iter()
+        .filter_map(|(name, on)| on.then_some(name))
+        .collect()
+    }
+
+    /// Who presents a token that is not one of ours.
+    pub(super) async fn by_foreign_token(
+        &self,
+        token: &str,
+        from: Option<IpAddr>,
+    ) -> Result<Caller, Error> {
+        let plausible = !token.is_empty()
+            && token.len() <= self.config.auth.jwt_max_bytes
+            && token.bytes().all(|byte| byte.is_ascii_graphic());
+        if !plausible {
+            return Err(refused(Refused::Text));
+        }
+        match (&self.tokens.jwt, &self.tokens.introspection) {
+            (Some(jwt), _) if looks_signed(token) => {
+                let claims = jwt.judge(token, &self.tasks).await?;
+                self.stand_for(&claims, "jwt", None, from).await
+            }
+            (_, Some(introspection)) => {
+                let claims = introspection.judge(token, &self.tasks).await?;
+                let token = Some(Secret::from(token));
+                self.stand_for(&claims, "oauth", token, from).await
+            }
+            (_, None) => Err(refused(Refused::Shape)),
+        }
+    }
+
+    /// The caller that claims stand for. Its principal has a colon, which no credential's id has, so the two never meet.
+    async fn stand_for(
+        &self,
+        claims: &Claims,
+        kind: &str,
+        recheck: Option<Secret>,
+        from: Option<IpAddr>,
+    ) -> Result<Caller, Error> {
+        // The operator stands above the tenants, and no tenant's issuer may say who that is.
+        let role = RoleName::parse(&claims.role).ok_or_else(|| refused(Refused::Claim("role")))?;
+        if !self.tenant_is_active(&claims.tenant).await? {
+            return Err(refused(Refused::Tenant));
+        }
+        let origin = Origin {
+            tenant: claims.tenant.clone(),
+            principal: format!("{kind}:{}", claims.subject),
+            expires_at: claims.expires_at,
+            recheck,
+            from,
+        };
+        in_role(role, origin, claims.id.as_deref())
+    }
+
+    /// Reads the issuer's keys again.
+    pub(in crate::gateway) async fn refresh_issuer_keys(&self) -> Result<(), Error> {
+        if let Some(jwt) = &self.tokens.jwt {
+            jwt.refresh().await;
+        }
+        Ok(())
+    }
+
+    /// Asks again about the opaque tokens of live channels, and closes those whose token is no longer good.
+    pub(in crate::gateway) async fn recheck_channels(&self) -> Result<(), Error> {
+        let Some(introspection) = &self.tokens.introspection else {
+            return Ok(());
+        };
+        futures_util::stream::iter(self.channel_tokens())
+            .for_each_concurrent(RECHECKED_AT_ONCE, async |token| {
+                let judged = introspection.judge(token.expose(), &self.tasks).await;
+                // One that nobody can judge now stays, until its end at the latest.
+                if matches!(judged, Err(Error::InvalidToken)) {
+                    self.close_channels_by(&token);
+                }
+            })
+            .await;
+        Ok(())
+    }
+}
+
+/// How often the tokens of live channels are asked about: an answer may be as old as the cache lets it be, too.
+pub(in crate::gateway) fn recheck_every(config: &Auth) -> Duration {
+    Duration::from_secs((config.introspection_cache_seconds / 2).max(1))
+}

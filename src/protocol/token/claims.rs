@@ -1,0 +1,167 @@
+//! What a token claims, and whether that makes a caller. A claim that is there and cannot be read refuses the token: it must
+//! never come out as if it had not been there.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::Refused;
+use crate::protocol::id::{EnforcerId, TenantId, TextId as _};
+use crate::protocol::json::{self, Object, Value};
+use crate::protocol::timestamp::Timestamp;
+
+/// Longest subject, as `OpenID` Connect has it.
+const MAX_SUBJECT_CHARS: usize = 255;
+
+/// Which claims say what.
+#[derive(Debug, Clone)]
+pub struct ClaimNames {
+    /// The tenant.
+    pub tenant: String,
+    /// The role.
+    pub role: String,
+    /// The one id the token may act as.
+    pub id: String,
+}
+
+/// What a token must say to be for us.
+#[derive(Debug)]
+pub struct Rules {
+    /// Its `iss`.
+    pub issuer: String,
+    /// What its `aud` must contain.
+    pub audience: String,
+    /// How far the issuer's clock may be from ours.
+    pub leeway: Duration,
+    /// Which claims say the rest.
+    pub names: ClaimNames,
+}
+
+/// Whom a token stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claims {
+    /// The tenant it names.
+    pub tenant: TenantId,
+    /// The role it names.
+    pub role: String,
+    /// The one id it may act as; one that can be an id.
+    pub id: Option<String>,
+    /// Who it was issued to, at the issuer.
+    pub subject: String,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Judges the claims of a token whose signature has been checked. `exp`, `iss`, `aud` and `sub` must be there.
+pub fn judge_claims(payload: &[u8], rules: &Rules, now: Timestamp) -> Result<Claims, Refused> {
+    let document = json::parse(payload).map_err(|_| Refused::Claims)?;
+    let claims = document.as_object().ok_or(Refused::Claims)?;
+    if text(claims, "iss") != Some(rules.issuer.as_str()) {
+        return Err(Refused::Claim("iss"));
+    }
+    if !is_for(claims, &rules.audience) {
+        return Err(Refused::Claim("aud"));
+    }
+    let leeway = time::Duration::try_from(rules.leeway).unwrap_or_default();
+    let expires_at = instant(claims, "exp")?.ok_or(Refused::Claim("exp"))?;
+    if expires_at.inner().saturating_add(leeway) <= now.inner() {
+        return Err(Refused::Expired);
+    }
+    let not_before = instant(claims, "nbf")?;
+    if not_before.is_some_and(|at| at.inner().saturating_sub(leeway) > now.inner()) {
+        return Err(Refused::NotYet);
+    }
+    read(claims, &rules.names, &["sub"], Some(expires_at))
+}
+
+/// Judges an answer of RFC 7662; `None` if it is none. What the authorization server says of the token's beginning is its own
+/// business; that it has ended is not.
+#[must_use]
+pub fn judge_introspection(
+    answer: &[u8],
+    names: &ClaimNames,
+    audience: Option<&str>,
+    now: Timestamp,
+) -> Option<Result<Claims, Refused>> {
+    let document = json::parse(answer).ok()?;
+    let claims = document.as_object()?;
+    let Value::Bool(active) = claims.get("active")?.value else {
+        return None;
+    };
+    if !active {
+        return Some(Err(Refused::Inactive));
+    }
+    let expires_at = instant(claims, "exp").ok()?;
+    if expires_at.is_some_and(|at| at <= now) {
+        return Some(Err(Refused::Expired));
+    }
+    if audience.is_some_and(|audience| !is_for(claims, audience)) {
+        return Some(Err(Refused::Claim("aud")));
+    }
+    Some(read(claims, names, &["sub", "client_id"], expires_at))
+}
+
+/// Reads whom the claims stand for; the subject is the first of `subjects` that is there.
+fn read(
+    claims: &Object<'_>,
+    names: &ClaimNames,
+    subjects: &[&str],
+    expires_at: Option<Timestamp>,
+) -> Result<Claims, Refused> {
+    let tenant = text(claims, &names.tenant).and_then(TenantId::parse);
+    let id = match claims.get(&names.id) {
+        None => None,
+        // The ids of both roles have one shape.
+        Some(node) => Some(
+            node.as_str()
+                .filter(|id| EnforcerId::parse(id).is_some())
+                .ok_or(Refused::Claim("id"))?
+                .to_owned(),
+        ),
+    };
+    let subject = subjects.iter().find_map(|name| claims.get(name));
+    let subject = subject.and_then(|node| node.as_str()).filter(|subject| {
+        !subject.is_empty()
+            && !subject.chars().any(char::is_control)
+            && subject.chars().nth(MAX_SUBJECT_CHARS).is_none()
+    });
+    Ok(Claims {
+        tenant: tenant.ok_or(Refused::Claim("tenant"))?,
+        role: text(claims, &names.role)
+            .ok_or(Refused::Claim("role"))?
+            .to_owned(),
+        id,
+        subject: subject.ok_or(Refused::Claim("sub"))?.to_owned(),
+        expires_at,
+    })
+}
+
+fn text<'n>(claims: &'n Object<'_>, name: &str) -> Option<&'n str> {
+    claims.get(name).and_then(|node| node.as_str())
+}
+
+/// Whether `aud`, a string or a list of them, names this audience.
+fn is_for(claims: &Object<'_>, audience: &str) -> bool {
+    match claims.get("aud").map(|node| &node.value) {
+        Some(Value::String(only)) => only == audience,
+        Some(Value::Array(several)) => {
+            several.iter().all(|node| node.as_str().is_some())
+                && several.iter().any(|node| node.as_str() == Some(audience))
+        }
+        _ => false,
+    }
+}
+
+/// A time in seconds since 1970, which may have a fraction.
+fn instant(claims: &Object<'_>, name: &'static str) -> Result<Option<Timestamp>, Refused> {
+    let Some(node) = claims.get(name) else {
+        return Ok(None);
+    };
+    let Value::Number(seconds) = node.value else {
+        return Err(Refused::Claim(name));
+    };
+    OffsetDateTime::UNIX_EPOCH
+        .checked_add(time::Duration::saturating_seconds_f64(seconds))
+        .map(|at| Some(at.into()))
+        .ok_or(Refused::Claim(name))
+}
