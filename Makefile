@@ -57,6 +57,16 @@ audit: ## Check the dependencies' licenses, sources and, where they can be fetch
 		echo 'warning: the advisory database could not be fetched, so advisories were not checked' >&2; \
 	fi
 
+FUZZ_SECONDS ?= 60
+
+.PHONY: fuzz
+fuzz: ## Fuzz what reads callers' bytes, FUZZ_SECONDS for each target; needs a nightly toolchain and a C++ compiler.
+	@command -v cargo-fuzz >/dev/null || { echo 'cargo-fuzz is missing: building it'; $(CARGO) install --locked cargo-fuzz; }
+	cd tests/fuzz && for target in fuzz_targets/*.rs; do \
+		$(CARGO) +nightly fuzz run --fuzz-dir . "$$(basename "$$target" .rs)" -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 || exit 1; \
+	done
+
 .PHONY: clean
 clean: ## Remove everything that was built.
 	$(CARGO) clean

@@ -17,10 +17,12 @@ mod support;
 
 mod aborts;
 mod access;
+mod attack;
 mod batcher;
 mod batches;
 mod bytes;
 mod commands;
+mod corpus;
 mod coverage;
 mod decision;
 mod documents;

@@ -2,7 +2,6 @@
 //! works everywhere within 5 s; a cache that could not ask is not believed. Tokens from elsewhere are judged next door.
 
 mod api_key;
-mod basic;
 mod introspection;
 mod jwks;
 mod jwt;
@@ -18,14 +17,13 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 
-use self::api_key::KEY_PREFIX;
-pub use self::api_key::{ApiKey, FreshKey, random_text};
-use self::basic::UserPassword;
+pub use self::api_key::{FreshKey, random_text};
 pub(super) use self::tokens::{Tokens, recheck_every};
 use super::Gateway;
 use super::caller::{Admin, Approver, Caller, Enforcer, Operator, Origin};
 use super::error::Error;
 use crate::config::Secret;
+use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
 use crate::protocol::id::{CredentialId, TextId};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::credential::{Credential, RoleName};

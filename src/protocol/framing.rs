@@ -42,10 +42,10 @@ impl Framing {
             }
             (Self::Core | Self::Wire, _) => pointer,
             (Self::Bare, _) => match pointer.strip_prefix("/body") {
-                Some(rest) => rest,
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
                 // A bare object has no sender or recipient: what is missing is missing from all of it.
-                None if pointer.starts_with("/sender") || pointer.starts_with("/recipient") => "",
-                None => pointer,
+                _ if pointer.starts_with("/sender/") || pointer.starts_with("/recipient/") => "",
+                _ => pointer,
             },
         }
     }

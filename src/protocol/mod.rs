@@ -6,6 +6,7 @@ pub const PROTOCOL_VERSION: &str = "0.2";
 
 pub mod artifact;
 pub mod canonical;
+pub mod credential;
 pub mod cursor;
 pub mod decision;
 pub mod envelope;

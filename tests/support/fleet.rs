@@ -20,17 +20,27 @@ pub struct Fleet {
     database_url: String,
     directory: tempfile::TempDir,
     starts: usize,
+    settings: Vec<(String, String)>,
 }
 
 impl Fleet {
     /// Starts `count` nodes.
     pub fn start(database_url: &str, count: usize) -> Self {
+        Self::start_with(database_url, count, &[])
+    }
+
+    /// Starts `count` nodes with settings of their own, as environment variables without our prefix.
+    pub fn start_with(database_url: &str, count: usize, settings: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut fleet = Self {
             nodes: Vec::new(),
             database_url: database_url.to_owned(),
             directory,
             starts: 0,
+            settings: settings
+                .iter()
+                .map(|(name, value)| (format!("COUNTERSIGN_{name}"), (*value).to_owned()))
+                .collect(),
         };
         for _ in 0..count {
             let (url, process) = fleet.spawn("127.0.0.1:0");
@@ -66,7 +76,8 @@ impl Fleet {
                 .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET", CLUSTER_SECRET)
                 .env("COUNTERSIGN_PUSH__DRAIN_SPREAD_MS", "200")
                 .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "500")
-                .env("COUNTERSIGN_PUSH__REOFFER_SECONDS", "1"),
+                .env("COUNTERSIGN_PUSH__REOFFER_SECONDS", "1")
+                .envs(self.settings.iter().cloned()),
         );
         let url = process.await_file(&ready);
         (url, process)

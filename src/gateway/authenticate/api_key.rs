@@ -1,31 +1,12 @@
-//! API keys: `csk_<id>_<secret>`. The secret is random, shown once, and kept as its SHA-256 alone.
+//! Making API keys: the secret is random, shown once, and kept as its SHA-256 alone.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
 use crate::gateway::error::Error;
-use crate::protocol::id::{CredentialId, TextId as _};
-
-/// What every API key begins with.
-pub(super) const KEY_PREFIX: &str = "csk_";
-
-/// An API key, split. The secret is never printed.
-pub struct ApiKey<'a> {
-    pub(super) id: CredentialId,
-    pub(super) secret: &'a str,
-}
-
-impl<'a> ApiKey<'a> {
-    /// Splits `csk_<id>_<secret>`. The secret may hold underscores, the id does not.
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let (id, secret) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
-        Some(Self {
-            id: CredentialId::parse(id)?,
-            secret,
-        })
-    }
-}
+use crate::protocol::credential::KEY_PREFIX;
+use crate::protocol::id::CredentialId;
 
 /// A fresh API key: shown once, of which the hash is stored.
 pub struct FreshKey {

@@ -1,0 +1,63 @@
+//! Credentials as they are presented: an API key whole, or in the two halves of `Basic`. What they are worth is not judged
+//! here.
+
+use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+
+use super::id::{CredentialId, TextId as _};
+
+/// What every API key begins with.
+pub const KEY_PREFIX: &str = "csk_";
+
+/// base64 that tolerates missing padding, as clients differ in it.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// An API key, `csk_<id>_<secret>`, split. The secret is never printed.
+pub struct ApiKey<'a> {
+    /// The credential.
+    pub id: CredentialId,
+    /// Its secret.
+    pub secret: &'a str,
+}
+
+impl<'a> ApiKey<'a> {
+    /// Splits a key. The secret may hold underscores, the id does not.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
+        Some(Self {
+            id: CredentialId::parse(id)?,
+            secret,
+        })
+    }
+}
+
+/// What stands behind `Basic`, decoded: a credential's id and its secret, or its whole key in place of the secret.
+pub struct UserPassword(String);
+
+impl UserPassword {
+    /// Decodes it.
+    #[must_use]
+    pub fn decode(encoded: &str) -> Option<Self> {
+        let bytes = LENIENT.decode(encoded).ok()?;
+        String::from_utf8(bytes).ok().map(Self)
+    }
+
+    /// The API key it amounts to.
+    #[must_use]
+    pub fn key(&self) -> Option<ApiKey<'_>> {
+        let (user, password) = self.0.split_once(':')?;
+        let id = CredentialId::parse(user)?;
+        match ApiKey::parse(password) {
+            Some(whole) if whole.id == id => Some(whole),
+            _ => Some(ApiKey {
+                id,
+                secret: password,
+            }),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What the fuzzer found worth keeping, run through the same checks without it.
+
+use countersign::protocol as subject;
+
+#[path = "fuzz/targets.rs"]
+mod targets;
+
+fn run(target: &str, check: fn(&[u8])) {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/corpus/");
+    let files = std::fs::read_dir(format!("{directory}{target}")).expect("a corpus");
+    let mut count = 0;
+    for file in files {
+        let path = file.expect("a file").path();
+        let data = std::fs::read(&path).expect("bytes");
+        let outcome = std::panic::catch_unwind(|| check(&data));
+        assert!(outcome.is_ok(), "{}", path.display());
+        count += 1;
+    }
+    assert!(count > 0, "nothing in {target}");
+}
+
+#[test]
+fn strict_json() {
+    run("strict_json", targets::strict_json);
+}
+
+#[test]
+fn frames() {
+    run("frames", targets::frames);
+}
+
+#[test]
+fn cursor() {
+    run("cursor", targets::cursor);
+}
+
+#[test]
+fn pairing_code() {
+    run("pairing_code", targets::pairing_code);
+}
+
+#[test]
+fn credential() {
+    run("credential", targets::credential);
+}
