@@ -26,14 +26,20 @@ async fn a_handshake_that_does_not_end_is_let_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn handshakes_that_hang_stop_nobody_else() {
     let site = Site::start().await;
-    let mut hanging = Vec::new();
-    for number in 0..200 {
-        let mut stream = TcpStream::connect(address(site.url())).await.unwrap();
-        if number % 2 == 0 {
-            stream.write_all(&HALF_A_HELLO).await.unwrap();
+    let hang = async {
+        let mut hanging = Vec::new();
+        for number in 0..200 {
+            let mut stream = TcpStream::connect(address(site.url())).await.unwrap();
+            if number % 2 == 0 {
+                stream.write_all(&HALF_A_HELLO).await.unwrap();
+            }
+            hanging.push(stream);
         }
-        hanging.push(stream);
-    }
+        hanging
+    };
+    let hanging = timeout(Duration::from_secs(10), hang)
+        .await
+        .expect("each is let in");
     let client = TlsClient::trusting(&site.authority);
     let asking = client.get(site.url(), "/livez", &[]);
     let answer = timeout(Duration::from_secs(5), asking).await;
