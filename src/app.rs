@@ -21,7 +21,7 @@ use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
 use crate::store::channel::LEASE_SECONDS;
 use crate::store::error::StoreError;
-use crate::store::schema::Schema;
+use crate::store::schema::{Schema, Wall};
 
 /// What is set aside of the drain for the background to end in, once nothing needs it.
 const BACKGROUND_PATIENCE: Duration = Duration::from_secs(3);
@@ -59,6 +59,9 @@ pub enum AppError {
          characters (or in a file: security.cluster_secret_file)"
     )]
     Alone,
+    /// Row-level security would hide everything.
+    #[error("{}", Wall::MISSING)]
+    Wall,
     /// The socket is no good.
     #[error("cannot listen on {address}: {error}; choose another with --listen")]
     Listen {
@@ -144,6 +147,11 @@ impl App {
             Schema::Known => {}
             Schema::Behind => return Err(AppError::Schema("behind this binary")),
             Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
+        }
+        match store.wall().await? {
+            Wall::Fits => {}
+            Wall::Missing => return Err(AppError::Wall),
+            Wall::Idle => tracing::warn!("{}", Wall::IDLE),
         }
         // Before the first channel: one on a node that is not on the books would be taken for dead.
         let secret = ClusterSecret::new(&config.security.cluster_secret);

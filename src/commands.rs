@@ -18,8 +18,9 @@ use countersign::protocol::id::{ApproverId, CredentialId, NodeId, SignerKeyId, T
 use countersign::protocol::signature::PublicKey;
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::Store;
+use countersign::store::audit::Actor;
 use countersign::store::credential::RoleName;
-use countersign::store::schema::{self, Schema};
+use countersign::store::schema::{self, Schema, Wall};
 use countersign::store::signing_key::NewSigningKey;
 use countersign::telemetry;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -242,9 +243,9 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             );
             dev::run(options, config, stop_signals()?).await
         }
-        Command::Tenant(command) => tenant(&administration(&config)?, command).await,
-        Command::Credential(command) => credential(&administration(&config)?, command).await,
-        Command::Key(command) => key(&administration(&config)?, command).await,
+        Command::Tenant(command) => tenant(&administration(&config).await?, command).await,
+        Command::Credential(command) => credential(&administration(&config).await?, command).await,
+        Command::Key(command) => key(&administration(&config).await?, command).await,
     }
 }
 
@@ -310,13 +311,18 @@ async fn check(config: Config) -> anyhow::Result<()> {
     store.ping().await.context("database")?;
     say("database        ok")?;
     match store.schema().await.context("schema")? {
-        Schema::Known => say("schema          ok"),
+        Schema::Known => say("schema          ok")?,
         Schema::Behind => {
             anyhow::bail!("schema: migrations are missing; run `countersign migrate`")
         }
         Schema::Ahead => {
             anyhow::bail!("schema: newer than this binary; deploy the version it belongs to")
         }
+    }
+    match store.wall().await.context("row security")? {
+        Wall::Fits => say("row security    ok"),
+        Wall::Missing => anyhow::bail!("row security: {}", Wall::MISSING),
+        Wall::Idle => say(&format!("row security    idle: {}", Wall::IDLE)),
     }
 }
 
@@ -330,9 +336,19 @@ fn open(config: &Config) -> anyhow::Result<Arc<Store>> {
     )?))
 }
 
-fn administration(config: &Config) -> anyhow::Result<Administration> {
+async fn administration(config: &Config) -> anyhow::Result<Administration> {
     config.validate()?;
-    Ok(Administration::new(open(config)?, Clock::system()))
+    let store = open(config)?;
+    // An empty list would look like an empty database.
+    anyhow::ensure!(
+        store.wall().await.context("database")? != Wall::Missing,
+        Wall::MISSING
+    );
+    Ok(Administration::new(
+        store,
+        Clock::system(),
+        Actor::command_line(),
+    ))
 }
 
 fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {

@@ -133,6 +133,8 @@ section! {
         statement_cache: usize = 100,
         /// Whether to set the timeouts at connect; false behind `PgBouncer`, where `alter role … set` does it.
         session_settings: bool = true,
+        /// Whether to tell the database for which tenants each call is; for a role that does not own the tables.
+        row_security: bool = false,
     }
 }
 
@@ -309,6 +311,8 @@ section! {
         prompt_seconds: u64 = 90 * 24 * 3_600,
         /// Sessions, from the last that was heard of them, and enforcers that were not seen since.
         session_seconds: u64 = 90 * 24 * 3_600,
+        /// The audit.
+        audit_seconds: u64 = 400 * 24 * 3_600,
         /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as those.
         scrub_seconds: u64 = 0,
         /// How often to look for what to forget.
@@ -562,6 +566,13 @@ impl Config {
             return invalid(
                 "database.pool_size",
                 "this and database.quiet_pool_size must be at least 1",
+            );
+        }
+        if self.database.row_security && !self.database.session_settings {
+            return invalid(
+                "database.row_security",
+                "needs sessions of its own, which PgBouncer in transaction mode does not give: connect directly or in \
+                 session mode with database.session_settings = true, or as the tables' owner without row_security",
             );
         }
         let secret = &self.security.cluster_secret;

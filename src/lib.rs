@@ -5,7 +5,7 @@
 //! | room | what lives there |
 //! |---|---|
 //! | [`protocol`] | pure types and rules: strict JSON, canonical form, signatures, envelopes, the state machine |
-//! | [`gateway`] | the use cases, one function each: submit, decide, deliver, push, withdraw, refresh, inbox, pair, presence, prompt, session, platform, sweep |
+//! | [`gateway`] | the use cases, one function each: submit, decide, deliver, push, withdraw, refresh, inbox, pair, presence, prompt, session, platform, audit, sweep |
 //! | [`store`] | all SQL: guarded statements that report facts, natural batching, the pools, the schema |
 //! | [`wake`] | who must look: waiters on this node, hints between nodes, the net under both |
 //! | [`http`] | transport: REST, WebSocket, event streams, authentication, framing of answers and refusals, TLS, the accept loop |

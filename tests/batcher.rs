@@ -6,6 +6,7 @@ use std::time::Duration;
 use countersign::store::batch::{Batcher, Work};
 use countersign::store::error::StoreError;
 use countersign::store::pool::{Pool, connect_options};
+use countersign::store::reach::Reach;
 use futures_util::future::{join, join_all};
 use sqlx::{Executor as _, PgConnection};
 use tokio::sync::Semaphore;
@@ -40,6 +41,10 @@ impl Work for Noted {
     type Row = Row;
     type Fact = Row;
 
+    fn reach(_: &[Row]) -> Reach<'_> {
+        Reach::All
+    }
+
     fn twins(row: &Row) -> Vec<String> {
         row.twins.clone()
     }
@@ -67,7 +72,8 @@ impl Work for Noted {
 async fn gathered(rows: Vec<Row>) -> (Vec<Vec<Row>>, Vec<Result<Row, StoreError>>) {
     let database = Database::create().await;
     let config = config(&database).database;
-    let pool = Pool::new(connect_options(&config).unwrap(), 2, Duration::from_secs(5)).unwrap();
+    let options = connect_options(&config).unwrap();
+    let pool = Pool::new(options, 2, Duration::from_secs(5), false).unwrap();
     let (batches, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let work = Noted {
         batches: Arc::clone(&batches),

@@ -255,6 +255,19 @@ async fn a_database_is_migrated_checked_and_administered_from_the_command_line()
         ])
         .0
     );
+    let audited = "select string_agg(action || ' by ' || actor || ' on ' || node, ', ' order by at) from audit_events
+                    where principal is null and address is null";
+    assert_eq!(
+        database.text(audited).await,
+        [
+            "tenant.created",
+            "credential.created",
+            "key.registered",
+            "credential.revoked"
+        ]
+        .map(|action| format!("{action} by command line on command-line"))
+        .join(", ")
+    );
     until(
         "the revocation is known",
         Duration::from_secs(5),

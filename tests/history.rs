@@ -75,6 +75,10 @@ async fn the_views_have_the_documented_columns() {
         let events = columns("exchange_events").await;
         assert!(events.split(", ").any(|found| found == column), "{column}");
     }
+    for column in "tenant_id at actor principal action subject address node".split(' ') {
+        let audit = columns("audit_events").await;
+        assert!(audit.split(", ").any(|found| found == column), "{column}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

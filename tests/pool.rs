@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use countersign::store::pool::{Pool, connect_options};
+use countersign::store::reach::Reach;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use sqlx::Connection as _;
@@ -18,13 +19,13 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
         .run("create table trial (n bigint primary key)")
         .await;
     let options = connect_options(&config(&database).database).unwrap();
-    let pool = Pool::new(options, 8, Duration::from_secs(5)).unwrap();
+    let pool = Pool::new(options, 8, Duration::from_secs(5), false).unwrap();
     stream::iter(0..4_000_i64)
         .for_each_concurrent(32, |n| {
             let pool = pool.clone();
             async move {
                 let call = async {
-                    let mut lease = pool.lease().await.unwrap();
+                    let mut lease = pool.lease(Reach::All).await.unwrap();
                     let outcome = async {
                         let mut transaction = lease.connection()?.begin().await?;
                         sqlx::query("insert into trial values ($1)")
@@ -39,7 +40,7 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
                 // From before BEGIN is sent to after COMMIT is answered.
                 let patience = Duration::from_micros(u64::try_from(n % 97).unwrap() * 40);
                 drop(tokio::time::timeout(patience, call).await);
-                let mut lease = pool.lease().await.unwrap();
+                let mut lease = pool.lease(Reach::All).await.unwrap();
                 let lone = sqlx::query("insert into trial values ($1)")
                     .bind(n)
                     .execute(lease.connection().unwrap())
@@ -71,13 +72,17 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
 async fn an_exhausted_pool_says_so_in_time() {
     let database = Database::create().await;
     let options = connect_options(&config(&database).database).unwrap();
-    let pool = Pool::new(options, 1, Duration::from_secs(2)).unwrap();
-    let held = pool.lease().await.unwrap();
-    let refused = pool.lease().await;
+    let pool = Pool::new(options, 1, Duration::from_secs(2), false).unwrap();
+    let held = pool.lease(Reach::All).await.unwrap();
+    let refused = pool.lease(Reach::All).await;
     assert!(matches!(
         refused.err(),
         Some(countersign::store::error::StoreError::Unavailable(_))
     ));
     held.settle(Ok(())).unwrap();
-    pool.lease().await.unwrap().settle(Ok(())).unwrap();
+    pool.lease(Reach::All)
+        .await
+        .unwrap()
+        .settle(Ok(()))
+        .unwrap();
 }

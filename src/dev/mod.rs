@@ -22,6 +22,7 @@ use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
 use countersign::gateway::administration::Administration;
 use countersign::protocol::id::{NodeId, TextId};
+use countersign::store::audit::Actor;
 use countersign::store::{Store, schema};
 
 /// What `countersign dev` is asked to do.
@@ -144,7 +145,8 @@ async fn prepare_demo(
     let tasks = TaskTracker::new();
     let node = NodeId::parse("dev").ok_or_else(|| anyhow::anyhow!("dev is no node id"))?;
     let store = Arc::new(Store::open(config, &node, &clock, &tasks)?);
-    Demo::prepare(&Administration::new(store, clock), data_dir, database_url).await
+    let administration = Administration::new(store, clock, Actor::command_line());
+    Demo::prepare(&administration, data_dir, database_url).await
 }
 
 /// Writes a file that appears whole or not at all, readable by its owner only: it holds keys.

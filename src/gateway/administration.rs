@@ -10,6 +10,7 @@ use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::Store;
+use crate::store::audit::Actor;
 use crate::store::credential::{CredentialLine, NewCredential, Proof, RoleName, Tenant};
 use crate::store::error::StoreError;
 use crate::store::signing_key::{NewSigningKey, Registration};
@@ -39,18 +40,23 @@ pub struct MadeCredential {
     pub api_key: Option<String>,
 }
 
-/// The administration of a database.
+/// The administration of a database, by someone.
 #[derive(Clone)]
 pub struct Administration {
     store: Arc<Store>,
     clock: Clock,
+    actor: Actor,
 }
 
 impl Administration {
-    /// The administration of this store.
+    /// The administration of this store by whom the audit shall name.
     #[must_use]
-    pub fn new(store: Arc<Store>, clock: Clock) -> Self {
-        Self { store, clock }
+    pub fn new(store: Arc<Store>, clock: Clock, actor: Actor) -> Self {
+        Self {
+            store,
+            clock,
+            actor,
+        }
     }
 
     /// A new id, of the characters that may stand inside an API key.
@@ -64,7 +70,7 @@ impl Administration {
             return Err(Error::invalid("/name", "a string of 1 to 128 characters"));
         }
         let id: TenantId = self.new_id()?;
-        self.store.create_tenant(&id, name).await?;
+        self.store.create_tenant(&self.actor, &id, name).await?;
         tracing::info!(tenant = %id, "a tenant was made");
         Ok(id)
     }
@@ -76,7 +82,7 @@ impl Administration {
 
     /// Disables a tenant: its credentials stop, its data stays.
     pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
-        if !self.store.disable_tenant(tenant).await? {
+        if !self.store.disable_tenant(&self.actor, tenant).await? {
             return Err(Error::NotFound);
         }
         tracing::info!(%tenant, "a tenant was disabled");
@@ -128,7 +134,7 @@ impl Administration {
             proof,
             expires_at,
         };
-        match self.store.create_credential(&new).await {
+        match self.store.create_credential(&self.actor, &new).await {
             Ok(true) => {}
             Ok(false) => return Err(Error::NotFound),
             // By whichever tenant: a thumbprint is all there is to tell the tenant by, so two cannot share one. The answer
@@ -160,7 +166,11 @@ impl Administration {
         role: Option<RoleName>,
         id: &CredentialId,
     ) -> Result<(), Error> {
-        if !self.store.revoke_credential(tenant, role, id).await? {
+        if !self
+            .store
+            .revoke_credential(&self.actor, tenant, role, id)
+            .await?
+        {
             return Err(Error::NotFound);
         }
         tracing::info!(credential = %id, "a credential was revoked");
@@ -184,7 +194,7 @@ impl Administration {
         }
         match self
             .store
-            .register_key(tenant, approver, key, first_only)
+            .register_key(&self.actor, tenant, approver, key, first_only)
             .await?
         {
             Registration::Registered => {
@@ -218,7 +228,11 @@ impl Administration {
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<(), Error> {
-        if !self.store.revoke_key(tenant, approver, key).await? {
+        if !self
+            .store
+            .revoke_key(&self.actor, tenant, approver, key)
+            .await?
+        {
             return Err(Error::NotFound);
         }
         tracing::info!(%tenant, %approver, %key, "a signing key was revoked");

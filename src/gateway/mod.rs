@@ -2,6 +2,7 @@
 //! statement, judge what it found, then name who must look. Nothing here knows HTTP or SQL.
 
 pub mod administration;
+mod audit;
 pub mod authenticate;
 pub mod caller;
 mod channel;

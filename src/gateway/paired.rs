@@ -63,7 +63,7 @@ impl Gateway {
         let tenant = &caller.origin().tenant;
         let known = self
             .store
-            .revoke_pairing(tenant, side, &token.hash())
+            .revoke_pairing(tenant, side, &caller.origin().source(), &token.hash())
             .await?;
         known.then_some(()).ok_or(Error::NotFound)
     }

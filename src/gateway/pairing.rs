@@ -99,12 +99,13 @@ impl Gateway {
         let tenant = &caller.origin.tenant;
         self.seen(tenant, &request.enforcer);
         let lifetime = seconds(self.config.pairing.code_seconds);
+        let actor = caller.actor(&request.enforcer);
         for _ in 0..DRAWS {
             let (code, nonce) = (Code::from_bytes(random()?), Nonce::from_bytes(random()?));
             let hash = self.secret.code_hash(tenant, code);
             match self
                 .store
-                .begin_pairing(tenant, &nonce, &hash, &request, lifetime)
+                .begin_pairing(&actor, tenant, &nonce, &hash, &request, lifetime)
                 .await
             {
                 Ok(expires_at) => {
@@ -215,6 +216,7 @@ impl Gateway {
             .routing_token(tenant, &nonce, &enforcer, &approver);
         let row = CompleteRow {
             operation: self.clock.operation_id(),
+            actor: &caller.actor(&approver),
             tenant,
             nonce: &nonce,
             approver: &approver,

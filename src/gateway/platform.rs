@@ -9,6 +9,7 @@ use crate::protocol::cursor;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::State;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
+use crate::store::audit::Actor;
 use crate::store::credential::{CredentialLine, RoleName};
 use crate::store::exchange::{ExchangeFilter, ExchangeLine};
 use crate::store::signing_key::NewSigningKey;
@@ -40,11 +41,27 @@ fn key_owner<'c>(
     }
 }
 
+/// Who looks after the keys of an approver, in the audit.
+fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> Actor {
+    match caller {
+        ApproverOrAdmin::Admin(admin) => admin.actor(),
+        ApproverOrAdmin::Approver(caller) => caller.actor(approver),
+    }
+}
+
+/// Who manages credentials, in the audit.
+fn manager(caller: &AdminOrOperator) -> Actor {
+    match caller {
+        AdminOrOperator::Admin(admin) => admin.actor(),
+        AdminOrOperator::Operator(operator) => operator.actor(),
+    }
+}
+
 impl Gateway {
     /// What can be done to tenants, credentials and keys by whoever may.
     #[must_use]
-    pub fn administration(&self) -> Administration {
-        Administration::new(self.store.clone(), self.clock.clone())
+    pub fn administration(&self, actor: Actor) -> Administration {
+        Administration::new(self.store.clone(), self.clock.clone(), actor)
     }
 
     /// Makes a credential: an administrator any of its tenant, the operator administrators alone.
@@ -79,7 +96,7 @@ impl Gateway {
             }
             (AdminOrOperator::Operator(_), Some(tenant)) => tenant,
         };
-        self.administration()
+        self.administration(manager(caller))
             .create_credential(&tenant, request)
             .await
     }
@@ -98,7 +115,9 @@ impl Gateway {
         caller: &AdminOrOperator,
     ) -> Result<Vec<CredentialLine>, Error> {
         let (tenant, role) = Self::reach(caller);
-        self.administration().credentials(tenant, role).await
+        self.administration(manager(caller))
+            .credentials(tenant, role)
+            .await
     }
 
     /// Revokes a credential.
@@ -108,7 +127,7 @@ impl Gateway {
         id: &CredentialId,
     ) -> Result<(), Error> {
         let (tenant, role) = Self::reach(caller);
-        self.administration()
+        self.administration(manager(caller))
             .revoke_credential(tenant, role, id)
             .await
     }
@@ -122,7 +141,7 @@ impl Gateway {
     ) -> Result<(), Error> {
         let tenant = key_owner(caller, approver)?;
         let first_only = matches!(caller, ApproverOrAdmin::Approver(_));
-        self.administration()
+        self.administration(key_keeper(caller, approver))
             .register_key(tenant, approver, key, first_only)
             .await
     }
@@ -133,7 +152,7 @@ impl Gateway {
         caller: &ApproverOrAdmin,
         approver: &ApproverId,
     ) -> Result<Vec<SigningKey>, Error> {
-        self.administration()
+        self.administration(key_keeper(caller, approver))
             .keys(key_owner(caller, approver)?, approver)
             .await
     }
@@ -145,7 +164,7 @@ impl Gateway {
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<(), Error> {
-        self.administration()
+        self.administration(key_keeper(caller, approver))
             .revoke_key(key_owner(caller, approver)?, approver, key)
             .await
     }

@@ -190,6 +190,8 @@ impl Gateway {
             while self.goes_on(self.store.scrub_artifacts(tenant, keep, BATCH).await?) {}
             while self.goes_on(self.store.scrub_prompts(tenant, keep, BATCH).await?) {}
         }
+        let keep = seconds(retention.audit_seconds);
+        while self.goes_on(self.store.forget_audit(tenant, keep, BATCH).await?) {}
         let keep = seconds(retention.prompt_seconds);
         while self.goes_on(self.store.forget_prompts(tenant, keep, BATCH).await?) {}
         let keep = seconds(retention.session_seconds);

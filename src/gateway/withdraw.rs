@@ -111,6 +111,7 @@ impl Gateway {
             tenant,
             request_id: request,
             ending,
+            source: &origin.source(),
             reason,
             messages: &messages,
         };

@@ -1,5 +1,6 @@
 //! Transport: parse, call, print. Every route stands on this one screen; no rule about exchanges lives in this room.
 
+mod audit;
 mod auth;
 mod body;
 pub mod door;
@@ -117,6 +118,7 @@ pub fn router(node: Node) -> Router {
             "/platform/v1/exchanges/{requestId}/cancel",
             post(platform::cancel),
         )
+        .route("/platform/v1/audit", get(audit::list))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn(proxied::refuse_unproxied));
 

@@ -26,7 +26,7 @@ use crate::store::signing_key::NewSigningKey;
 /// `POST /platform/v1/tenants`.
 pub async fn create_tenant(
     State(node): State<Node>,
-    As(_operator): As<Operator>,
+    As(operator): As<Operator>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
@@ -41,7 +41,7 @@ pub async fn create_tenant(
         };
         read().map_err(Error::from)?
     };
-    let administration = node.gateway.administration();
+    let administration = node.gateway.administration(operator.actor());
     let (tenant, name) = node
         .finish(async move {
             administration
@@ -59,9 +59,9 @@ pub async fn create_tenant(
 /// `GET /platform/v1/tenants`.
 pub async fn list_tenants(
     State(node): State<Node>,
-    As(_operator): As<Operator>,
+    As(operator): As<Operator>,
 ) -> Result<Response, Refusal> {
-    let administration = node.gateway.administration();
+    let administration = node.gateway.administration(operator.actor());
     let tenants = node
         .finish(async move { administration.tenants().await })
         .await?;
@@ -71,11 +71,11 @@ pub async fn list_tenants(
 /// `DELETE /platform/v1/tenants/{tenantId}`.
 pub async fn disable_tenant(
     State(node): State<Node>,
-    As(_operator): As<Operator>,
+    As(operator): As<Operator>,
     Path(tenant): Path<String>,
 ) -> Result<Response, Refusal> {
     let tenant = TenantId::parse(&tenant).ok_or(Error::NotFound)?;
-    let administration = node.gateway.administration();
+    let administration = node.gateway.administration(operator.actor());
     node.finish(async move { administration.disable_tenant(&tenant).await })
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())

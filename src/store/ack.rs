@@ -4,6 +4,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::batch::Work;
+use super::reach::Reach;
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::id::{
@@ -56,6 +57,10 @@ impl Work for TakeAcks {
     type Row = AckRow;
     /// What the message is about and when that ends, if there is such a message for this recipient.
     type Fact = Option<(RequestId, Option<Timestamp>)>;
+
+    fn reach(rows: &[AckRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(row: &AckRow) -> Vec<String> {
         vec![row.message.to_string()]

@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::error::{Class, StoreError, classify};
 use super::pool::Pool;
+use super::reach::Reach;
 
 /// Most rows of a batch: past this a statement's own time outweighs what is saved.
 const MAX_ROWS: usize = 256;
@@ -30,6 +31,9 @@ pub trait Work: Send + Sync + 'static {
     type Row: Send + Sync + 'static;
     /// What one caller gets.
     type Fact: Send + 'static;
+
+    /// For which tenants a batch of these rows is.
+    fn reach(rows: &[Self::Row]) -> Reach<'_>;
 
     /// What must not occur twice in a batch: rows that share one of these would meet.
     fn twins(row: &Self::Row) -> Vec<String>;
@@ -213,7 +217,8 @@ impl Failure {
 
 /// One attempt, on one connection.
 async fn attempt<W: Work>(work: &W, pool: &Pool, rows: &[W::Row]) -> Result<Vec<W::Fact>, Failure> {
-    let mut lease = pool.lease().await.map_err(Failure::Store)?;
+    let lease = pool.lease(W::reach(rows)).await;
+    let mut lease = lease.map_err(Failure::Store)?;
     let connection = lease.connection().map_err(Failure::Statement)?;
     let facts = work.run(connection, rows).await;
     let facts = lease.settle(facts).map_err(Failure::Statement)?;

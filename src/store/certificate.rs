@@ -10,6 +10,7 @@ use super::Store;
 use super::batch::Work;
 use super::credential::{Credential, RoleName};
 use super::error::StoreError;
+use super::reach::Reach;
 use super::rows;
 use crate::protocol::id::OperationId;
 
@@ -28,6 +29,11 @@ pub struct ReadCertificates;
 impl Work for ReadCertificates {
     type Row = CertificateRow;
     type Fact = Option<Credential>;
+
+    fn reach(_: &[CertificateRow]) -> Reach<'_> {
+        // Whose a certificate is, is what is asked.
+        Reach::All
+    }
 
     fn twins(_: &CertificateRow) -> Vec<String> {
         Vec::new()

@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::wake::Key;
@@ -65,7 +66,8 @@ pub(super) fn key_of(tenant: &str, kind: &str, identity: &str) -> Result<Key, sq
 impl Store {
     /// Registers this node, or renews its lease, and compares its secret with those of the others by their checks.
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: nodes belong to no tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let beat = sqlx::query_as!(
             Heartbeat,
             r#"
@@ -106,7 +108,7 @@ impl Store {
         let Some((tenant, kind, identity)) = owner(key) else {
             return Ok(());
         };
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let noted = sqlx::query!(
             r#"
             update channels set active = $5
@@ -131,7 +133,10 @@ impl Store {
         recent_seconds: f64,
     ) -> Result<Vec<Key>, StoreError> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self
+            .quiet
+            .lease(Reach::of(owners.iter().map(|(tenant, ..)| *tenant)))
+            .await?;
         let found = sqlx::query!(
             r#"
             select i.tenant_id as "tenant_id!", i.kind as "kind!", i.identity as "identity!"
@@ -176,7 +181,7 @@ impl Store {
         approver: &ApproverId,
         message: Uuid,
     ) -> Result<Option<OffsetDateTime>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query_scalar!(
             "select created_at from inbox_items where tenant_id = $1 and approver_id = $2 and message_id = $3",
             tenant.as_str(),

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::batch::Work;
 use super::channel::{LEASE_SECONDS, Transport, key_of, owner};
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::wake::Key;
@@ -32,6 +33,10 @@ pub struct OpenChannels {
 impl Work for OpenChannels {
     type Row = OpenRow;
     type Fact = ();
+
+    fn reach(rows: &[OpenRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| row.key.tenant()))
+    }
 
     fn twins(_: &OpenRow) -> Vec<String> {
         Vec::new()
@@ -87,6 +92,10 @@ pub struct CloseChannels {
 impl Work for CloseChannels {
     type Row = CloseRow;
     type Fact = ();
+
+    fn reach(rows: &[CloseRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| row.key.tenant()))
+    }
 
     fn twins(_: &CloseRow) -> Vec<String> {
         Vec::new()
@@ -179,7 +188,8 @@ impl Store {
     /// they were. (A channel is registered here before its row is written, and the live ones are read before this runs,
     /// so very young rows are left for the next time.)
     pub async fn forget_ghosts(&self, live: &[Uuid]) -> Result<Vec<Key>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: a node holds channels of every tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let found = sqlx::query!(
             r#"
             select tenant_id, kind, identity, channel_id
@@ -206,7 +216,7 @@ impl Store {
             let close = CloseChannels {
                 clock: self.clock.clone(),
             };
-            let mut lease = self.quiet.lease().await?;
+            let mut lease = self.quiet.lease(CloseChannels::reach(&ghosts)).await?;
             let closed = close.run(lease.connection()?, &ghosts).await;
             lease.settle(closed)?;
         }
@@ -224,7 +234,8 @@ impl Store {
     }
 
     async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: a node holds channels of every tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         // The channels of a node that leaves end now; those of a dead one ended when its lease did, as readers have
         // been told since.
         let found = sqlx::query!(

@@ -6,8 +6,10 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::audit::Actor;
 use super::batch::Work;
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::id::{CredentialId, OperationId, TenantId};
 use crate::protocol::timestamp::Timestamp;
@@ -137,12 +139,31 @@ pub struct CredentialLine {
 
 impl Store {
     /// Makes a tenant.
-    pub async fn create_tenant(&self, id: &TenantId, name: &str) -> Result<(), StoreError> {
-        let mut lease = self.quiet.lease().await?;
+    pub async fn create_tenant(
+        &self,
+        actor: &Actor,
+        id: &TenantId,
+        name: &str,
+    ) -> Result<(), StoreError> {
+        let mut lease = self.quiet.lease(Reach::Tenant(id)).await?;
         let made = sqlx::query!(
-            "insert into tenants (tenant_id, name) values ($1, $2)",
+            r#"
+            with made as (
+                insert into tenants (tenant_id, name) values ($1, $2)
+                returning tenant_id, created_at
+            )
+            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+            select m.tenant_id, m.created_at + $3::interval, $4, $5, $6, 'tenant.created', m.tenant_id, $7, $8
+              from made m
+            "#,
             id.as_str(),
-            name
+            name,
+            self.clock.offset(),
+            self.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.node.as_str(),
         )
         .execute(lease.connection()?)
         .await;
@@ -152,7 +173,8 @@ impl Store {
 
     /// Every tenant, oldest first.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: the list of tenants is the operator's.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let found = sqlx::query!(
             "select tenant_id, name, created_at, disabled_at from tenants order by created_at, tenant_id"
         )
@@ -174,40 +196,61 @@ impl Store {
     }
 
     /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
-    pub async fn disable_tenant(&self, id: &TenantId) -> Result<bool, StoreError> {
-        let mut lease = self.quiet.lease().await?;
-        let disabled = sqlx::query_scalar!(
+    pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool, StoreError> {
+        let mut lease = self.quiet.lease(Reach::Tenant(id)).await?;
+        let known = sqlx::query_scalar!(
             r#"
-            with tenant as (
-                update tenants set disabled_at = coalesce(disabled_at, clock_timestamp()) where tenant_id = $1
-                returning tenant_id
+            with disabled as (
+                update tenants set disabled_at = clock_timestamp() where tenant_id = $1 and disabled_at is null
+                returning tenant_id, disabled_at
             ),
             told as (
-                update credentials c set changed_at = clock_timestamp() from tenant t where c.tenant_id = t.tenant_id
+                update credentials c set changed_at = clock_timestamp() from disabled d where c.tenant_id = d.tenant_id
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select d.tenant_id, d.disabled_at + $2::interval, $3, $4, $5, 'tenant.disabled', d.tenant_id, $6, $7
+                  from disabled d
             )
-            select count(*) as "count!" from tenant
+            select exists (select from tenants where tenant_id = $1) as "known!"
             "#,
             id.as_str(),
+            self.clock.offset(),
+            self.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.node.as_str(),
         )
         .fetch_one(lease.connection()?)
         .await;
-        Ok(lease.settle(disabled)? == 1)
+        Ok(lease.settle(known)?)
     }
 
     /// Makes a credential, if its tenant exists and is not disabled. False otherwise.
-    pub async fn create_credential(&self, new: &NewCredential) -> Result<bool, StoreError> {
+    pub async fn create_credential(
+        &self,
+        actor: &Actor,
+        new: &NewCredential,
+    ) -> Result<bool, StoreError> {
         let (kind, secret, thumbprint) = match &new.proof {
             Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
             Proof::Certificate(thumbprint) => ("certificate", None, Some(thumbprint.as_slice())),
         };
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(&new.tenant)).await?;
         let made = sqlx::query!(
             r#"
-            insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash, thumbprint, expires_at)
-            select t.tenant_id, $2, $3, $4, $5, $6, $7, $8
-              from tenants t
-             where t.tenant_id = $1 and t.disabled_at is null
-               for share of t
+            with made as (
+                insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash, thumbprint, expires_at)
+                select t.tenant_id, $2, $3, $4, $5, $6, $7, $8
+                  from tenants t
+                 where t.tenant_id = $1 and t.disabled_at is null
+                   for share of t
+                returning tenant_id, credential_id, created_at
+            )
+            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+            select m.tenant_id, m.created_at + $9::interval, $10, $11, $12, 'credential.created', m.credential_id, $13, $14
+              from made m
             "#,
             new.tenant.as_str(),
             new.id.as_str(),
@@ -217,6 +260,12 @@ impl Store {
             secret,
             thumbprint,
             new.expires_at.map(Timestamp::inner),
+            self.clock.offset(),
+            self.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.node.as_str(),
         )
         .execute(lease.connection()?)
         .await;
@@ -229,7 +278,7 @@ impl Store {
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
     ) -> Result<Vec<CredentialLine>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::of_any(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select credential_id, tenant_id, kind, role, bound_id, created_at, expires_at, revoked_at, last_used_at
@@ -262,24 +311,46 @@ impl Store {
     /// Revokes a credential of a tenant (any tenant: `None`), of one role where one is named. False if there is none.
     pub async fn revoke_credential(
         &self,
+        actor: &Actor,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         id: &CredentialId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.quiet.lease().await?;
-        let revoked = sqlx::query!(
+        let mut lease = self.quiet.lease(Reach::of_any(tenant)).await?;
+        let known = sqlx::query_scalar!(
             r#"
-            update credentials
-               set revoked_at = coalesce(revoked_at, clock_timestamp()), changed_at = clock_timestamp()
-             where credential_id = $1 and ($2::text is null or tenant_id = $2) and ($3::text is null or role = $3)
+            with meant as (
+                select c.tenant_id, c.credential_id
+                  from credentials c
+                 where c.credential_id = $1 and ($2::text is null or c.tenant_id = $2) and ($3::text is null or c.role = $3)
+            ),
+            revoked as (
+                update credentials c
+                   set revoked_at = clock_timestamp(), changed_at = clock_timestamp()
+                  from meant m
+                 where c.tenant_id = m.tenant_id and c.credential_id = m.credential_id and c.revoked_at is null
+                returning c.tenant_id, c.credential_id, c.revoked_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select r.tenant_id, r.revoked_at + $4::interval, $5, $6, $7, 'credential.revoked', r.credential_id, $8, $9
+                  from revoked r
+            )
+            select exists (select from meant) as "known!"
             "#,
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
+            self.clock.offset(),
+            self.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.node.as_str(),
         )
-        .execute(lease.connection()?)
+        .fetch_one(lease.connection()?)
         .await;
-        Ok(lease.settle(revoked)?.rows_affected() == 1)
+        Ok(lease.settle(known)?)
     }
 
     /// Credentials that changed lately, by the database's own clock.
@@ -287,7 +358,8 @@ impl Store {
         &self,
         within_seconds: f64,
     ) -> Result<Vec<CredentialId>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: a node keeps credentials of every tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let found = sqlx::query_scalar!(
             "select credential_id from credentials where changed_at > clock_timestamp() - make_interval(secs => $1)",
             within_seconds,
@@ -303,7 +375,8 @@ impl Store {
 
     /// Notes when credentials were last used.
     pub async fn note_uses(&self, uses: &[(CredentialId, Timestamp)]) -> Result<(), StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: a node has served every tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let noted = sqlx::query!(
             r#"
             with used as materialized (
@@ -347,6 +420,11 @@ pub struct ReadCredentials;
 impl Work for ReadCredentials {
     type Row = CredentialRow;
     type Fact = Option<Credential>;
+
+    fn reach(_: &[CredentialRow]) -> Reach<'_> {
+        // Whose a credential is, is what is asked.
+        Reach::All
+    }
 
     fn twins(_: &CredentialRow) -> Vec<String> {
         Vec::new()

@@ -4,6 +4,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::batch::Work;
+use super::reach::Reach;
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::decision::{Decision, Trust};
@@ -50,6 +51,10 @@ pub struct Decide {
 impl Work for Decide {
     type Row = DecisionRow;
     type Fact = DecisionOutcome;
+
+    fn reach(rows: &[DecisionRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(row: &DecisionRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.decision.request_id)]

@@ -3,7 +3,9 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::audit::Source;
 use super::error::{Class, StoreError, classify};
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::exchange::EndFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
@@ -28,6 +30,8 @@ pub struct EndRow<'a> {
     pub request_id: &'a RequestId,
     /// Who ends it, and so how.
     pub ending: &'a Ending,
+    /// Where the call comes from.
+    pub source: &'a Source,
     /// Why.
     pub reason: Option<&'a str>,
     /// Who was asked, with the message for each.
@@ -50,7 +54,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Vec<ApproverId>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query_scalar!(
             "select approver_id from inbox_items where tenant_id = $1 and request_id = $2 order by approver_id",
             tenant.as_str(),
@@ -68,7 +72,7 @@ impl Store {
     /// Ends an exchange if it is pending, telling each approver that still has it. Tried once more if another
     /// transaction was in the way or the reply was lost; an end of its own is then recognised.
     pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
         let fact = self.end_on(lease.connection()?, row).await;
         let error = match lease.settle(fact) {
             Ok(fact) => return Ok(fact),
@@ -78,7 +82,7 @@ impl Store {
             return Err(error.into());
         }
         tracing::debug!(%error, "an end is tried again");
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
         let fact = self.end_on(lease.connection()?, row).await;
         Ok(lease.settle(fact)?)
     }
@@ -136,6 +140,12 @@ impl Store {
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
                 select w.tenant_id, w.request_id, w.at, $6, 'pendingApproval', $5, $10, $11
                   from won w
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select w.tenant_id, w.at, $6, $10, $12, 'exchange.cancelled', w.request_id, $13, $11
+                  from won w
+                 where $5 = 'cancelled'
             )
             select l.state as "state!", l.expires_at as "expires_at!", j.expires_at <= j.at as "past!",
                    case when l.operation_id = $6 then l.ended_at else w.at end as "ended_at?"
@@ -154,6 +164,8 @@ impl Store {
             &row.messages.iter().map(|(_, message)| message.0).collect::<Vec<Uuid>>(),
             actor,
             self.node.as_str(),
+            row.source.principal.as_deref(),
+            row.source.address(),
         )
         .fetch_optional(connection)
         .await?;
@@ -173,7 +185,8 @@ impl Store {
 
     /// Moves exchanges whose time has run out to `expired`, at most `limit` of them.
     pub async fn expire(&self, limit: i64) -> Result<Vec<ExpiredExchange>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: whatever is due, whoever's it is.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         // One id per possible row: ids come from the node, and how many will be due is not known before.
         let capacity = usize::try_from(limit).unwrap_or_default();
         let events: Vec<Uuid> = (0..capacity).map(|_| self.clock.operation_id().0).collect();

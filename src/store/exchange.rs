@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::batch::Work;
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::cursor::Position;
@@ -70,6 +71,10 @@ pub struct ReadExchanges {
 impl Work for ReadExchanges {
     type Row = ReadRow;
     type Fact = ReadFact;
+
+    fn reach(rows: &[ReadRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(_: &ReadRow) -> Vec<String> {
         Vec::new()
@@ -287,7 +292,7 @@ impl Store {
         limit: i64,
     ) -> Result<ExchangePage, StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, ""));
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             with scanned as materialized (

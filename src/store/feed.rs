@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::batch::Work;
 use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
+use super::reach::Reach;
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
@@ -58,6 +59,10 @@ pub struct ListUnacked {
 impl Work for ListUnacked {
     type Row = ListRow;
     type Fact = Vec<Listed>;
+
+    fn reach(rows: &[ListRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(_: &ListRow) -> Vec<String> {
         Vec::new()
@@ -178,6 +183,10 @@ pub struct ReadBodies {
 impl Work for ReadBodies {
     type Row = BodiesRow;
     type Fact = Vec<ForApprover>;
+
+    fn reach(rows: &[BodiesRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(_: &BodiesRow) -> Vec<String> {
         Vec::new()
@@ -334,6 +343,10 @@ pub struct Claim {
 impl Work for Claim {
     type Row = ClaimRow;
     type Fact = Vec<ForEnforcer>;
+
+    fn reach(rows: &[ClaimRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(row: &ClaimRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.enforcer)]

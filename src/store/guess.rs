@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows, seconds};
 use crate::protocol::id::TenantId;
 use crate::protocol::pairing::Nonce;
@@ -60,7 +61,7 @@ impl Store {
         code_hash: &[u8],
         limits: GuessLimits,
     ) -> Result<ResolveFact, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             with clock as materialized (select clock_timestamp() + $4::interval as at),
@@ -151,7 +152,8 @@ impl Store {
 
     /// Deletes counters whose window has passed.
     pub async fn forget_guesses(&self, limit: i64) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: what is past its time, whoever's it is.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let gone = sqlx::query!(
             r#"
             with doomed as materialized (

@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
 use crate::protocol::message::ApprovalRequest;
@@ -47,7 +48,7 @@ impl Store {
         limit: i64,
         max_bytes: i64,
     ) -> Result<InboxPage, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
             (after.created_at, after.message_id)
         });
@@ -149,7 +150,7 @@ impl Store {
         approver: &ApproverId,
         most: i64,
     ) -> Result<i64, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let count = sqlx::query_scalar!(
             r#"
             select count(*) as "count!"
@@ -176,7 +177,7 @@ impl Store {
         approver: &ApproverId,
         request: &RequestId,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let removed = sqlx::query_scalar!(
             r#"
             update inbox_items

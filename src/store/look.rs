@@ -1,6 +1,7 @@
 //! The net under the wakes: which of the exchanges that someone waits for are no longer pending.
 
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::id::{RequestId, TenantId};
 
@@ -10,7 +11,10 @@ impl Store {
         &self,
         waited_for: &[(TenantId, RequestId)],
     ) -> Result<Vec<(TenantId, RequestId)>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self
+            .quiet
+            .lease(Reach::of(waited_for.iter().map(|(tenant, _)| tenant)))
+            .await?;
         let found = sqlx::query!(
             r#"
             select i.tenant_id as "tenant_id!", i.request_id as "request_id!"

@@ -3,6 +3,7 @@
 //! only meets the long finished, excepted).
 
 pub mod ack;
+pub mod audit;
 pub mod batch;
 pub mod certificate;
 pub mod channel;
@@ -24,6 +25,7 @@ pub mod pool;
 pub mod presence;
 pub mod prompt;
 pub mod prompt_life;
+pub mod reach;
 pub mod refresh;
 mod retention;
 mod rows;
@@ -123,8 +125,11 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let options = pool::connect_options(&config.database)?;
         let wait = Duration::from_millis(config.database.acquire_timeout_ms);
-        let pool = Pool::new(options.clone(), config.database.pool_size, wait)?;
-        let quiet = Pool::new(options, config.database.quiet_pool_size, wait)?;
+        let row_security = config.database.row_security;
+        let size = config.database.pool_size;
+        let pool = Pool::new(options.clone(), size, wait, row_security)?;
+        let size = config.database.quiet_pool_size;
+        let quiet = Pool::new(options, size, wait, row_security)?;
         let submit = Submit {
             clock: clock.clone(),
             node: node.clone(),

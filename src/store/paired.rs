@@ -7,8 +7,10 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::audit::Source;
 use super::batch::Work;
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
@@ -45,6 +47,10 @@ pub struct ReadTokens;
 impl Work for ReadTokens {
     type Row = TokenRow;
     type Fact = TokenFact;
+
+    fn reach(rows: &[TokenRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(_: &TokenRow) -> Vec<String> {
         Vec::new()
@@ -110,6 +116,10 @@ impl Work for ReadPaired {
     type Row = PairedRow;
     type Fact = Vec<ApproverId>;
 
+    fn reach(rows: &[PairedRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
+
     fn twins(_: &PairedRow) -> Vec<String> {
         Vec::new()
     }
@@ -165,6 +175,11 @@ impl<'a> Side<'a> {
             Self::Approver(id) => (None, id.map(ApproverId::as_str)),
         }
     }
+
+    /// Whether it is the enforcer's.
+    fn is_enforcer(self) -> bool {
+        matches!(self, Self::Enforcer(_))
+    }
 }
 
 /// A pairing in force.
@@ -196,10 +211,11 @@ impl Store {
         &self,
         tenant: &TenantId,
         side: Side<'_>,
+        source: &Source,
         token_hash: &[u8],
     ) -> Result<bool, StoreError> {
         let (enforcer, approver) = side.bounds();
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let known = sqlx::query_scalar!(
             r#"
             with token as materialized (
@@ -215,6 +231,14 @@ impl Store {
                   from token t
                  where p.tenant_id = t.tenant_id and p.enforcer_id = t.enforcer_id and p.approver_id = t.approver_id
                    and p.token_hash = t.token_hash and p.revoked_at is null
+                returning p.tenant_id, p.enforcer_id, p.approver_id, p.revoked_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select r.tenant_id, r.revoked_at, $6,
+                       case when $7 then 'enforcer:' || r.enforcer_id else 'approver:' || r.approver_id end,
+                       $8, 'pairing.revoked', r.enforcer_id || '/' || r.approver_id, $9, $10
+                  from revoked r
             )
             select exists (select from token) as "known!"
             "#,
@@ -223,6 +247,11 @@ impl Store {
             enforcer,
             approver,
             self.clock.offset(),
+            self.clock.operation_id().0,
+            side.is_enforcer(),
+            source.principal.as_deref(),
+            source.address(),
+            self.node.as_str(),
         )
         .fetch_one(lease.connection()?)
         .await;
@@ -241,7 +270,7 @@ impl Store {
         let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
             (position.at, position.id.as_str())
         });
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select p.enforcer_id, p.approver_id, p.nonce, p.token_hash, p.enforcer_label as "label?",

@@ -4,7 +4,9 @@
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
+use super::audit::Actor;
 use super::error::{Class, StoreError, classify};
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{Initiate, Nonce};
@@ -34,6 +36,8 @@ pub struct Session {
 pub struct CompleteRow<'a> {
     /// This call.
     pub operation: OperationId,
+    /// Who calls.
+    pub actor: &'a Actor,
     /// The tenant.
     pub tenant: &'a TenantId,
     /// The attempt.
@@ -66,21 +70,30 @@ impl Store {
     /// Begins an attempt; tells when it ends. A code that is in use is `Taken`.
     pub async fn begin_pairing(
         &self,
+        actor: &Actor,
         tenant: &TenantId,
         nonce: &Nonce,
         code_hash: &[u8],
         initiate: &Initiate,
         lifetime: PgInterval,
     ) -> Result<Timestamp, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let begun = sqlx::query_scalar!(
             r#"
-            with clock as materialized (select clock_timestamp() + $9::interval as at)
-            insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
-                                          workspace_name, enforcer_key, created_at, expires_at)
-            select $1, $2, $3, $4, $5, $6, $7, $8, c.at, c.at + $10::interval
-              from clock c
-            returning expires_at
+            with clock as materialized (select clock_timestamp() + $9::interval as at),
+            begun as (
+                insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
+                                              workspace_name, enforcer_key, created_at, expires_at)
+                select $1, $2, $3, $4, $5, $6, $7, $8, c.at, c.at + $10::interval
+                  from clock c
+                returning tenant_id, operation_id, enforcer_id, created_at, expires_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select b.tenant_id, b.created_at, b.operation_id, $11, $12, 'pairing.initiated', b.enforcer_id, $13, $14
+                  from begun b
+            )
+            select b.expires_at as "expires_at!" from begun b
             "#,
             tenant.as_str(),
             nonce.as_str(),
@@ -92,6 +105,10 @@ impl Store {
             initiate.public_key.as_deref(),
             self.clock.offset(),
             lifetime,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.node.as_str(),
         )
         .fetch_one(lease.connection()?)
         .await;
@@ -104,7 +121,7 @@ impl Store {
         tenant: &TenantId,
         nonce: &Nonce,
     ) -> Result<Option<Session>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select s.enforcer_id, s.expires_at, s.expires_at <= clock_timestamp() + $3::interval as "past!",
@@ -141,7 +158,7 @@ impl Store {
         &self,
         row: &CompleteRow<'_>,
     ) -> Result<CompleteFact, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
         let fact = self.complete_on(lease.connection()?, row).await;
         let error = match lease.settle(fact) {
             Ok(fact) => return Ok(fact),
@@ -151,7 +168,7 @@ impl Store {
             return Err(error.into());
         }
         tracing::debug!(%error, "a pairing is tried again");
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
         let fact = self.complete_on(lease.connection()?, row).await;
         Ok(lease.settle(fact)?)
     }
@@ -199,6 +216,11 @@ impl Store {
                 insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
                 select w.tenant_id, $7, w.enforcer_id, $5, w.at
                   from won w
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select w.tenant_id, w.at, $4, $8, $9, 'pairing.completed', w.enforcer_id || '/' || $5, $10, $11
+                  from won w
             )
             select l.enforcer_label as "label?", l.workspace_name as "workspace?",
                    l.completed_at is not null as "completed!",
@@ -213,6 +235,10 @@ impl Store {
             row.approver.as_str(),
             row.approver_key,
             row.token_hash,
+            row.actor.name,
+            row.actor.source.principal.as_deref(),
+            row.actor.source.address(),
+            self.node.as_str(),
         )
         .fetch_optional(connection)
         .await?;
@@ -233,7 +259,8 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: what is past its time, whoever's it is.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let gone = sqlx::query!(
             r#"
             with doomed as materialized (

@@ -1,5 +1,6 @@
 //! Connections to PostgreSQL. A connection goes back to the pool only when its call is known to have ended; one whose
-//! future was dropped half-way is closed, because sqlx could otherwise hand it on in the middle of a transaction.
+//! future was dropped half-way is closed, because sqlx could otherwise hand it on in the middle of a transaction. Under
+//! row-level security it is told, before anything else, for which tenants the call is.
 
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 
 use super::error::{Class, StoreError, classify};
+use super::reach::Reach;
 use crate::config;
 
 /// How long a connection may be idle before it is asked whether it still lives.
@@ -23,23 +25,29 @@ pub struct Manager {
     options: PgConnectOptions,
 }
 
+/// A connection, and for which tenants it was last told to be.
+pub struct Link {
+    connection: PgConnection,
+    /// `None`: for nobody, or not known.
+    reach: Option<String>,
+}
+
 impl managed::Manager for Manager {
-    type Type = PgConnection;
+    type Type = Link;
     type Error = sqlx::Error;
 
-    async fn create(&self) -> Result<PgConnection, sqlx::Error> {
-        PgConnection::connect_with(&self.options).await
+    async fn create(&self) -> Result<Link, sqlx::Error> {
+        Ok(Link {
+            connection: PgConnection::connect_with(&self.options).await?,
+            reach: None,
+        })
     }
 
-    async fn recycle(
-        &self,
-        connection: &mut PgConnection,
-        metrics: &Metrics,
-    ) -> RecycleResult<sqlx::Error> {
+    async fn recycle(&self, link: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         // Only connections that a call gave back whole are here. One that has been idle may have died in its sleep, with
         // a restarted server for instance; asking it costs a round trip, which nobody in a hurry pays.
         if metrics.last_used() > ASK_AFTER {
-            connection.ping().await?;
+            link.connection.ping().await?;
         }
         Ok(())
     }
@@ -71,13 +79,20 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
 #[derive(Clone)]
 pub struct Pool {
     pool: managed::Pool<Manager>,
+    /// Whether connections are told for which tenants they are.
+    row_security: bool,
     /// When the log last told why connections cannot be had.
     complained: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Pool {
     /// A pool of at most `size` connections, none of them open yet.
-    pub fn new(options: PgConnectOptions, size: usize, wait: Duration) -> Result<Self, StoreError> {
+    pub fn new(
+        options: PgConnectOptions,
+        size: usize,
+        wait: Duration,
+        row_security: bool,
+    ) -> Result<Self, StoreError> {
         let pool = managed::Pool::builder(Manager { options })
             .max_size(size)
             .wait_timeout(Some(wait))
@@ -88,12 +103,31 @@ impl Pool {
             .map_err(|error| StoreError::Fault(error.to_string()))?;
         Ok(Self {
             pool,
+            row_security,
             complained: Arc::default(),
         })
     }
 
-    /// Borrows a connection.
-    pub async fn lease(&self) -> Result<Lease, StoreError> {
+    /// Borrows a connection for a call about these tenants.
+    pub async fn lease(&self, reach: Reach<'_>) -> Result<Lease, StoreError> {
+        let lease = self.borrow().await?;
+        if !self.row_security {
+            return Ok(lease);
+        }
+        let setting = reach.setting();
+        let error = match lease.reaching(&setting).await {
+            Ok(lease) => return Ok(lease),
+            Err(error) if classify(&error) == Class::Lost => error,
+            Err(error) => return Err(error.into()),
+        };
+        // It broke in its sleep, and nothing of the call has been sent yet: another one, which is new, since the idle ones
+        // were closed with it.
+        tracing::debug!(%error, "a connection broke before its call");
+        Ok(self.borrow().await?.reaching(&setting).await?)
+    }
+
+    /// Borrows a connection that may be for anyone.
+    async fn borrow(&self) -> Result<Lease, StoreError> {
         let error = match self.pool.get().await {
             Ok(object) => {
                 return Ok(Lease {
@@ -119,6 +153,12 @@ impl Pool {
         }
     }
 
+    /// Whether connections are told for which tenants they are.
+    #[must_use]
+    pub fn row_security(&self) -> bool {
+        self.row_security
+    }
+
     /// How many connections are open, and how many of them are idle.
     #[must_use]
     pub fn usage(&self) -> (usize, usize) {
@@ -133,9 +173,35 @@ pub struct Lease {
 }
 
 impl Lease {
+    fn link(&mut self) -> Result<&mut Link, sqlx::Error> {
+        self.object.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+
     /// The connection.
     pub fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
-        self.object.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
+        self.link().map(|link| &mut link.connection)
+    }
+
+    /// Tells the connection for which tenants it is, unless it knows. Part of the call: broken off here, it is closed.
+    async fn reaching(mut self, setting: &str) -> Result<Self, sqlx::Error> {
+        let link = self.link()?;
+        if link.reach.as_deref() == Some(setting) {
+            return Ok(self);
+        }
+        link.reach = None;
+        let told = sqlx::query_scalar!(
+            "select set_config('countersign.tenants', $1, false)",
+            setting
+        )
+        .fetch_one(&mut link.connection)
+        .await;
+        match told {
+            Ok(_) => {
+                link.reach = Some(setting.to_owned());
+                Ok(self)
+            }
+            Err(error) => self.settle(Err(error)),
+        }
     }
 
     /// Ends the call: the connection goes back if it is still good, and is closed otherwise.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::batch::Work;
 use super::channel::LEASE_SECONDS;
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::id::{EnforcerId, TenantId};
@@ -40,6 +41,10 @@ pub struct TakeHellos {
 impl Work for TakeHellos {
     type Row = HelloRow;
     type Fact = ();
+
+    fn reach(rows: &[HelloRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(row: &HelloRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.enforcer)]
@@ -106,7 +111,7 @@ impl Store {
         tenant: &TenantId,
         enforcer: Option<&EnforcerId>,
     ) -> Result<Vec<Facts>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         // Leases are judged by the unmoved clock, everything else by the moved one: what comes from heartbeats is moved
         // when it is read.
         let found = sqlx::query!(
@@ -200,7 +205,8 @@ impl Store {
         }
         let mut sorted: Vec<_> = calls.iter().collect();
         sorted.sort_by_key(|(key, _)| *key);
-        let mut lease = self.quiet.lease().await?;
+        // All: only the clock is read.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let now = sqlx::query_scalar!(
             r#"select clock_timestamp() + $1::interval as "now!""#,
             self.clock.offset(),
@@ -215,7 +221,10 @@ impl Store {
                 .iter()
                 .map(|(_, at)| now - here.saturating_duration_since(**at))
                 .collect();
-            let mut lease = self.quiet.lease().await?;
+            let mut lease = self
+                .quiet
+                .lease(Reach::of(chunk.iter().map(|((tenant, _), _)| tenant)))
+                .await?;
             let noted = sqlx::query!(
                 r#"
                 insert into enforcers (tenant_id, enforcer_id, transport, called_at, seen_at)
@@ -246,7 +255,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
             with doomed as materialized (

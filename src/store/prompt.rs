@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::batch::Work;
 use super::idempotency::{Binding, IdempotencyKey, bind};
 use super::prompt_life::standing;
+use super::reach::Reach;
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::exchange::KeyFact;
@@ -48,6 +49,10 @@ pub struct TakePrompts {
 impl Work for TakePrompts {
     type Row = PromptRow;
     type Fact = PromptFact;
+
+    fn reach(rows: &[PromptRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(row: &PromptRow) -> Vec<String> {
         let mut twins = vec![format!("{}\n{}", row.tenant, row.prompt.request_id)];

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::batch::Work;
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
@@ -34,6 +35,10 @@ impl Work for TakePromptAcks {
     type Row = PromptAckRow;
     /// What was found and whose prompt it is, if there is such a prompt for this enforcer.
     type Fact = Option<(EnforcerId, AckFact)>;
+
+    fn reach(rows: &[PromptAckRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(row: &PromptAckRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.ack.request_id)]
@@ -183,7 +188,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<StoredPrompt>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select enforcer_id, approver_id as "approver_id?", prompt_hash, status, ack_at, details::text as "details?",
@@ -213,7 +218,8 @@ impl Store {
 
     /// Writes down which queued prompts have expired.
     pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: whatever is due, whoever's it is.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let expired = sqlx::query!(
             r#"
             with due as materialized (

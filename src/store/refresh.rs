@@ -1,6 +1,7 @@
 //! Queuing a request to re-submit: at most one unacknowledged per exchange.
 
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::exchange::{State, StateRefusal};
 use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
@@ -26,7 +27,7 @@ impl Store {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<RefreshFact, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
         let found = sqlx::query!(
             r#"
@@ -99,7 +100,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<RefreshRequest>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select message_id, recipient, sender as "sender?", body ->> 'reason' as "reason?", created_at

@@ -4,6 +4,7 @@ use sqlx::postgres::types::PgInterval;
 
 use super::Store;
 use super::error::StoreError;
+use super::reach::Reach;
 use crate::protocol::id::TenantId;
 
 impl Store {
@@ -14,7 +15,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
             with doomed as materialized (
@@ -68,7 +69,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
             with finished as materialized (
@@ -103,7 +104,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
             with doomed as materialized (
@@ -147,7 +148,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
             with settled as materialized (

@@ -6,6 +6,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Store;
 use super::error::StoreError;
+use super::reach::Reach;
 
 /// The migrations that this binary was built with.
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
@@ -21,6 +22,26 @@ pub enum Schema {
     Ahead,
 }
 
+/// How the configuration fits what row-level security makes of the role that connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wall {
+    /// It is on for a role that is bound by it, or off for one that is not.
+    Fits,
+    /// It is off, and the role is bound: nothing could be seen or written.
+    Missing,
+    /// It is on, and the role is not bound: it keeps nothing from anyone.
+    Idle,
+}
+
+impl Wall {
+    /// What to do where it is missing.
+    pub const MISSING: &str = "the role that connects does not own the tables, so that row-level security hides every row \
+                               from it; set database.row_security = true, or connect as the tables' owner";
+    /// What to do where it is idle.
+    pub const IDLE: &str = "database.row_security is on, but keeps nothing apart: the role that connects owns tables or \
+                            bypasses row-level security; connect as the application role of deploy/roles.sql";
+}
+
 /// Applies the migrations that are missing.
 pub async fn migrate(url: &str) -> Result<(), MigrateError> {
     let mut connection = PgConnection::connect(url)
@@ -32,7 +53,8 @@ pub async fn migrate(url: &str) -> Result<(), MigrateError> {
 impl Store {
     /// Compares the schema of the database with the one this binary knows.
     pub async fn schema(&self) -> Result<Schema, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: the schema belongs to no tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         // The table belongs to the migrations and is missing before the first, so this query is not checked against it.
         let applied: Result<Vec<i64>, _> = sqlx::query_scalar(
             "select version from _sqlx_migrations where success order by version",
@@ -63,9 +85,35 @@ impl Store {
         })
     }
 
+    /// Whether row-level security binds the role that connects, compared with what is configured. A schema that is not
+    /// there fits.
+    pub async fn wall(&self) -> Result<Wall, StoreError> {
+        // All: the catalogue belongs to no tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
+        let found = sqlx::query!(
+            r#"
+            select coalesce(bool_or(t.bound), false) as "bound!", coalesce(bool_or(not t.bound), false) as "free!"
+              from (select row_security_active(c.oid) as bound
+                      from pg_class c
+                     where c.relrowsecurity
+                       and c.relnamespace = (select x.relnamespace from pg_class x where x.oid = to_regclass('exchanges'))
+                   ) t
+            "#
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        let row = lease.settle(found)?;
+        Ok(match self.quiet.row_security() {
+            false if row.bound => Wall::Missing,
+            true if row.free => Wall::Idle,
+            _ => Wall::Fits,
+        })
+    }
+
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        // All: nothing is read.
+        let mut lease = self.quiet.lease(Reach::All).await?;
         let answered = sqlx::query_scalar!(r#"select 1 as "one!""#)
             .fetch_one(lease.connection()?)
             .await;

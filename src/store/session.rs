@@ -10,6 +10,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::error::{Class, StoreError, classify};
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
@@ -93,7 +94,7 @@ impl Store {
     /// Takes a report if what stands there allows. Tried once more if another transaction was in the way or the reply was
     /// lost; work of its own is then recognised, unless another report has been written over it meanwhile.
     pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
         let fact = self.report_on(lease.connection()?, row).await;
         let error = match lease.settle(fact) {
             Ok(fact) => return Ok(fact),
@@ -103,7 +104,7 @@ impl Store {
             return Err(error.into());
         }
         tracing::debug!(%error, "a report is tried again");
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
         let fact = self.report_on(lease.connection()?, row).await;
         Ok(lease.settle(fact)?)
     }

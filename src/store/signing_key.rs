@@ -3,8 +3,10 @@
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
+use super::audit::Actor;
 use super::batch::Work;
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, OperationId, SignerKeyId, TenantId};
@@ -28,6 +30,10 @@ pub struct ReadKeys;
 impl Work for ReadKeys {
     type Row = KeysRow;
     type Fact = Vec<SigningKey>;
+
+    fn reach(rows: &[KeysRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(_: &KeysRow) -> Vec<String> {
         Vec::new()
@@ -107,13 +113,22 @@ impl Store {
     /// Registers a key. With `first_only`, only if the approver never had one; the same key again is no change.
     pub async fn register_key(
         &self,
+        actor: &Actor,
         tenant: &TenantId,
         approver: &ApproverId,
         key: &NewSigningKey,
         first_only: bool,
     ) -> Result<Registration, StoreError> {
-        let mut lease = self.quiet.lease().await?;
-        let outcome = register(lease.connection()?, tenant, approver, key, first_only).await;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let outcome = self
+            .register(
+                lease.connection()?,
+                actor,
+                (tenant, approver),
+                key,
+                first_only,
+            )
+            .await;
         // A failure may have left the transaction open: the connection is not used again.
         match outcome {
             Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
@@ -124,63 +139,91 @@ impl Store {
     /// Revokes a key. False if there is none to revoke.
     pub async fn revoke_key(
         &self,
+        actor: &Actor,
         tenant: &TenantId,
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.quiet.lease().await?;
-        let revoked = sqlx::query!(
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let known = sqlx::query_scalar!(
             r#"
-            update signing_keys
-               set revoked_at = coalesce(revoked_at, clock_timestamp() + $4::interval)
-             where tenant_id = $1 and approver_id = $2 and signer_key_id = $3
+            with revoked as (
+                update signing_keys
+                   set revoked_at = clock_timestamp() + $4::interval
+                 where tenant_id = $1 and approver_id = $2 and signer_key_id = $3 and revoked_at is null
+                returning tenant_id, approver_id, signer_key_id, revoked_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select r.tenant_id, r.revoked_at, $5, $6, $7, 'key.revoked', r.approver_id || '/' || r.signer_key_id, $8, $9
+                  from revoked r
+            )
+            select exists (select from signing_keys
+                            where tenant_id = $1 and approver_id = $2 and signer_key_id = $3) as "known!"
             "#,
             tenant.as_str(),
             approver.as_str(),
             key.as_str(),
             self.clock.offset(),
+            self.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.node.as_str(),
         )
-        .execute(lease.connection()?)
+        .fetch_one(lease.connection()?)
         .await;
-        Ok(lease.settle(revoked)?.rows_affected() == 1)
+        Ok(lease.settle(known)?)
     }
-}
 
-async fn register(
-    connection: &mut PgConnection,
-    tenant: &TenantId,
-    approver: &ApproverId,
-    key: &NewSigningKey,
-    first_only: bool,
-) -> Result<Registration, sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    // Two first keys at once would both find none; registration is rare enough to take turns.
-    sqlx::query!(
-        "select pg_advisory_xact_lock(hashtextextended($1 || chr(10) || $2, 0))",
-        tenant.as_str(),
-        approver.as_str()
-    )
-    .execute(&mut *transaction)
-    .await?;
-    let written = sqlx::query!(
+    async fn register(
+        &self,
+        connection: &mut PgConnection,
+        actor: &Actor,
+        (tenant, approver): (&TenantId, &ApproverId),
+        key: &NewSigningKey,
+        first_only: bool,
+    ) -> Result<Registration, sqlx::Error> {
+        let mut transaction = connection.begin().await?;
+        // Two first keys at once would both find none; registration is rare enough to take turns.
+        sqlx::query!(
+            "select pg_advisory_xact_lock(hashtextextended($1 || chr(10) || $2, 0))",
+            tenant.as_str(),
+            approver.as_str()
+        )
+        .execute(&mut *transaction)
+        .await?;
+        let written = sqlx::query!(
         r#"
         with others as (
             select exists (select from signing_keys
                             where tenant_id = $1 and approver_id = $2 and signer_key_id <> $3) as found,
-                   exists (select from tenants where tenant_id = $1 and disabled_at is null) as tenant
+                   exists (select from tenants where tenant_id = $1 and disabled_at is null) as tenant,
+                   exists (select from signing_keys
+                            where tenant_id = $1 and approver_id = $2 and signer_key_id = $3
+                              and public_key = $4 and revoked_at is null
+                              and ($7 or row(not_before, not_after) is not distinct from row($5::timestamptz, $6::timestamptz))
+                          ) as same
         ),
         written as (
             insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after)
             select $1, $2, $3, $4, $5, $6
               from others o
-             where o.tenant and not ($7 and o.found)
+             where o.tenant and not ($7 and o.found) and not o.same
             on conflict on constraint signing_keys_pkey do update
-               set not_before = case when $7 then k.not_before else excluded.not_before end,
-                   not_after = case when $7 then k.not_after else excluded.not_after end
-             where k.public_key = excluded.public_key and k.revoked_at is null
-            returning signer_key_id
+               set not_before = excluded.not_before, not_after = excluded.not_after
+             where not $7 and k.public_key = excluded.public_key and k.revoked_at is null
+            returning k.tenant_id, k.approver_id, k.signer_key_id
+        ),
+        audited as (
+            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+            select w.tenant_id, clock_timestamp() + $8::interval, $9, $10, $11, 'key.registered',
+                   w.approver_id || '/' || w.signer_key_id, $12, $13
+              from written w
         )
-        select exists (select from written) as "written!", o.found as "others!", o.tenant as "tenant!" from others o
+        select exists (select from written) or o.same and not ($7 and o.found) as "stands!", o.found as "others!",
+               o.tenant as "tenant!"
+          from others o
         "#,
         tenant.as_str(),
         approver.as_str(),
@@ -189,14 +232,21 @@ async fn register(
         key.not_before.map(Timestamp::inner),
         key.not_after.map(Timestamp::inner),
         first_only,
+        self.clock.offset(),
+        self.clock.operation_id().0,
+        actor.name,
+        actor.source.principal.as_deref(),
+        actor.source.address(),
+        self.node.as_str(),
     )
     .fetch_one(&mut *transaction)
     .await?;
-    transaction.commit().await?;
-    Ok(match written {
-        row if row.written => Registration::Registered,
-        row if !row.tenant => Registration::NoTenant,
-        row if first_only && row.others => Registration::NotTheFirst,
-        _ => Registration::Taken,
-    })
+        transaction.commit().await?;
+        Ok(match written {
+            row if !row.tenant => Registration::NoTenant,
+            row if row.stands => Registration::Registered,
+            row if first_only && row.others => Registration::NotTheFirst,
+            _ => Registration::Taken,
+        })
+    }
 }

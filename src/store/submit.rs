@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::batch::Work;
 use super::idempotency::{Binding, IdempotencyKey, bind};
+use super::reach::Reach;
 use super::rows;
 use crate::clock::Clock;
 use crate::protocol::artifact::Submission;
@@ -56,6 +57,10 @@ pub struct Submit {
 impl Work for Submit {
     type Row = SubmissionRow;
     type Fact = SubmissionFact;
+
+    fn reach(rows: &[SubmissionRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
 
     fn twins(row: &SubmissionRow) -> Vec<String> {
         let mut twins = vec![format!("{}\n{}", row.tenant, row.submission.request_id)];

@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 
 use super::batch::Work;
 use super::error::StoreError;
+use super::reach::Reach;
 use super::{Store, rows};
 use crate::protocol::id::TenantId;
 
@@ -15,6 +16,10 @@ pub struct ReadTenants;
 impl Work for ReadTenants {
     type Row = TenantId;
     type Fact = bool;
+
+    fn reach(rows: &[TenantId]) -> Reach<'_> {
+        Reach::of(rows.iter())
+    }
 
     fn twins(_: &TenantId) -> Vec<String> {
         Vec::new()
@@ -60,7 +65,7 @@ impl Store {
         &self,
         tenants: &HashSet<TenantId>,
     ) -> Result<HashSet<TenantId>, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::of(tenants.iter())).await?;
         let found = active(lease.connection()?, tenants.iter()).await;
         Ok(lease.settle(found)?)
     }

@@ -179,6 +179,7 @@ pub const ROUTES: &[Route] = &[
         "/platform/v1/exchanges/{requestId}/cancel",
         &[Admin],
     ),
+    route("GET", "/platform/v1/audit", &[Admin]),
     route("GET", "/livez", &[]),
     route("GET", "/readyz", &[]),
 ];

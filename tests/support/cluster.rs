@@ -9,6 +9,7 @@ use countersign::config::{Config, Secret};
 use countersign::gateway::Gateway;
 use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::protocol::id::TenantId;
+use countersign::store::audit::Actor;
 use countersign::store::credential::RoleName;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::client::{Approver, Client, Enforcer};
 use super::database::Database;
 use super::proxy::Proxy;
+use super::roles::Roles;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
@@ -121,9 +123,17 @@ impl Cluster {
     pub async fn on(database: Database, count: usize, change: impl Fn(&mut Config)) -> Self {
         let clock = Clock::system();
         let mut nodes = Vec::new();
+        // Any test can also be run behind the wall: it should not notice.
+        let roles = match std::env::var_os("TEST_ROW_SECURITY") {
+            Some(_) => Some(Roles::make(&database, "").await),
+            None => None,
+        };
         for index in 0..count {
             let mut config = config(&database);
             config.node.id = format!("node-{index}");
+            if let Some(roles) = &roles {
+                roles.confine(&mut config);
+            }
             change(&mut config);
             nodes.push(start_node(config, &clock).await);
         }
@@ -131,7 +141,7 @@ impl Cluster {
             .first()
             .expect("at least one node")
             .gateway
-            .administration();
+            .administration(Actor::command_line());
         let tenant = administration
             .create_tenant("tests")
             .await

@@ -12,6 +12,7 @@ pub mod process;
 pub mod proxy;
 pub mod push;
 pub mod raw;
+pub mod roles;
 pub mod tls;
 
 pub use self::answer::Answer;

@@ -10,6 +10,7 @@ use crate::protocol::message::raw;
 use crate::protocol::session::{EndReason, SnapshotType, State};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::error::StoreError;
+use crate::store::reach::Reach;
 use crate::store::{Store, rows};
 
 /// How many snapshots a reader is shown.
@@ -70,7 +71,7 @@ impl Store {
         tenant: &TenantId,
         session: &SessionId,
     ) -> Result<Option<EnforcerId>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = sqlx::query_scalar!(
             "select enforcer_id from sessions where tenant_id = $1 and session_id = $2",
             tenant.as_str(),
@@ -89,7 +90,7 @@ impl Store {
         session: &SessionId,
         approver: Option<&ApproverId>,
     ) -> Result<Option<(Session, bool)>, StoreError> {
-        let mut lease = self.pool.lease().await?;
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         let found = read_session(lease.connection()?, tenant, session, approver).await;
         Ok(lease.settle(found)?)
     }

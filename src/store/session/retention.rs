@@ -5,6 +5,7 @@ use sqlx::postgres::types::PgInterval;
 use crate::protocol::id::TenantId;
 use crate::store::Store;
 use crate::store::error::StoreError;
+use crate::store::reach::Reach;
 
 /// Sessions per statement.
 const SESSIONS: i64 = 100;
@@ -20,7 +21,7 @@ impl Store {
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<i64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
             with stale as materialized (
@@ -68,7 +69,7 @@ impl Store {
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease().await?;
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let scrubbed = sqlx::query!(
             r#"
             with full_ones as materialized (

@@ -1,0 +1,147 @@
+//! The audit: who did what to tenants, credentials, keys, pairings and pending exchanges, and from where. Each row is
+//! written by the statement that acts, and only if it takes effect; here are the words for it, reading it, and forgetting.
+
+use std::net::IpAddr;
+
+use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::Store;
+use super::error::StoreError;
+use super::reach::Reach;
+use crate::protocol::cursor::Position;
+use crate::protocol::id::TenantId;
+use crate::protocol::timestamp::Timestamp;
+
+/// Where an action comes from.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// The credential that was used; none for the operator's key and the command line.
+    pub principal: Option<String>,
+    /// The address of the caller, if it called.
+    pub address: Option<IpAddr>,
+}
+
+impl Source {
+    /// The address as it is stored.
+    pub(super) fn address(&self) -> Option<String> {
+        self.address.map(|address| address.to_string())
+    }
+}
+
+/// Who acts, as the audit tells it.
+#[derive(Debug, Clone)]
+pub struct Actor {
+    /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator` or `command line`.
+    pub name: String,
+    /// Where from.
+    pub source: Source,
+}
+
+impl Actor {
+    /// Whoever runs the binary beside the database.
+    #[must_use]
+    pub fn command_line() -> Self {
+        Self {
+            name: "command line".into(),
+            source: Source::default(),
+        }
+    }
+}
+
+/// An action in a list.
+#[derive(Debug, serde::Serialize)]
+pub struct AuditLine {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// What.
+    pub action: String,
+    /// To whom or what.
+    pub subject: String,
+    /// From where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// With which credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+}
+
+impl Store {
+    /// One page of a tenant's audit, oldest first, and where the next one starts.
+    pub async fn audit(
+        &self,
+        tenant: &TenantId,
+        after: Option<(OffsetDateTime, Uuid)>,
+        limit: i64,
+    ) -> Result<(Vec<AuditLine>, Option<Position>), StoreError> {
+        let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
+        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let found = sqlx::query!(
+            r#"
+            select a.at, a.event_id, a.actor, a.action, a.subject, a.address as "address?", a.principal as "principal?"
+              from audit_events a
+             where a.tenant_id = $1 and (a.at, a.event_id) > ($2, $3)
+             order by a.at, a.event_id
+             limit $4::bigint + 1
+            "#,
+            tenant.as_str(),
+            at,
+            id,
+            limit,
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        let mut found = lease.settle(found)?;
+        let more = i64::try_from(found.len()).unwrap_or(i64::MAX) > limit;
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let next = found.last().filter(|_| more).map(|last| Position {
+            at: last.at,
+            id: last.event_id.to_string(),
+        });
+        let items = found
+            .into_iter()
+            .map(|row| AuditLine {
+                at: row.at.into(),
+                actor: row.actor,
+                action: row.action,
+                subject: row.subject,
+                address: row.address,
+                principal: row.principal,
+            })
+            .collect();
+        Ok((items, next))
+    }
+
+    /// Deletes what of a tenant's audit is older than `keep`.
+    pub async fn forget_audit(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let gone = sqlx::query!(
+            r#"
+            with doomed as materialized (
+                select a.at, a.event_id
+                  from audit_events a
+                 where a.tenant_id = $1 and a.at < clock_timestamp() + $2::interval - $3::interval
+                 order by a.at, a.event_id
+                 limit $4
+            )
+            delete from audit_events a using doomed d
+             where a.tenant_id = $1 and a.at = d.at and a.event_id = d.event_id
+            "#,
+            tenant.as_str(),
+            self.clock.offset(),
+            keep,
+            limit,
+        )
+        .execute(lease.connection()?)
+        .await;
+        Ok(lease.settle(gone)?.rows_affected())
+    }
+}

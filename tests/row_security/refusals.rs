@@ -1,0 +1,102 @@
+//! Where configuration and role do not fit together, nothing starts: it would find an empty database.
+
+use countersign::app::App;
+use countersign::clock::Clock;
+use countersign::config::Config;
+use countersign::store::schema;
+
+use crate::support::Cluster;
+use crate::support::cluster::config;
+use crate::support::database::Database;
+use crate::support::process::{countersign, run};
+use crate::support::roles::Roles;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_would_see_nothing_is_told_what_to_set() {
+    let database = Database::create().await;
+    let cluster = Cluster::on(database, 1, |_| {}).await;
+    let roles = Roles::make(&cluster.database, "").await;
+    let with = |role: &str, row_security: bool, arguments: &[&str]| {
+        run(countersign()
+            .env("COUNTERSIGN_DATABASE__URL", roles.url(role))
+            .env(
+                "COUNTERSIGN_DATABASE__ROW_SECURITY",
+                row_security.to_string(),
+            )
+            .args(arguments))
+    };
+    for arguments in [
+        &["check"][..],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["tenant", "list"],
+    ] {
+        let (ok, text) = with("application", false, arguments);
+        assert!(!ok, "{text}");
+        assert!(text.contains("database.row_security = true"), "{text}");
+    }
+    let mut unset = config(&cluster.database);
+    roles.confine(&mut unset);
+    unset.database.row_security = false;
+    let refused = App::build(unset, Clock::system()).await;
+    let refused = refused.err().expect("a refusal").to_string();
+    assert!(
+        refused.contains("database.row_security = true"),
+        "{refused}"
+    );
+
+    let (ok, text) = with("application", true, &["check"]);
+    assert!(ok && text.contains("row security    ok"), "{text}");
+    let (ok, text) = with("application", true, &["tenant", "list"]);
+    assert!(ok && text.contains(cluster.tenant.as_str()), "{text}");
+    let (ok, text) = with("owner", false, &["check"]);
+    assert!(ok && text.contains("row security    ok"), "{text}");
+    // On, but of no use: it works, and says so.
+    let (ok, text) = with("owner", true, &["check"]);
+    assert!(ok && text.contains("row security    idle"), "{text}");
+    for node in cluster.nodes {
+        node.stop().await;
+    }
+    roles.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owner_migrates_and_the_application_works_on_what_it_made() {
+    let database = Database::empty("roles_before_tables").await;
+    let roles = Roles::make(&database, "").await;
+    let refused = schema::migrate(&roles.url("application")).await;
+    assert!(refused.is_err(), "the application owns nothing");
+    schema::migrate(&roles.url("owner")).await.unwrap();
+    // What a migration adds, nodes can use before the script has been run again.
+    let early = Cluster::on(database.clone(), 1, |config| roles.confine(config)).await;
+    early
+        .admin()
+        .await
+        .get("/platform/v1/audit")
+        .await
+        .expect(200);
+    roles.run("");
+    early
+        .admin()
+        .await
+        .get("/platform/v1/audit")
+        .await
+        .expect(200);
+    for node in early.nodes {
+        node.stop().await;
+    }
+    roles.remove().await;
+}
+
+#[test]
+fn row_security_is_refused_where_sessions_are_shared() {
+    let mut config = Config::default();
+    config.database.url = "postgres://localhost/countersign".into();
+    config.database.row_security = true;
+    config.validate().unwrap();
+    config.database.session_settings = false;
+    let refused = config.validate().unwrap_err().to_string();
+    assert!(
+        refused.starts_with("database.row_security: ") && refused.contains("PgBouncer"),
+        "{refused}"
+    );
+}
