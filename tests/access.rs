@@ -1,6 +1,7 @@
 //! Who may call what: every route, with no credential, a bad one, another role's, another id's and another tenant's.
 
 mod credentials;
+mod matrix;
 mod routes;
 mod tenants;
 

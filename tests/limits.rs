@@ -233,3 +233,44 @@ async fn limits_can_be_switched_off_one_by_one_and_all_at_once() {
         approver.remove("unknown").await.refused(404, "NOT_FOUND");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_has_a_limit_before_anyone_is_known() {
+    let cluster = Cluster::with(1, |config| {
+        config.rates.enabled = true;
+        (config.rates.address, config.rates.address_burst) = (1, 5);
+        config.tls.mode = countersign::config::TlsMode::Upstream;
+        config.tls.proxies = vec!["127.0.0.1".to_owned().try_into().unwrap()];
+    })
+    .await;
+    let nobody = cluster.client(None);
+    let from = async |address: &str, path: &str| {
+        nobody
+            .call(reqwest::Method::GET, path)
+            .header("x-forwarded-proto", "https")
+            .header("x-forwarded-for", address)
+            .header("authorization", "Bearer nonsense")
+            .send()
+            .await
+    };
+    for path in ["/v1/approvers/alice/inbox", "/v1/status"] {
+        let address = if path == "/v1/status" {
+            "192.0.2.7"
+        } else {
+            "192.0.2.8"
+        };
+        let (count, refused) = taken(async || from(address, path).await).await;
+        assert!((5..=6).contains(&count), "{count}");
+        assert!(refused.header("ratelimit").unwrap().contains("address"));
+    }
+    // Someone else, and the rest of one's own /64.
+    let (count, _) = taken(async || from("2001:db8::1", "/v1/status").await).await;
+    assert!((5..=6).contains(&count), "{count}");
+    assert_eq!(from("2001:db8::2", "/v1/status").await.status, 429);
+    from("2001:db8:0:1::2", "/v1/status").await.expect(200);
+    for path in ["/livez", "/readyz"] {
+        for _ in 0..10 {
+            assert_ne!(from("192.0.2.7", path).await.status, 429, "{path}");
+        }
+    }
+}

@@ -56,7 +56,7 @@ impl Scene {
     async fn decide_near_the_end(&self) -> Vec<(String, Value, String)> {
         let begun = Instant::now();
         let exchanges: Vec<(String, Instant)> = (0..WIDTH)
-            .map(|turn| Duration::from_millis(2_000 + 4 * u64::try_from(turn).unwrap()))
+            .map(|turn| Duration::from_millis(5_000 + 4 * u64::try_from(turn).unwrap()))
             .map(|life| (request_id(), begun + life))
             .collect();
         let submit = exchanges.iter().map(async |(request, end)| {

@@ -7,6 +7,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::support::Cluster;
+use crate::support::push::Socket;
+use countersign::store::credential::RoleName;
 
 /// Sends these bytes and waits for the node to close the connection; what it said before comes back.
 async fn closed_after(address: &str, bytes: &[u8]) -> String {
@@ -78,6 +80,22 @@ async fn connections_past_the_limit_are_closed_and_make_room_when_they_end() {
         stream.write_all(ask).await.is_ok()
             && stream.read_to_string(&mut said).await.is_ok()
             && said.starts_with("HTTP/1.1 200")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_keeps_the_seat_of_its_connection() {
+    let cluster = Cluster::with(1, |config| config.server.max_connections_per_address = 2).await;
+    let key = cluster.key(&cluster.tenant, RoleName::Enforcer, None).await;
+    let url = &cluster.nodes[0].url;
+    let connect = async || Socket::connect(url, "enforcer", "build-bot", &key).await;
+    let first = connect().await.unwrap();
+    let _second = connect().await.unwrap();
+    assert_eq!(connect().await.err(), Some(0), "there is no room");
+    drop(first);
+    crate::support::until("there is room again", Duration::from_secs(5), async || {
+        connect().await.is_ok()
     })
     .await;
 }

@@ -172,8 +172,9 @@ impl Service {
             encrypted: matches!(stream, Either::Right(_)),
             thumbprint,
         };
-        if let Err(error) = self.converse(stream, peer).await {
-            tracing::debug!(peer = %seat.peer, %error, "a connection broke");
+        let (from, seat) = (seat.peer, Arc::new(seat));
+        if let Err(error) = self.converse(stream, peer, seat).await {
+            tracing::debug!(peer = %from, %error, "a connection broke");
         }
     }
 
@@ -203,6 +204,7 @@ impl Service {
         &self,
         stream: Stream,
         peer: Peer,
+        seat: Arc<Seat>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let spoke = CancellationToken::new();
         let meter = Arc::new(Meter::default());
@@ -212,6 +214,8 @@ impl Service {
             service_fn(move |mut request: hyper::Request<Incoming>| {
                 spoke.cancel();
                 introduce(&door, peer, &mut request);
+                // A socket outlives the connection it was upgraded from, and keeps its seat.
+                request.extensions_mut().insert(Arc::clone(&seat));
                 let in_flight = meter.begin(request.version());
                 let answer = router.clone().oneshot(request);
                 async move {

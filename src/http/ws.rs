@@ -1,8 +1,10 @@
 //! Channels as WebSockets: authenticated before the upgrade, fed like event streams, and taking the same calls as REST,
 //! through the same use cases, with the same answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::{HeaderMap, Uri};
@@ -15,6 +17,7 @@ use super::body;
 use super::error::Refusal;
 use super::frame::{Peer, answer};
 use super::reply::Node;
+use super::seats::Seat;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
@@ -64,6 +67,7 @@ pub async fn connect(
     As(caller): As<EnforcerOrApprover>,
     headers: HeaderMap,
     uri: Uri,
+    seat: Option<Extension<Arc<Seat>>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     check_origin(&node, &headers)?;
@@ -136,7 +140,12 @@ pub async fn connect(
         .write_buffer_size(0)
         .max_message_size(most)
         .max_frame_size(most)
-        .on_upgrade(move |socket| tasks.track_future(Socket::new(node, socket, feed, peer).run())))
+        .on_upgrade(move |socket| {
+            tasks.track_future(async move {
+                let _seat = seat;
+                Socket::new(node, socket, feed, peer).run().await;
+            })
+        }))
 }
 
 /// Why a socket ends.

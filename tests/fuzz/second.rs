@@ -151,6 +151,25 @@ fn quoted(text: &str) -> String {
     out + "\""
 }
 
+/// Of two shortest forms that are equally close, the even one.
+fn even_of_two(digits: String, number: f64) -> String {
+    let exact = format!("{:.800e}", number.abs());
+    let exact = exact
+        .split('e')
+        .next()
+        .expect("a mantissa")
+        .replace('.', "");
+    let exact = exact.trim_end_matches('0');
+    let shortest: u64 = digits.parse().expect("few digits");
+    if shortest % 2 == 0 {
+        return digits;
+    }
+    [shortest - 1, shortest]
+        .into_iter()
+        .find(|lower| exact == format!("{lower}5"))
+        .map_or(digits, |lower| (lower + lower % 2).to_string())
+}
+
 /// A number as ECMAScript prints it (`Number::toString`), from the shortest digits that read back as it.
 fn ecmascript(number: f64) -> String {
     if number == 0.0 {
@@ -159,7 +178,7 @@ fn ecmascript(number: f64) -> String {
     let sign = if number < 0.0 { "-" } else { "" };
     let scientific = format!("{:e}", number.abs());
     let (mantissa, exponent) = scientific.split_once('e').expect("an exponent");
-    let digits = mantissa.replace('.', "");
+    let digits = even_of_two(mantissa.replace('.', ""), number);
     let exponent: i32 = exponent.parse().expect("a number");
     let count = i32::try_from(digits.len()).expect("few digits");
     // The digits times ten to the power of `point - count`.
