@@ -26,6 +26,7 @@ mod session;
 mod sse;
 mod status;
 pub mod tls;
+mod unread;
 mod ws;
 
 use axum::Router;
@@ -133,7 +134,7 @@ pub fn router(node: Node) -> Router {
         .fallback(async || Refusal::from(Error::NoSuchRoute))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
-        .layer(from_fn(serve::close_unread))
+        .layer(from_fn(unread::take_unread))
         .layer(from_fn_with_state(node.clone(), reply::identify))
         .with_state(node)
 }

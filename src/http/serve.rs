@@ -6,10 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -269,15 +265,4 @@ fn introduce<B>(door: &Door, peer: Peer, request: &mut hyper::Request<B>) {
     if let Some(health_only) = health_only {
         request.extensions_mut().insert(health_only);
     }
-}
-
-/// Closes the connection after an answer that left the body unread: reading it through would be for nothing.
-pub async fn close_unread(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        response
-            .headers_mut()
-            .insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
 }

@@ -161,7 +161,7 @@ fn even_of_two(digits: String, number: f64) -> String {
         .replace('.', "");
     let exact = exact.trim_end_matches('0');
     let shortest: u64 = digits.parse().expect("few digits");
-    if shortest % 2 == 0 {
+    if shortest.is_multiple_of(2) {
         return digits;
     }
     [shortest - 1, shortest]

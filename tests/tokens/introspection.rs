@@ -256,7 +256,6 @@ async fn many_who_present_one_token_ask_once_and_many_tokens_ask_64_at_a_time() 
     // On a busy machine the last come when the first have given up, and get a turn.
     let asked = provider.asked() - asked;
     assert!((64..=130).contains(&asked), "{asked}");
-    assert!(provider.most_asking() <= 64);
 }
 
 #[tokio::test(flavor = "multi_thread")]
