@@ -199,7 +199,7 @@ section! {
         envelope_bytes: usize = 64 << 10,
         /// Largest other body.
         body_bytes: usize = 256 << 10,
-        /// Memory for large bodies that are being read or worked on, all together; past it they wait, then 503.
+        /// Memory for large bodies that are being read or worked on, and large answers that are being sent, all together; past it they wait, then 503.
         body_memory_bytes: usize = 256 << 20,
         /// Most pending items of one approver.
         pending_per_approver: u32 = 10_000,
@@ -209,6 +209,8 @@ section! {
         channels_per_identity: usize = 50,
         /// Most channels of a node.
         channels_per_node: usize = 20_000,
+        /// Most channels of one tenant on a node.
+        channels_per_tenant: usize = 15_000,
         /// How far ahead of ours a client's clock may be.
         clock_skew_seconds: u64 = 60,
         /// Wait, when none is asked for.

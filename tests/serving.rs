@@ -99,3 +99,50 @@ async fn a_socket_keeps_the_seat_of_its_connection() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_tenant_takes_every_channel_of_a_node() {
+    let cluster = Cluster::with(1, |config| config.limits.channels_per_tenant = 2).await;
+    let url = &cluster.nodes[0].url;
+    let key = cluster.key(&cluster.tenant, RoleName::Enforcer, None).await;
+    let _first = Socket::connect(url, "enforcer", "one", &key).await.unwrap();
+    let _second = Socket::connect(url, "enforcer", "two", &key).await.unwrap();
+    let third = Socket::connect(url, "enforcer", "three", &key).await;
+    assert_eq!(third.err(), Some(503));
+    let tenant = cluster.administration.create_tenant("other").await.unwrap();
+    let theirs = cluster.key(&tenant, RoleName::Enforcer, None).await;
+    let other = Socket::connect(url, "enforcer", "one", &theirs).await;
+    assert!(other.is_ok(), "another tenant has places of its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_caller_that_drips_on_is_not_listened_to_for_long() {
+    let cluster = Cluster::start(1).await;
+    let address = cluster.nodes[0].url.replace("http://", "");
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let head = b"POST /v1/artifacts HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let (mut reading, mut writing) = stream.into_split();
+    let dripping = async {
+        while writing.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let mut said = Vec::new();
+    let answered = async {
+        let mut bytes = [0; 1_024];
+        while let Ok(count) = reading.read(&mut bytes).await {
+            if count == 0 {
+                break;
+            }
+            said.extend_from_slice(&bytes[..count]);
+        }
+    };
+    timeout(
+        Duration::from_secs(10),
+        futures_util::future::join(dripping, answered),
+    )
+    .await
+    .expect("it is closed");
+    assert!(said.starts_with(b"HTTP/1.1 401"), "and had its answer");
+}

@@ -31,8 +31,7 @@ pub struct CredentialRequest {
     pub expires_at: Option<Timestamp>,
 }
 
-/// A credential that was made.
-#[derive(Debug)]
+/// A credential that was made. Not to be printed: it holds the key.
 pub struct MadeCredential {
     /// Its id.
     pub id: CredentialId,

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::Gateway;
 use super::caller::Origin;
 use super::error::Error;
+use crate::config;
 use crate::config::Secret;
 use crate::protocol::id::{CredentialId, TenantId, TextId};
 use crate::store::channel::{LEASE_SECONDS, Transport};
@@ -61,6 +62,7 @@ pub(super) struct Channels {
 #[derive(Default)]
 struct State {
     by_identity: HashMap<Key, VecDeque<Arc<Handle>>>,
+    by_tenant: HashMap<TenantId, usize>,
     count: usize,
 }
 
@@ -70,18 +72,17 @@ impl Channels {
     }
 
     /// Takes a place, closing the identity's oldest channel if it has too many.
-    fn enter(
-        &self,
-        key: &Key,
-        handle: Arc<Handle>,
-        per_identity: usize,
-        per_node: usize,
-    ) -> Result<(), Error> {
+    fn enter(&self, key: &Key, handle: Arc<Handle>, limits: &config::Limits) -> Result<(), Error> {
+        let per_identity = limits.channels_per_identity;
         let mut state = self.state();
-        if state.count >= per_node {
+        let of_tenant = state.by_tenant.get(key.tenant()).copied();
+        let of_tenant = of_tenant.unwrap_or_default();
+        // No tenant takes the places of all the others.
+        if state.count >= limits.channels_per_node || of_tenant >= limits.channels_per_tenant {
             return Err(Error::TooManyChannels);
         }
         state.count += 1;
+        state.by_tenant.insert(key.tenant().clone(), of_tenant + 1);
         let own = state.by_identity.entry(key.clone()).or_default();
         own.push_back(handle);
         let open = own.iter().filter(|handle| !handle.closed.is_cancelled());
@@ -105,6 +106,12 @@ impl Channels {
             state.by_identity.remove(key);
         }
         state.count -= gone;
+        if let Some(count) = state.by_tenant.get_mut(key.tenant()) {
+            *count -= gone;
+            if *count == 0 {
+                state.by_tenant.remove(key.tenant());
+            }
+        }
     }
 
     fn all(&self) -> Vec<Arc<Handle>> {
@@ -215,12 +222,7 @@ impl Gateway {
             why: OnceLock::new(),
         });
         let limits = &self.config.limits;
-        self.channels.enter(
-            &key,
-            Arc::clone(&handle),
-            limits.channels_per_identity,
-            limits.channels_per_node,
-        )?;
+        self.channels.enter(&key, Arc::clone(&handle), limits)?;
         let ends = origin.expires_at.map(|at| {
             let left =
                 Duration::try_from(at.inner() - self.clock.now().inner()).unwrap_or_default();

@@ -14,7 +14,8 @@ use super::channel::{Channel, Closing};
 use super::error::Error;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, TenantId};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::feed::{BodiesRow, ClaimRow, ForApprover, ForEnforcer, ListRow};
+use crate::store::claim::{ClaimRow, ForEnforcer};
+use crate::store::feed::{BodiesRow, ForApprover, ListRow};
 use crate::wake::Key;
 
 /// Ids listed at once.

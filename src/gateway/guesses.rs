@@ -6,10 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use super::error::Error;
 use crate::protocol::timestamp::Timestamp;
 
+/// How long a guess waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Guesses judged at once.
 const AT_ONCE: usize = 4;
 /// Refused guessers remembered; past this the memory starts over, and the database refuses them.
@@ -73,8 +76,11 @@ impl Guesses {
         Error::TooManyGuesses { retry_after, quota }
     }
 
-    /// Waits for a turn.
+    /// Waits for a turn, for a while.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, Error> {
-        self.turns.acquire().await.map_err(|_| Error::Internal)
+        match timeout(PATIENCE, self.turns.acquire()).await {
+            Ok(turn) => turn.map_err(|_| Error::Internal),
+            Err(_) => Err(Error::Unavailable),
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Gateway;
+use super::caller::Origin;
 use super::error::Error;
 use crate::config;
 use crate::protocol::timestamp::Timestamp;
@@ -156,9 +157,20 @@ pub(super) struct Limiter {
 }
 
 impl Gateway {
-    /// Takes a call from a principal that acts as `id`, or refuses it until there is room.
-    pub fn admit(&self, kind: Kind, principal: &str, id: Option<&str>) -> Result<(), Error> {
-        let caller = (principal.to_owned(), id.unwrap_or_default().to_owned());
+    /// Takes a call from a principal that acts as `id`, or refuses it until there is room. An issuer may use one name in
+    /// several tenants: those are different callers.
+    pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<(), Error> {
+        let principal = format!("{}\n{}", origin.tenant, origin.principal);
+        self.take(kind, principal, id)
+    }
+
+    /// The same of the operator, who belongs to no tenant.
+    pub fn admit_operator(&self, kind: Kind) -> Result<(), Error> {
+        self.take(kind, "operator".to_owned(), None)
+    }
+
+    fn take(&self, kind: Kind, principal: String, id: Option<&str>) -> Result<(), Error> {
+        let caller = (principal, id.unwrap_or_default().to_owned());
         self.limiter
             .principals
             .take(

@@ -131,7 +131,8 @@ impl Gateway {
         let Origin {
             tenant, principal, ..
         } = &caller.origin;
-        self.guesses.check(principal, self.clock.now())?;
+        let guesser = format!("{tenant}\n{principal}");
+        self.guesses.check(&guesser, self.clock.now())?;
         // Few at a time: they meet on the same rows, and must not hold every connection while they wait for each other.
         let _turn = self.guesses.turn().await?;
         let limits = GuessLimits {
@@ -152,7 +153,7 @@ impl Gateway {
                 let now = self.clock.now();
                 Err(self
                     .guesses
-                    .refuse(principal, limits.per_principal, retry_after, now))
+                    .refuse(&guesser, limits.per_principal, retry_after, now))
             }
         }
     }

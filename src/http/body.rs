@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
@@ -26,7 +26,9 @@ const MAX_KEY_BYTES: usize = 255;
 
 /// Bodies up to this size need no room of their own: there are only so many connections.
 const SMALL: usize = 64 << 10;
-/// How long a large one waits for room.
+/// What a larger one takes at a time.
+const STEP: usize = 64 << 10;
+/// How long it waits for more.
 const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which limit a body is held to.
@@ -58,17 +60,39 @@ impl Deref for Received {
     }
 }
 
-/// Finds room for a large body before it is read: many slow or large ones at once must not take all memory.
-async fn room_for(node: &Node, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
-    if bytes <= SMALL {
-        return Ok(None);
+/// Reads a body whole. Past what is small it takes up room as it arrives, so that many large ones at once cannot take all
+/// memory, and nobody holds room for what was only announced.
+async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Error> {
+    let mut bytes = Vec::new();
+    let mut room: Option<OwnedSemaphorePermit> = None;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Error::BodyIncomplete)?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        let length = bytes.len() + data.len();
+        if length > limit {
+            return Err(Error::BodyTooLarge { limit });
+        }
+        let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let wanted = length.saturating_sub(SMALL).div_ceil(STEP) * (STEP >> 10);
+        if wanted > held {
+            let more = u32::try_from(wanted - held).unwrap_or(u32::MAX);
+            let more = Arc::clone(&node.room).acquire_many_owned(more);
+            match timeout(ROOM_PATIENCE, more).await {
+                Ok(Ok(more)) => match &mut room {
+                    Some(room) => room.merge(more),
+                    None => room = Some(more),
+                },
+                Ok(Err(_)) | Err(_) => return Err(Error::Unavailable),
+            }
+        }
+        bytes.extend_from_slice(&data);
     }
-    let kib = u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
-    let room = Arc::clone(&node.room).acquire_many_owned(kib);
-    match timeout(ROOM_PATIENCE, room).await {
-        Ok(Ok(room)) => Ok(Some(room)),
-        Ok(Err(_)) | Err(_) => Err(Error::Unavailable),
-    }
+    Ok(Received {
+        bytes: bytes.into(),
+        _room: room,
+    })
 }
 
 /// Reads a JSON body. Too long a one is refused by its stated length, before it is read.
@@ -94,20 +118,15 @@ pub async fn read(
     if kind != Kind::Optional {
         check_media_type(node, headers)?;
     }
-    let room = room_for(node, stated.unwrap_or(limit)).await?;
     let patience = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
-    let bytes = match timeout(patience, Limited::new(body, limit).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return Err(Error::BodyTooLarge { limit });
-        }
-        Ok(Err(_)) | Err(_) => return Err(Error::BodyIncomplete),
-    };
+    let received = timeout(patience, whole(node, body, limit))
+        .await
+        .map_err(|_| Error::BodyIncomplete)??;
     // Only what arrived tells whether there is a body: neither chunks nor HTTP/2 say so beforehand.
-    if kind == Kind::Optional && !bytes.is_empty() {
+    if kind == Kind::Optional && !received.is_empty() {
         check_media_type(node, headers)?;
     }
-    Ok(Received { bytes, _room: room })
+    Ok(received)
 }
 
 fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), Error> {

@@ -32,7 +32,8 @@ struct Head {
 
 /// The answer to a frame on the channel of `key`, if there is one: what REST would have answered, with `trace.inReplyTo`.
 pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option<String> {
-    let (head, outcome) = match head(bytes) {
+    let counted = admit_any(node, peer, key);
+    let (head, outcome) = match counted.and_then(|()| head(bytes)) {
         Ok(head) => {
             let outcome = take(node, peer, key, &head, bytes).await;
             (head, outcome)
@@ -83,20 +84,34 @@ fn head(bytes: &[u8]) -> Result<Head, Error> {
     })
 }
 
+/// Counts a frame before it is looked at, whatever it turns out to be.
+fn admit_any(node: &Node, peer: &Peer, key: &Key) -> Result<(), Error> {
+    let origin = match peer {
+        Peer::Enforcer(caller) => &caller.origin,
+        Peer::Approver(caller) => &caller.origin,
+    };
+    let id = match key {
+        Key::Enforcer(_, id) => id.as_str(),
+        Key::Approver(_, id) => id.as_str(),
+        Key::Exchange(..) => "",
+    };
+    node.gateway.admit(Kind::Read, origin, Some(id))
+}
+
 /// Counts a frame, where the credential says whose it is; where the frame does, it is counted by that.
 fn admit(node: &Node, peer: &Peer, kind: Kind) -> Result<(), Error> {
-    let (principal, bound) = match peer {
+    let (origin, bound) = match peer {
         Peer::Enforcer(caller) => (
-            &caller.origin.principal,
+            &caller.origin,
             caller.bound.as_ref().map(EnforcerId::as_str),
         ),
         Peer::Approver(caller) => (
-            &caller.origin.principal,
+            &caller.origin,
             caller.bound.as_ref().map(ApproverId::as_str),
         ),
     };
     match bound {
-        Some(id) => node.gateway.admit(kind, principal, Some(id)),
+        Some(id) => node.gateway.admit(kind, origin, Some(id)),
         None => Ok(()),
     }
 }

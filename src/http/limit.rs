@@ -41,19 +41,19 @@ fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<Kind> {
     }
 }
 
-/// Who a caller is to the limits: its principal, and the id it is bound to.
-fn identity(caller: &Caller) -> (&str, Option<&str>) {
+/// Who a caller is to the limits: where it comes from, and the id it is bound to.
+fn identity(caller: &Caller) -> Option<(&Origin, Option<&str>)> {
     match caller {
-        Caller::Enforcer(caller) => (
-            &caller.origin.principal,
+        Caller::Enforcer(caller) => Some((
+            &caller.origin,
             caller.bound.as_ref().map(EnforcerId::as_str),
-        ),
-        Caller::Approver(caller) => (
-            &caller.origin.principal,
+        )),
+        Caller::Approver(caller) => Some((
+            &caller.origin,
             caller.bound.as_ref().map(ApproverId::as_str),
-        ),
-        Caller::Admin(caller) => (&caller.origin.principal, None),
-        Caller::Operator(_) => ("operator", None),
+        )),
+        Caller::Admin(caller) => Some((&caller.origin, None)),
+        Caller::Operator(_) => None,
     }
 }
 
@@ -64,7 +64,9 @@ pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<()
     let Some(kind) = kind_of(&parts.method, path, caller) else {
         return Ok(());
     };
-    let (principal, bound) = identity(caller);
+    let Some((origin, bound)) = identity(caller) else {
+        return node.gateway.admit_operator(kind);
+    };
     let any = matches!(caller, Caller::Enforcer(_) | Caller::Approver(_)) && bound.is_none();
     if any && SENDER_IN_BODY.contains(&path) {
         return Ok(());
@@ -73,8 +75,7 @@ pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<()
         (None, true) => path_id(node, parts).await,
         _ => None,
     };
-    node.gateway
-        .admit(kind, principal, bound.or(named.as_deref()))
+    node.gateway.admit(kind, origin, bound.or(named.as_deref()))
 }
 
 /// The id a path says the call acts as.
@@ -97,5 +98,5 @@ pub fn admit_named(
     if bound {
         return Ok(());
     }
-    node.gateway.admit(kind, &origin.principal, Some(id))
+    node.gateway.admit(kind, origin, Some(id))
 }

@@ -1,15 +1,18 @@
 //! What every route shares: the state, the framing of answers and refusals, and the request's own id.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::error::{Description, Refusal};
@@ -19,6 +22,9 @@ use crate::protocol::envelope::{Outgoing, Recipient, Sender};
 use crate::protocol::id::RequestId;
 use crate::protocol::timestamp::Timestamp;
 
+/// Answers up to this size need no room of their own.
+const SMALL: u64 = 64 << 10;
+
 /// What handlers work with.
 #[derive(Clone)]
 pub struct Node {
@@ -26,7 +32,7 @@ pub struct Node {
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
-    /// Room for large bodies, in KiB.
+    /// Room for large bodies and answers, in KiB.
     pub room: Arc<Semaphore>,
 }
 
@@ -96,7 +102,51 @@ impl Node {
 
     /// An envelope as a response.
     pub fn respond<B: Serialize>(&self, status: StatusCode, envelope: &Outgoing<B>) -> Response {
-        respond(status, &self.gateway.names.media_type, envelope)
+        let response = respond(status, &self.gateway.names.media_type, envelope);
+        let (parts, body) = response.into_parts();
+        let length = body.size_hint().exact().unwrap_or_default();
+        match Held::within(&self.room, body, length) {
+            Some(body) => Response::from_parts(parts, body),
+            None => Refusal::from(Error::Unavailable).into_response(),
+        }
+    }
+}
+
+/// A large answer, and its place among all that is held at once: whoever asks and does not read must not take all memory.
+struct Held {
+    body: Body,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Held {
+    /// The body as it is if it is small, or with its place; nothing where there is no room.
+    fn within(room: &Arc<Semaphore>, body: Body, length: u64) -> Option<Body> {
+        if length <= SMALL {
+            return Some(body);
+        }
+        let kib = u32::try_from(length >> 10).ok()?;
+        let room = Arc::clone(room).try_acquire_many_owned(kib).ok()?;
+        Some(Body::new(Self { body, _room: room }))
+    }
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

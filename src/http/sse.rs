@@ -38,11 +38,8 @@ pub async fn approver(
 ) -> Result<Response, Refusal> {
     check_origin(&node, &headers)?;
     let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
-    node.gateway.admit(
-        Kind::Connect,
-        &caller.origin.principal,
-        Some(approver.as_str()),
-    )?;
+    node.gateway
+        .admit(Kind::Connect, &caller.origin, Some(approver.as_str()))?;
     let key = Key::Approver(caller.origin.tenant.clone(), approver);
     let last = headers
         .get("last-event-id")
@@ -69,11 +66,8 @@ pub async fn enforcer(
 ) -> Result<Response, Refusal> {
     check_origin(&node, &headers)?;
     let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
-    node.gateway.admit(
-        Kind::Connect,
-        &caller.origin.principal,
-        Some(enforcer.as_str()),
-    )?;
+    node.gateway
+        .admit(Kind::Connect, &caller.origin, Some(enforcer.as_str()))?;
     let key = Key::Enforcer(caller.origin.tenant.clone(), enforcer);
     let gateway = node.gateway.clone();
     let feed = node

@@ -19,6 +19,8 @@ use tokio::time::timeout;
 const MOST: usize = 512 << 10;
 /// How long the client may pause meanwhile.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long it is taken from, however fast it sends.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// A body that is lent to a handler, and can be read on once it has been given back.
 struct Lent(Arc<Mutex<Body>>);
@@ -58,7 +60,8 @@ pub async fn take_unread(request: Request, next: Next) -> Response {
     let body = Body::new(Lent(Arc::clone(&lent)));
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let refused = response.status().is_client_error() || response.status().is_server_error();
-    if refused && !(asked_first || took_all(Lent(lent)).await)
+    let all = async || matches!(timeout(LONGEST, took_all(Lent(lent))).await, Ok(true));
+    if refused && !(asked_first || all().await)
         || response.status() == StatusCode::PAYLOAD_TOO_LARGE
     {
         response

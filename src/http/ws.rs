@@ -110,8 +110,7 @@ pub async fn connect(
             .into());
         }
     };
-    node.gateway
-        .admit(Kind::Connect, &origin.principal, Some(id))?;
+    node.gateway.admit(Kind::Connect, &origin, Some(id))?;
     let upgrade = upgrade.map_err(|_| Error::Parameter {
         name: "Upgrade",
         expected: "a WebSocket handshake",

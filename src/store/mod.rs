@@ -7,6 +7,7 @@ pub mod audit;
 pub mod batch;
 pub mod certificate;
 pub mod channel;
+pub mod claim;
 pub mod closing;
 pub mod credential;
 pub mod decide;
@@ -44,14 +45,13 @@ use uuid::Uuid;
 use self::ack::{AckRow, TakeAcks};
 use self::batch::Batcher;
 use self::certificate::ReadCertificates;
+use self::claim::{Claim, ClaimRow, ForEnforcer};
 use self::closing::{CloseChannels, OpenChannels};
 use self::credential::{Credential, CredentialRow, ReadCredentials};
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
 use self::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
-use self::feed::{
-    BodiesRow, Claim, ClaimRow, ForApprover, ForEnforcer, ListRow, ListUnacked, Listed, ReadBodies,
-};
+use self::feed::{BodiesRow, ForApprover, ListRow, ListUnacked, Listed, ReadBodies};
 use self::paired::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
 use self::pool::Pool;
 use self::presence::TakeHellos;

@@ -1,0 +1,266 @@
+//! What an enforcer's channel has to send. Messages are claimed, so that no two channels ever send the same one at the same
+//! time: by the newest living channel, then, unanswered, by the next.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
+use super::reach::Reach;
+use super::rows;
+use crate::clock::Clock;
+use crate::protocol::id::{EnforcerId, MessageId, OperationId, RequestId, TenantId};
+use crate::protocol::message::{DecisionDelivery, PromptDelivery, RefreshRequest};
+use crate::protocol::timestamp::Timestamp;
+
+/// Offers on one channel before the next most recent one gets its turn.
+const OFFERS_PER_CHANNEL: i32 = 3;
+/// Bytes after which a page of an enforcer's messages ends.
+const PAGE_BYTES: usize = 256 << 10;
+
+/// Something to send to an enforcer.
+#[derive(Debug)]
+pub enum ForEnforcer {
+    /// A decision.
+    Decision {
+        /// The exchange.
+        request_id: RequestId,
+        /// When it ends.
+        expires_at: Timestamp,
+        /// What was decided.
+        delivery: DecisionDelivery,
+    },
+    /// A request to submit again.
+    Refresh(RefreshRequest),
+    /// A prompt.
+    Prompt(PromptDelivery),
+}
+
+/// A claim for one channel.
+#[derive(Debug)]
+pub struct ClaimRow {
+    /// This call.
+    pub operation: OperationId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The enforcer.
+    pub enforcer: EnforcerId,
+    /// The channel that claims.
+    pub channel: Uuid,
+    /// How many at most.
+    pub limit: i64,
+}
+
+/// The statement that claims.
+pub struct Claim {
+    /// The clock whose offset the database's gets.
+    pub clock: Clock,
+    /// First and longest pause before a message is offered again, in seconds.
+    pub reoffer: (f64, f64),
+}
+
+impl Work for Claim {
+    type Row = ClaimRow;
+    type Fact = Vec<ForEnforcer>;
+
+    fn reach(rows: &[ClaimRow]) -> Reach<'_> {
+        Reach::of(rows.iter().map(|row| &row.tenant))
+    }
+
+    fn twins(row: &ClaimRow) -> Vec<String> {
+        vec![format!("{}\n{}", row.tenant, row.enforcer)]
+    }
+
+    fn bytes(_: &ClaimRow) -> usize {
+        // A page is seldom full; this keeps a batch of full ones within bounds.
+        PAGE_BYTES / 2
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[ClaimRow],
+    ) -> Result<Vec<Vec<ForEnforcer>>, sqlx::Error> {
+        let claimed = sqlx::query!(
+            r#"
+            with input as (
+                select operation_id, tenant_id, enforcer_id, channel_id, most
+                  from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::bigint[])
+                       as i (operation_id, tenant_id, enforcer_id, channel_id, most)
+            ),
+            live as materialized (
+                select i.operation_id, c.channel_id, c.opened_at,
+                       row_number() over (partition by i.operation_id order by c.opened_at desc, c.channel_id desc) as rank
+                  from input i
+                  join channels c on c.tenant_id = i.tenant_id and c.kind = 'enforcer' and c.identity = i.enforcer_id
+                  join nodes n on n.node_id = c.node_id
+                 where c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $7)
+            ),
+            due as materialized (
+                select i.operation_id, i.channel_id as mine, p.tenant_id, p.recipient, p.message_id
+                  from input i
+                 cross join (select clock_timestamp() + $6::interval as at) c
+                  join live newest on newest.operation_id = i.operation_id and newest.rank = 1
+                 cross join lateral (
+                     select r.tenant_id, r.recipient, r.message_id
+                       from (
+                           -- What came before it on this page.
+                           select q.tenant_id, q.recipient, q.message_id,
+                                  sum(coalesce(pg_column_size(y.body), pg_column_size(z.body), 0))
+                                      over (order by q.created_at, q.seq, q.message_id
+                                            rows between unbounded preceding and 1 preceding) as before
+                             from (
+                                 select w.tenant_id, w.recipient, w.message_id, w.created_at, w.seq, w.kind, w.request_id
+                                   from (
+                                       select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind, m.request_id,
+                                              case
+                                                  -- Never offered, or where it was offered is gone: the newest.
+                                                  when t.channel_id is null then newest.channel_id
+                                                  -- A channel opened since: that is the newest now.
+                                                  when newest.opened_at > m.offered_at then newest.channel_id
+                                                  when m.next_attempt_at > c.at then null
+                                                  when m.offers < $8 then t.channel_id
+                                                  -- Three offers unanswered: the next most recent, and after the last the
+                                                  -- first again.
+                                                  else coalesce((select o.channel_id from live o
+                                                                  where o.operation_id = i.operation_id
+                                                                    and o.rank = t.rank + 1),
+                                                                newest.channel_id)
+                                              end as chosen
+                                         from messages m
+                                         left join live t on t.operation_id = i.operation_id
+                                                         and t.channel_id = m.target_channel
+                                        where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                                          and m.recipient = i.enforcer_id and m.acked_at is null
+                                          -- A decision can be fetched long after; what comes by push alone is pushed for
+                                          -- as long as it is good.
+                                          and (m.kind <> 'decision.deliver'
+                                               or m.created_at > c.at - make_interval(secs => $9))
+                                          and (m.expires_at is null or m.expires_at > c.at)
+                                          and (m.target_channel is distinct from i.channel_id or m.next_attempt_at <= c.at)
+                                   ) w
+                                  where w.chosen = i.channel_id
+                                  order by w.created_at, w.seq, w.message_id
+                                  limit i.most
+                             ) q
+                             left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
+                                                          and y.request_id = q.request_id and y.part = 'decision'
+                             left join prompt_payloads z on q.kind = 'prompt.send' and z.tenant_id = q.tenant_id
+                                                        and z.request_id = q.request_id
+                       ) r
+                      where coalesce(r.before, 0) < $12) p
+            ),
+            locked as materialized (
+                select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, d.operation_id,
+                       d.mine
+                  from messages m
+                  join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                            and d.recipient = m.recipient and d.message_id = m.message_id
+                 where m.acked_at is null
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for no key update of m skip locked
+            ),
+            claimed as (
+                update messages m
+                   set target_channel = l.mine,
+                       offers = case when l.target_channel = l.mine then l.offers + 1 else 1 end,
+                       offered_at = clock_timestamp(),
+                       -- Doubling over its offers on this channel.
+                       next_attempt_at = clock_timestamp() + $6::interval
+                           + make_interval(secs => least(
+                                 $10 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
+                                 $11))
+                  from locked l
+                 where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
+                   and m.message_id = l.message_id and m.acked_at is null
+                   and m.target_channel is not distinct from l.target_channel
+                   and m.offered_at is not distinct from l.offered_at
+                returning l.operation_id, m.message_id, m.kind, m.tenant_id, m.request_id, m.created_at, m.seq, m.sender,
+                          m.body, m.expires_at
+            )
+            select q.operation_id as "operation!", q.message_id as "message_id!", q.kind as "kind!",
+                   q.request_id as "request_id!", q.created_at as "created_at!", q.sender as "sender?",
+                   q.body ->> 'reason' as "reason?",
+                   coalesce(q.expires_at, e.expires_at) as "expires_at?", e.decided_at as "decided_at?", e.decided_by as "decided_by?",
+                   coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?"
+              from claimed q
+              left join exchanges e on q.kind <> 'prompt.send' and e.tenant_id = q.tenant_id
+                                   and e.request_id = q.request_id
+              left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
+                                           and y.request_id = q.request_id and y.part = 'decision'
+              left join prompt_payloads p on q.kind = 'prompt.send' and p.tenant_id = q.tenant_id
+                                         and p.request_id = q.request_id
+             order by q.created_at, q.seq, q.message_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.tenant.as_str()) as _,
+            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
+            &rows.iter().map(|row| row.channel).collect::<Vec<Uuid>>(),
+            &rows.iter().map(|row| row.limit).collect::<Vec<i64>>(),
+            self.clock.offset(),
+            LEASE_SECONDS,
+            OFFERS_PER_CHANNEL,
+            PUSHED_FOR_SECONDS,
+            self.reoffer.0,
+            self.reoffer.1,
+            i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut messages: std::collections::HashMap<Uuid, Vec<ForEnforcer>> =
+            std::collections::HashMap::new();
+        for row in claimed {
+            let message_id = MessageId(row.message_id);
+            let request_id = rows::id(&row.request_id)?;
+            let call = rows
+                .iter()
+                .find(|call| call.operation.0 == row.operation)
+                .ok_or(sqlx::Error::RowNotFound)?;
+            let expires_at = row.expires_at.map(Timestamp::from);
+            let message = match (row.kind.as_str(), row.body, row.decided_by, expires_at) {
+                ("decision.deliver", Some(body), Some(decided_by), Some(expires_at)) => {
+                    ForEnforcer::Decision {
+                        request_id,
+                        expires_at,
+                        delivery: DecisionDelivery {
+                            message_id,
+                            decided_at: row
+                                .decided_at
+                                .map_or_else(|| row.created_at.into(), Timestamp::from),
+                            decided_by: rows::id(&decided_by)?,
+                            body,
+                            trace: row.trace,
+                        },
+                    }
+                }
+                ("prompt.send", Some(body), _, expires_at) => ForEnforcer::Prompt(PromptDelivery {
+                    message_id,
+                    request_id,
+                    created_at: row.created_at.into(),
+                    expires_at,
+                    approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+                    body,
+                    trace: row.trace,
+                }),
+                ("refresh.request", ..) => ForEnforcer::Refresh(RefreshRequest {
+                    message_id,
+                    request_id,
+                    created_at: row.created_at.into(),
+                    enforcer_id: call.enforcer.clone(),
+                    approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+                    reason: row.reason,
+                }),
+                _ => {
+                    return Err(sqlx::Error::Decode(
+                        "a message of a kind that enforcers do not get".into(),
+                    ));
+                }
+            };
+            messages.entry(row.operation).or_default().push(message);
+        }
+        Ok(rows
+            .iter()
+            .map(|row| messages.remove(&row.operation.0).unwrap_or_default())
+            .collect())
+    }
+}
