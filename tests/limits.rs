@@ -274,3 +274,23 @@ async fn an_address_has_a_limit_before_anyone_is_known() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_counts_too() {
+    let (cluster, _enforcer, _approver) = scene(strict).await;
+    let any = unbound(&cluster, RoleName::Enforcer).await;
+    let mut refused = None;
+    for count in 0..200 {
+        let answer = any.post("/v1/artifacts", &json!({})).await;
+        if answer.status == 429 {
+            refused = Some(count);
+            break;
+        }
+        answer.refused(400, "VALIDATION");
+    }
+    // Twenty times what one id may do at once.
+    assert!(
+        refused.is_some_and(|count| (100..150).contains(&count)),
+        "{refused:?}"
+    );
+}

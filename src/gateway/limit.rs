@@ -16,6 +16,9 @@ use crate::protocol::timestamp::Timestamp;
 /// Buckets kept at once; full ones say nothing and are dropped first.
 const MAX_BUCKETS: usize = 100_000;
 
+/// How many times the rate of one id a credential may have that may be any.
+const FLEET: u32 = 20;
+
 /// What a call counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -162,6 +165,21 @@ impl Gateway {
     pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<(), Error> {
         let principal = format!("{}\n{}", origin.tenant, origin.principal);
         self.take(kind, principal, id)
+    }
+
+    /// Takes a call of a principal that may be many, before it says which: as many as a fleet might make, and no more.
+    pub fn admit_any_id(&self, kind: Kind, origin: &Origin) -> Result<(), Error> {
+        let Rate { per_second, burst } = rate_of(&self.config.rates, kind);
+        let rate = Rate {
+            per_second: per_second.saturating_mul(FLEET),
+            burst: burst.saturating_mul(FLEET),
+        };
+        let principal = format!("{}\n{}", origin.tenant, origin.principal);
+        self.limiter
+            .principals
+            // No id is two line feeds.
+            .take(kind, (principal, "\n\n".to_owned()), rate, self.clock.now())
+            .map_err(Error::Throttled)
     }
 
     /// The same of the operator, who belongs to no tenant.

@@ -21,6 +21,12 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// How many bytes were read.
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Notes a request that begins; it ends when what is returned is dropped.
     pub fn begin(self: &Arc<Self>, version: axum::http::Version) -> InFlight {
         if version == axum::http::Version::HTTP_2 {

@@ -212,6 +212,7 @@ impl Service {
                 introduce(&door, peer, &mut request);
                 // A socket outlives the connection it was upgraded from, and keeps its seat.
                 request.extensions_mut().insert(Arc::clone(&seat));
+                request.extensions_mut().insert(Arc::clone(&meter));
                 let in_flight = meter.begin(request.version());
                 let answer = router.clone().oneshot(request);
                 async move {

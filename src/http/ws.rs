@@ -16,6 +16,7 @@ use super::auth::As;
 use super::body;
 use super::error::Refusal;
 use super::frame::{Peer, answer};
+use super::metered::Meter;
 use super::reply::Node;
 use super::seats::Seat;
 use crate::gateway::caller::EnforcerOrApprover;
@@ -30,6 +31,10 @@ use crate::wake::Key;
 pub const SUBPROTOCOL: &str = "countersign";
 /// What tungstenite keeps per socket: its default of 128 KiB is for few sockets, not for ten thousand.
 const READ_BUFFER: usize = 1_024;
+/// Bytes of an unfinished message that nobody minds.
+const SMALL_MESSAGE: u64 = 64 << 10;
+/// What a client's control frame has around its payload.
+const CONTROL_HEAD: u64 = 6;
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long a socket waits before it asks a database that was away again.
@@ -68,6 +73,7 @@ pub async fn connect(
     headers: HeaderMap,
     uri: Uri,
     seat: Option<Extension<Arc<Seat>>>,
+    meter: Option<Extension<Arc<Meter>>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     check_origin(&node, &headers)?;
@@ -142,7 +148,8 @@ pub async fn connect(
         .on_upgrade(move |socket| {
             tasks.track_future(async move {
                 let _seat = seat;
-                Socket::new(node, socket, feed, peer).run().await;
+                let meter = meter.map(|Extension(meter)| meter).unwrap_or_default();
+                Socket::new(node, socket, feed, peer, meter).run().await;
             })
         }))
 }
@@ -165,11 +172,20 @@ struct Socket {
     heard: Instant,
     /// Whether it is on the books as living.
     active: bool,
+    /// What was read of it.
+    meter: Arc<Meter>,
+    /// What was read of it that made whole messages and control frames.
+    settled: u64,
+    /// Since when a large message has been coming.
+    coming: Option<Instant>,
 }
 
 impl Socket {
-    fn new(node: Node, socket: WebSocket, feed: Feed, peer: Peer) -> Self {
+    fn new(node: Node, socket: WebSocket, feed: Feed, peer: Peer, meter: Arc<Meter>) -> Self {
         Self {
+            settled: meter.read(),
+            meter,
+            coming: None,
             node,
             socket,
             feed,
@@ -276,11 +292,24 @@ impl Socket {
         if silent > idle {
             return Err(End::Close(close_code::AWAY, "silent for too long"));
         }
+        if self.is_stuck() {
+            return Err(End::Close(close_code::POLICY, "the message took too long"));
+        }
         // Without a sign for two pings it is not sent decisions; its next sign brings it back.
         if self.active && silent > ping_every * 2 {
             self.active = !self.feed.channel().set_active(false).await;
         }
         self.send(Message::Ping(axum::body::Bytes::new())).await
+    }
+
+    /// Whether a large message has been coming for as long as a body may take: what has arrived of it is held all the while.
+    fn is_stuck(&mut self) -> bool {
+        if self.meter.read().saturating_sub(self.settled) <= SMALL_MESSAGE {
+            self.coming = None;
+            return false;
+        }
+        let since = *self.coming.get_or_insert_with(Instant::now);
+        since.elapsed() >= Duration::from_secs(self.node.gateway.config.server.body_timeout_seconds)
     }
 
     /// Takes one frame from the peer.
@@ -305,9 +334,14 @@ impl Socket {
         let bytes = match message {
             Message::Text(text) => axum::body::Bytes::from(text),
             Message::Binary(bytes) => bytes,
-            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Ping(payload) | Message::Pong(payload) => {
+                // Only its own bytes: what it came in the middle of goes on.
+                self.settled += CONTROL_HEAD + payload.len() as u64;
+                return Ok(());
+            }
             Message::Close(_) => return Err(End::Gone),
         };
+        (self.settled, self.coming) = (self.meter.read(), None);
         let key = &self.feed.channel().key;
         match answer(&self.node, &self.peer, key, &bytes).await {
             Some(text) => self.send(Message::text(text)).await,

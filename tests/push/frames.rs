@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::{approver_socket, enforcer_socket, scene};
 use crate::support::push::Socket;
-use crate::support::{compact, envelope, now, request_id, sealed};
+use crate::support::{Cluster, compact, envelope, now, request_id, sealed};
 
 /// Sends an envelope with a `msgId` and returns the answer, which must name it.
 async fn ask(socket: &mut Socket, mut call: Value) -> Value {
@@ -108,4 +110,32 @@ async fn a_frame_over_the_limit_ends_the_channel() {
         "error",
         "an enforcer's frames may be as large as a submission"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_does_not_end_is_not_waited_for() {
+    let cluster = Cluster::with(1, |config| {
+        config.push.ping_seconds = 1;
+        config.server.body_timeout_seconds = 2;
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let mut agent = enforcer_socket(&cluster, 0, &enforcer).await;
+    // A large beginning, and then control frames alone: the peer is alive, and its message never whole.
+    let beginning = Frame::message(vec![b' '; 200 << 10], OpCode::Data(Data::Text), false);
+    agent.send_raw(Message::Frame(beginning)).await;
+    assert_eq!(agent.closed().await, 1008);
+    // One that is small, or comes in time, may take as many frames as it likes.
+    let mut agent = enforcer_socket(&cluster, 0, &enforcer).await;
+    let text = enforcer
+        .submission(&request_id(), "alice", sealed())
+        .to_string();
+    let (head, tail) = text.split_at(text.len() / 2);
+    let head = Frame::message(head.to_owned(), OpCode::Data(Data::Text), false);
+    agent.send_raw(Message::Frame(head)).await;
+    let waited = agent.is_silent(std::time::Duration::from_secs(4)).await;
+    assert!(waited, "it is waited for");
+    let tail = Frame::message(tail.to_owned(), OpCode::Data(Data::Continue), true);
+    agent.send_raw(Message::Frame(tail)).await;
+    assert_eq!(agent.expect().await["msgType"], "artifact.accepted");
 }
