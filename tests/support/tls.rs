@@ -214,10 +214,20 @@ impl<'a> TlsClient<'a> {
 
     /// One call on a connection of its own; an error if there was no answer.
     pub async fn get(&self, url: &str, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
-        let stream = self.connect(url).await?;
-        Conversation::over(stream).await?.get(path, headers).await
+        let talking = async {
+            let stream = self.connect(url).await?;
+            Conversation::over(stream).await?.get(path, headers).await
+        };
+        // A peer that ends the connection while we greet it may never be heard of again.
+        match tokio::time::timeout(PATIENCE, talking).await {
+            Ok(answer) => answer,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 }
+
+/// Longest wait for an answer.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Where a node listens.
 pub fn address(url: &str) -> &str {
