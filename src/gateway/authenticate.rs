@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 
-pub use self::api_key::{FreshKey, random_text};
+pub use self::api_key::{FreshKey, random, random_text};
 pub(super) use self::tokens::{Tokens, recheck_every};
 use super::Gateway;
 use super::caller::{Admin, Approver, Caller, Enforcer, Operator, Origin};

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::Gateway;
 use super::channel::{Channel, Closing};
 use super::error::Error;
+use super::push::{Push, for_approver, for_enforcer};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, TenantId};
-use crate::protocol::timestamp::Timestamp;
-use crate::store::claim::{ClaimRow, ForEnforcer};
-use crate::store::feed::{BodiesRow, ForApprover, ListRow};
+use crate::store::claim::ClaimRow;
+use crate::store::feed::{BodiesRow, ListRow};
 use crate::wake::Key;
 
 /// Ids listed at once.
@@ -28,17 +28,6 @@ const PAGE_BYTES: usize = 1 << 20;
 const OVERLAP: time::Duration = time::Duration::seconds(60);
 /// How often everything unacknowledged is walked, whatever the marks say.
 const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
-
-/// A message, ready to send.
-#[derive(Debug)]
-pub struct Push {
-    /// Its id.
-    pub message_id: MessageId,
-    /// Its type.
-    pub msg_type: &'static str,
-    /// The envelope's text.
-    pub text: String,
-}
 
 /// What a channel sends.
 pub struct Feed {
@@ -328,74 +317,5 @@ async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result
                 walk.queue.push_back((line.message, line.bytes));
             }
         }
-    }
-}
-
-/// An envelope's text.
-fn printed<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
-    serde_json::to_string(envelope).map_err(|error| {
-        tracing::error!(%error, "an envelope could not be printed");
-        Error::Internal
-    })
-}
-
-fn for_approver(
-    gateway: &Gateway,
-    approver: &ApproverId,
-    message: ForApprover,
-) -> Result<Push, Error> {
-    let gateway_id = &gateway.config.server.gateway_id;
-    let message_id = message.message();
-    let (msg_type, text) = match message {
-        ForApprover::Request(request) => {
-            ("approval.request", printed(&request.envelope(gateway_id)?)?)
-        }
-        ForApprover::Withdrawn(withdrawal) => (
-            "exchange.withdrawn",
-            printed(&withdrawal.envelope(gateway_id, approver.clone()))?,
-        ),
-    };
-    Ok(Push {
-        message_id,
-        msg_type,
-        text,
-    })
-}
-
-fn for_enforcer(
-    gateway: &Gateway,
-    enforcer: &EnforcerId,
-    message: ForEnforcer,
-) -> Result<Push, Error> {
-    let gateway_id = &gateway.config.server.gateway_id;
-    match message {
-        ForEnforcer::Decision {
-            request_id,
-            expires_at,
-            delivery,
-        } => {
-            let expires_at: Timestamp = expires_at;
-            let message_id = delivery.message_id;
-            let text =
-                printed(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;
-            Ok(Push {
-                message_id,
-                msg_type: "decision.deliver",
-                text,
-            })
-        }
-        ForEnforcer::Refresh(refresh) => {
-            let message_id = refresh.message_id;
-            Ok(Push {
-                message_id,
-                msg_type: "refresh.request",
-                text: printed(&refresh.envelope(gateway_id))?,
-            })
-        }
-        ForEnforcer::Prompt(prompt) => Ok(Push {
-            message_id: prompt.message_id,
-            msg_type: "prompt.send",
-            text: printed(&prompt.envelope(gateway_id, enforcer)?)?,
-        }),
     }
 }

@@ -20,6 +20,7 @@ mod pairing;
 mod platform;
 mod presence;
 mod prompt;
+mod push;
 mod refresh;
 pub mod secret;
 mod session;
@@ -38,16 +39,19 @@ use tokio_util::task::TaskTracker;
 pub use self::administration::{CredentialRequest, MadeCredential};
 pub use self::channel::{Channel, Closing};
 pub use self::deliver::{AckCommand, Acknowledged, Waited};
-pub use self::feed::{Feed, Push};
+pub use self::feed::Feed;
 pub use self::inbox::{Page, PageRequest};
 pub use self::paired::PairingLine;
 pub use self::pairing::{Completed, Initiated, PairingStatus, PairingWord};
 pub use self::platform::ExchangeListing;
 pub use self::prompt::{AckPrompt, PromptCommand, SendPrompt};
+pub use self::push::Push;
 pub use self::refresh::RefreshCommand;
 pub use self::session::ReportCommand;
 pub use self::submit::SubmitCommand;
 pub use self::withdraw::Ended;
+/// How long a window of wrong pairing codes lasts.
+pub use crate::store::guess::WINDOW_SECONDS as GUESS_WINDOW_SECONDS;
 
 use self::authenticate::{Credentials, Tokens};
 use self::deliver::WaitCounter;

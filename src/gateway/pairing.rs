@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Gateway;
+use super::authenticate::random;
 use super::caller::{Approver, Enforcer, Member, Origin};
 use super::error::Error;
 use crate::protocol::id::ApproverId;
@@ -76,16 +77,6 @@ pub struct PairingStatus {
     /// The token, while it is good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_token: Option<RoutingToken>,
-}
-
-/// Random bytes of the system.
-fn random<const N: usize>() -> Result<[u8; N], Error> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        tracing::error!(%error, "the system gave no randomness");
-        Error::Internal
-    })?;
-    Ok(bytes)
 }
 
 impl Gateway {

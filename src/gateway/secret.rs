@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::digest::Key;
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::{Digest as _, Sha256};
+use ring::hmac;
 
 use super::Gateway;
 use super::authenticate::random_text;
@@ -15,9 +13,6 @@ use super::error::Error;
 use crate::config::Secret;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Code, Nonce, RoutingToken};
-
-/// HMAC-SHA256, keyed.
-type Keyed = Hmac<Sha256>;
 
 /// A secret for a node that was given none: good for this run of it, if it is the only one.
 pub fn made_up() -> Result<Secret, Error> {
@@ -29,28 +24,29 @@ pub fn made_up() -> Result<Secret, Error> {
 }
 
 /// The cluster secret, ready for use.
-pub struct ClusterSecret(Keyed);
+pub struct ClusterSecret(hmac::Key);
 
 impl ClusterSecret {
     /// Takes a secret into use.
     #[must_use]
     pub fn new(secret: &Secret) -> Self {
-        // HMAC hashes long keys itself and pads short ones with zeros; doing both here leaves nothing to fail.
-        let mut key = Key::<Keyed>::default();
-        for (to, from) in key.iter_mut().zip(Sha256::digest(secret.expose())) {
-            *to = from;
-        }
-        Self(Keyed::new(&key))
+        let key = secret.expose().as_bytes();
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
     /// The MAC of `parts` for one purpose. Each part follows its length, so that no two lists of parts read the same.
     fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
-        let mut mac = self.0.clone();
+        let mut mac = hmac::Context::with_key(&self.0);
         for part in [purpose.as_bytes()].iter().chain(parts) {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        mac.finalize().into_bytes().into()
+        let tag = mac.sign();
+        let mut bytes = [0; 32];
+        for (to, from) in bytes.iter_mut().zip(tag.as_ref()) {
+            *to = *from;
+        }
+        bytes
     }
 
     /// What is stored of a pairing code.

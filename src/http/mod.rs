@@ -19,6 +19,7 @@ pub mod platform;
 mod presence;
 mod prompt;
 pub mod proxied;
+mod refusal;
 pub mod reply;
 mod seats;
 pub mod serve;

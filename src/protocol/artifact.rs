@@ -3,9 +3,10 @@
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::Incoming;
+use super::extensions::check_extensions;
 use super::id::{RequestId, TextId, is_uuid_or_ulid};
-use super::json::{Node, Value};
-use super::reader::{Fault, Invalid, Reader};
+use super::json::Node;
+use super::reader::{Invalid, Reader};
 use super::routing::{Metadata, Route};
 use super::timestamp::Timestamp;
 
@@ -20,9 +21,6 @@ const ARTIFACT_TYPES: [&str; 5] = [
 
 /// Longest artifact type and repository reference: they stand in rows and lists that are to stay small.
 const MAX_WORD_CHARS: usize = 1_024;
-
-/// How many actions an artifact may request.
-const MAX_ACTIONS: usize = 5;
 
 /// Whether the gateway can read an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -276,7 +274,7 @@ fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     let hash = body.hash("artifactHash")?;
     body.optional_nested("metadata")?;
     if let Some(extensions) = body.optional_nested("extensions")? {
-        check_extensions(extensions, rules)?;
+        check_extensions(extensions, &rules.requested_actions)?;
     }
     body.finish()?;
     Ok(OpenArtifact {
@@ -291,80 +289,4 @@ fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
 
 fn too_far(pointer: &str, rules: &Rules) -> Invalid {
     Invalid::timestamp(pointer, format!("a time not after {}", rules.latest_expiry))
-}
-
-fn check_extensions(node: &Node<'_>, rules: &Rules) -> Result<(), Invalid> {
-    let extensions = Reader::new(node, "/body/extensions")?;
-    check_namespaced(&extensions)?;
-    let name = rules.requested_actions.as_str();
-    match extensions.object().get(name) {
-        Some(actions) => check_requested_actions(actions, &extensions.at(name)),
-        None => Ok(()),
-    }
-}
-
-/// Checks that the keys of extensions are namespaced.
-pub(super) fn check_namespaced(extensions: &Reader<'_, '_>) -> Result<(), Invalid> {
-    let loose = extensions
-        .object()
-        .iter()
-        .find(|member| !member.name.contains('.'));
-    match loose {
-        None => Ok(()),
-        Some(member) => Err(Invalid::shape(
-            extensions.at(&member.name),
-            "a namespaced key, containing a dot",
-        )),
-    }
-}
-
-fn check_requested_actions(node: &Node<'_>, pointer: &str) -> Result<(), Invalid> {
-    let mut extension = Reader::new(node, pointer)?;
-    let version = extension.required("version", "1")?;
-    // 1.0 is the same JSON number as 1.
-    if version.value != Value::Number(1.0) {
-        return Err(Invalid {
-            pointer: extension.at("version"),
-            expected: "1".into(),
-            fault: Fault::Unsupported,
-        });
-    }
-    let expected = format!("an array of 1 to {MAX_ACTIONS} actions");
-    let actions = match &extension.required("actions", "an array")?.value {
-        Value::Array(actions) if (1..=MAX_ACTIONS).contains(&actions.len()) => actions,
-        _ => return Err(Invalid::shape(extension.at("actions"), expected)),
-    };
-    let mut seen: Vec<String> = Vec::with_capacity(actions.len());
-    for (index, action) in actions.iter().enumerate() {
-        let at = format!("{}/{index}", extension.at("actions"));
-        let id = check_action(action, &at)?.to_lowercase();
-        if seen.contains(&id) {
-            return Err(Invalid::shape(
-                format!("{at}/id"),
-                "an id unlike the others, ignoring case",
-            ));
-        }
-        seen.push(id);
-    }
-    extension.finish()
-}
-
-fn check_action<'n>(node: &'n Node<'_>, pointer: &str) -> Result<&'n str, Invalid> {
-    let mut action = Reader::new(node, pointer)?;
-    let id = action.str("id")?;
-    let caption = action.str("caption")?;
-    for (name, text) in [("id", id), ("caption", caption)] {
-        if text.is_empty() {
-            return Err(Invalid::shape(
-                action.at(name),
-                "a string of at least 1 character",
-            ));
-        }
-    }
-    if action.optional_str("style")?.is_some() {
-        action.one_of("style", &["primary", "secondary", "danger"])?;
-    }
-    action.one_of("decision", &["approve", "reject"])?;
-    action.finish()?;
-    Ok(id)
 }

@@ -12,6 +12,7 @@ pub use self::life::{
 use super::artifact::{self, Form, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::Incoming;
+use super::extensions::check_namespaced;
 use super::id::{RequestId, SessionId, is_uuid_or_ulid};
 use super::reader::{Invalid, Reader, child};
 use super::timestamp::Timestamp;
@@ -197,7 +198,7 @@ fn read_expiry(
     extensions: &Reader<'_, '_>,
     rules: &Rules<'_>,
 ) -> Result<Option<Timestamp>, Invalid> {
-    artifact::check_namespaced(extensions)?;
+    check_namespaced(extensions)?;
     let pointer = extensions.at(rules.extension);
     match extensions.object().get(rules.extension) {
         Some(node) => Reader::new(node, pointer)?.optional_timestamp("expiresAt"),

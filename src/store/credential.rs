@@ -1,17 +1,12 @@
 //! Tenants and credentials. Small tables, read before the tenant is known and cached by every node.
 
-use std::collections::HashMap;
-
-use sqlx::PgConnection;
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 use super::audit::Actor;
-use super::batch::Work;
 use super::error::StoreError;
 use super::reach::Reach;
 use super::{Store, rows};
-use crate::protocol::id::{CredentialId, OperationId, TenantId};
+use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
 /// A tenant.
@@ -402,74 +397,5 @@ impl Store {
         .await;
         lease.settle(noted)?;
         Ok(())
-    }
-}
-
-/// A credential to read.
-#[derive(Debug)]
-pub struct CredentialRow {
-    /// This call.
-    pub operation: OperationId,
-    /// Its id.
-    pub id: CredentialId,
-}
-
-/// The query that reads credentials: gathered, so that a flood of unknown ones costs few statements.
-pub struct ReadCredentials;
-
-impl Work for ReadCredentials {
-    type Row = CredentialRow;
-    type Fact = Option<Credential>;
-
-    fn reach(_: &[CredentialRow]) -> Reach<'_> {
-        // Whose a credential is, is what is asked.
-        Reach::All
-    }
-
-    fn twins(_: &CredentialRow) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn bytes(_: &CredentialRow) -> usize {
-        256
-    }
-
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[CredentialRow],
-    ) -> Result<Vec<Option<Credential>>, sqlx::Error> {
-        let found = sqlx::query!(
-            r#"
-            select i.operation_id as "operation!", c.tenant_id, c.credential_id, c.role, c.bound_id, c.secret_hash,
-                   c.thumbprint, c.expires_at, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
-              from unnest($1::uuid[], $2::text[]) as i (operation_id, credential_id)
-              join credentials c on c.credential_id = i.credential_id
-              join tenants t on t.tenant_id = c.tenant_id
-            "#,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.id.as_str()) as _,
-        )
-        .fetch_all(connection)
-        .await?;
-        let mut credentials = HashMap::with_capacity(found.len());
-        for row in found {
-            let credential = Credential {
-                tenant: rows::id(&row.tenant_id)?,
-                id: rows::id(&row.credential_id)?,
-                role: RoleName::parse(&row.role)
-                    .ok_or_else(|| sqlx::Error::Decode("an unknown role".into()))?,
-                bound_id: row.bound_id,
-                secret_hash: row.secret_hash.and_then(|hash| hash.try_into().ok()),
-                thumbprint: row.thumbprint.and_then(|print| print.try_into().ok()),
-                expires_at: row.expires_at.map(Into::into),
-                revoked: row.revoked,
-            };
-            credentials.insert(row.operation, credential);
-        }
-        Ok(rows
-            .iter()
-            .map(|row| credentials.remove(&row.operation.0))
-            .collect())
     }
 }

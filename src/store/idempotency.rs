@@ -8,6 +8,7 @@ use super::error::StoreError;
 use super::reach::Reach;
 use super::{Store, rows};
 use crate::clock::Clock;
+use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{OperationId, RequestId, TenantId};
 
 /// An idempotency key as one principal sent it.
@@ -19,6 +20,29 @@ pub struct IdempotencyKey {
     pub key: String,
     /// What was asked under it: a hash of path and body.
     pub fingerprint: [u8; 32],
+}
+
+/// The twins of work on a request under a key: two that share either would meet.
+pub(super) fn twins(
+    tenant: &TenantId,
+    request: &RequestId,
+    key: Option<&IdempotencyKey>,
+) -> Vec<String> {
+    let mut twins = vec![format!("{tenant}\n{request}")];
+    if let Some(key) = key {
+        // Three parts, so that it never equals one of two.
+        twins.push(format!("{tenant}\n{}\n{}", key.principal, key.key));
+    }
+    twins
+}
+
+/// What the fingerprint that a key is bound to says of the one that was sent.
+pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) -> KeyFact {
+    match (sent, bound) {
+        (Some(key), Some(bound)) if bound == key.fingerprint => KeyFact::Same,
+        (Some(_), Some(_)) => KeyFact::Other,
+        _ => KeyFact::Free,
+    }
 }
 
 /// A key and the finished work whose outcome it stands for.

@@ -5,7 +5,6 @@
 pub mod ack;
 pub mod audit;
 pub mod batch;
-pub mod certificate;
 pub mod channel;
 pub mod claim;
 pub mod closing;
@@ -19,6 +18,7 @@ pub mod guess;
 pub mod idempotency;
 pub mod inbox;
 mod look;
+pub mod lookup;
 pub mod notify;
 pub mod paired;
 pub mod pairing;
@@ -44,14 +44,14 @@ use uuid::Uuid;
 
 use self::ack::{AckRow, TakeAcks};
 use self::batch::Batcher;
-use self::certificate::ReadCertificates;
 use self::claim::{Claim, ClaimRow, ForEnforcer};
 use self::closing::{CloseChannels, OpenChannels};
-use self::credential::{Credential, CredentialRow, ReadCredentials};
+use self::credential::Credential;
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
 use self::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
 use self::feed::{BodiesRow, ForApprover, ListRow, ListUnacked, Listed, ReadBodies};
+use self::lookup::{LookupRow, ReadCertificates, ReadCredentials};
 use self::paired::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
 use self::pool::Pool;
 use self::presence::TakeHellos;
@@ -314,12 +314,18 @@ impl Store {
     /// Reads a credential.
     pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
         let operation = self.clock.operation_id();
-        self.credentials
-            .run(CredentialRow {
-                operation,
-                id: id.clone(),
-            })
-            .await
+        let by = id.clone();
+        self.credentials.run(LookupRow { operation, by }).await
+    }
+
+    /// Reads the credential that a certificate stands for.
+    pub async fn certificate(
+        &self,
+        thumbprint: [u8; 32],
+    ) -> Result<Option<Credential>, StoreError> {
+        let operation = self.clock.operation_id();
+        let by = thumbprint;
+        self.certificates.run(LookupRow { operation, by }).await
     }
 
     /// Lists what an approver has not acknowledged.

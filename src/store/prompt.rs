@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Work;
-use super::idempotency::{Binding, IdempotencyKey, bind};
+use super::idempotency::{Binding, IdempotencyKey, bind, key_fact, twins};
 use super::prompt_life::standing;
 use super::reach::Reach;
 use super::rows;
@@ -55,12 +55,11 @@ impl Work for TakePrompts {
     }
 
     fn twins(row: &PromptRow) -> Vec<String> {
-        let mut twins = vec![format!("{}\n{}", row.tenant, row.prompt.request_id)];
-        if let Some(key) = &row.idempotency {
-            // Three parts, so that it never equals one of two.
-            twins.push(format!("{}\n{}\n{}", row.tenant, key.principal, key.key));
-        }
-        twins
+        twins(
+            &row.tenant,
+            &row.prompt.request_id,
+            row.idempotency.as_ref(),
+        )
     }
 
     fn bytes(row: &PromptRow) -> usize {
@@ -265,11 +264,7 @@ impl TakePrompts {
             else {
                 return Err(sqlx::Error::RowNotFound);
             };
-            *key = match (&asked.idempotency, row.fingerprint) {
-                (Some(key), Some(bound)) if bound == key.fingerprint => KeyFact::Same,
-                (Some(_), Some(_)) => KeyFact::Other,
-                _ => KeyFact::Free,
-            };
+            *key = key_fact(asked.idempotency.as_ref(), row.fingerprint);
             if let (Some(submission), Some(hash), Some(status), Some(ack_at)) =
                 (row.submission_id, row.hash, row.status, row.ack_at)
             {

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Work;
-use super::idempotency::{Binding, IdempotencyKey, bind};
+use super::idempotency::{Binding, IdempotencyKey, bind, key_fact, twins};
 use super::reach::Reach;
 use super::rows;
 use crate::clock::Clock;
@@ -63,12 +63,11 @@ impl Work for Submit {
     }
 
     fn twins(row: &SubmissionRow) -> Vec<String> {
-        let mut twins = vec![format!("{}\n{}", row.tenant, row.submission.request_id)];
-        if let Some(key) = &row.idempotency {
-            // Three parts, so that it never equals one of two.
-            twins.push(format!("{}\n{}\n{}", row.tenant, key.principal, key.key));
-        }
-        twins
+        twins(
+            &row.tenant,
+            &row.submission.request_id,
+            row.idempotency.as_ref(),
+        )
     }
 
     fn bytes(row: &SubmissionRow) -> usize {
@@ -334,11 +333,7 @@ impl Submit {
             .map(
                 |((row, refused), (existing, fingerprint))| SubmissionFact::Unwritten {
                     existing,
-                    key: match (&row.idempotency, fingerprint) {
-                        (Some(key), Some(bound)) if bound == key.fingerprint => KeyFact::Same,
-                        (Some(_), Some(_)) => KeyFact::Other,
-                        _ => KeyFact::Free,
-                    },
+                    key: key_fact(row.idempotency.as_ref(), fingerprint),
                     past: refused.as_ref().is_some_and(|refused| refused.past),
                     crowded: refused.as_ref().is_some_and(|refused| refused.crowded),
                 },

@@ -70,7 +70,8 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
         let hello = json!({ "msgType": "hello", "enforcerLabel": format!("Bot {n}") });
         socket.send(&hello).await;
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Both workers of either node hold one; what comes meanwhile gathers.
+    cluster.database.blocked(4).await;
     finish(&mut lock, "commit").await;
     let labels = "select count(*) from enforcers where label is not null";
     let crowd = i64::try_from(CROWD).unwrap();

@@ -18,14 +18,19 @@ pub struct FreshKey {
     pub hash: [u8; 32],
 }
 
-/// Random bytes in base64url.
-pub fn random_text<const N: usize>() -> Result<String, Error> {
+/// Random bytes of the system.
+pub fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| {
         tracing::error!(%error, "the system gave no randomness");
         Error::Internal
     })?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
+    Ok(bytes)
+}
+
+/// Random bytes in base64url.
+pub fn random_text<const N: usize>() -> Result<String, Error> {
+    Ok(URL_SAFE_NO_PAD.encode(random::<N>()?))
 }
 
 impl FreshKey {

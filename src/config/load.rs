@@ -1,0 +1,188 @@
+//! Reading the configuration, and checking what types cannot say.
+
+use std::path::{Path, PathBuf};
+
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+
+use super::{Config, Secret};
+
+/// What every environment variable of ours begins with.
+const ENV_PREFIX: &str = "COUNTERSIGN_";
+
+/// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
+const OTHER_VARIABLES: [&str; 2] = ["config_file", "postgres_bin"];
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read, or a key is unknown or has the wrong type.
+    #[error(transparent)]
+    Unreadable(#[from] Box<figment::Error>),
+    /// A file that a key names cannot be read.
+    #[error("{key}: cannot read {}: {error}", path.display())]
+    File {
+        /// The key that names the file.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A value makes no sense.
+    #[error("{key}: {problem}")]
+    Invalid {
+        /// The key.
+        key: &'static str,
+        /// What is wrong, and what to set.
+        problem: String,
+    },
+}
+
+impl Config {
+    /// Reads the configuration: defaults, then `file`, then the environment.
+    pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
+        let mut figment = Figment::from(Serialized::defaults(Self::default()));
+        if let Some(file) = file {
+            figment = figment.merge(Toml::file_exact(file));
+        }
+        let mut config: Self = figment
+            .merge(
+                Env::prefixed(ENV_PREFIX)
+                    .ignore(&OTHER_VARIABLES)
+                    .split("__"),
+            )
+            .extract()
+            .map_err(Box::new)?;
+        config.read_secret_files()?;
+        Ok(config)
+    }
+
+    fn read_secret_files(&mut self) -> Result<(), ConfigError> {
+        let files = [
+            (
+                "database.url_file",
+                self.database.url_file.as_deref(),
+                &mut self.database.url,
+            ),
+            (
+                "platform.operator_key_file",
+                self.platform.operator_key_file.as_deref(),
+                &mut self.platform.operator_key,
+            ),
+            (
+                "security.cluster_secret_file",
+                self.security.cluster_secret_file.as_deref(),
+                &mut self.security.cluster_secret,
+            ),
+            (
+                "auth.jwt_secret_file",
+                self.auth.jwt_secret_file.as_deref(),
+                &mut self.auth.jwt_secret,
+            ),
+            (
+                "auth.introspection_client_secret_file",
+                self.auth.introspection_client_secret_file.as_deref(),
+                &mut self.auth.introspection_client_secret,
+            ),
+        ];
+        for (key, path, secret) in files {
+            let Some(path) = path.filter(|_| secret.is_empty()) else {
+                continue;
+            };
+            let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
+                key,
+                path: path.to_owned(),
+                error,
+            })?;
+            *secret = Secret::from(text.trim_end_matches(['\r', '\n']));
+        }
+        Ok(())
+    }
+
+    /// Checks what types cannot say.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let invalid = |key, problem: &str| {
+            Err(ConfigError::Invalid {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
+        if self.database.url.is_empty() {
+            return invalid(
+                "database.url",
+                "is not set; use COUNTERSIGN_DATABASE__URL=postgres://user:password@host/database, --database-url, \
+                 or `countersign dev` for a private PostgreSQL",
+            );
+        }
+        self.tls.validate(self.server.listen)?;
+        let name = &self.protocol.name;
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return invalid("protocol.name", "must be letters and digits");
+        }
+        let largest = self.limits.artifact_bytes.max(self.limits.snapshot_bytes);
+        if self.limits.body_memory_bytes < largest + self.limits.envelope_bytes {
+            return invalid(
+                "limits.body_memory_bytes",
+                "must hold at least one body of the largest kind",
+            );
+        }
+        if self.limits.page_max == 0
+            || self.limits.page_default == 0
+            || self.limits.page_default > self.limits.page_max
+        {
+            return invalid(
+                "limits.page_default",
+                "must lie between 1 and limits.page_max",
+            );
+        }
+        if self.limits.wait_default_seconds == 0
+            || self.limits.wait_default_seconds > self.limits.wait_max_seconds
+        {
+            return invalid(
+                "limits.wait_default_seconds",
+                "must lie between 1 and limits.wait_max_seconds",
+            );
+        }
+        if self.wake.poll_ms == 0 || self.wake.canary_ms == 0 {
+            return invalid("wake.poll_ms", "this and wake.canary_ms must be at least 1");
+        }
+        if self.database.pool_size == 0 || self.database.quiet_pool_size == 0 {
+            return invalid(
+                "database.pool_size",
+                "this and database.quiet_pool_size must be at least 1",
+            );
+        }
+        if self.database.row_security && !self.database.session_settings {
+            return invalid(
+                "database.row_security",
+                "needs sessions of its own, which PgBouncer in transaction mode does not give: connect directly or in \
+                 session mode with database.session_settings = true, or as the tables' owner without row_security",
+            );
+        }
+        let secret = &self.security.cluster_secret;
+        if !secret.is_empty() && secret.expose().len() < 32 {
+            return invalid(
+                "security.cluster_secret",
+                "must have at least 32 characters",
+            );
+        }
+        if !(1..=24 * 3_600).contains(&self.pairing.code_seconds) {
+            return invalid("pairing.code_seconds", "must lie between 1 and 86400");
+        }
+        if self.pairing.guesses_per_principal == 0 || self.pairing.guesses_per_tenant == 0 {
+            return invalid(
+                "pairing.guesses_per_principal",
+                "this and pairing.guesses_per_tenant must be at least 1",
+            );
+        }
+        if self.presence.write_seconds == 0 || self.presence.write_seconds > 30 {
+            return invalid("presence.write_seconds", "must lie between 1 and 30");
+        }
+        let key = &self.platform.operator_key;
+        if !key.is_empty() && key.expose().len() < 32 {
+            return invalid("platform.operator_key", "must have at least 32 characters");
+        }
+        self.auth.validate()
+    }
+}

@@ -1,0 +1,154 @@
+//! Looking credentials up, by id or by certificate, before the tenant is known: gathered, so that a flood of unknown ones
+//! costs few statements.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::batch::Work;
+use super::credential::{Credential, RoleName};
+use super::reach::Reach;
+use super::rows;
+use crate::protocol::id::{CredentialId, OperationId};
+
+/// A credential to look up.
+#[derive(Debug)]
+pub struct LookupRow<K> {
+    /// This call.
+    pub operation: OperationId,
+    /// What it is known by.
+    pub by: K,
+}
+
+/// A credential as it was found.
+struct Found {
+    operation: Uuid,
+    tenant_id: String,
+    credential_id: String,
+    role: String,
+    bound_id: Option<String>,
+    secret_hash: Option<Vec<u8>>,
+    thumbprint: Option<Vec<u8>>,
+    expires_at: Option<OffsetDateTime>,
+    revoked: bool,
+}
+
+impl TryFrom<Found> for Credential {
+    type Error = sqlx::Error;
+
+    fn try_from(found: Found) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: rows::id(&found.tenant_id)?,
+            id: rows::id(&found.credential_id)?,
+            role: RoleName::parse(&found.role).ok_or_else(|| rows::foreign("role"))?,
+            bound_id: found.bound_id,
+            secret_hash: found.secret_hash.and_then(|hash| hash.try_into().ok()),
+            thumbprint: found.thumbprint.and_then(|print| print.try_into().ok()),
+            expires_at: found.expires_at.map(Into::into),
+            revoked: found.revoked,
+        })
+    }
+}
+
+/// Gives each call what was found for it.
+fn sorted<K>(
+    rows: &[LookupRow<K>],
+    found: Vec<Found>,
+) -> Result<Vec<Option<Credential>>, sqlx::Error> {
+    let mut credentials = found
+        .into_iter()
+        .map(|found| Ok((found.operation, Credential::try_from(found)?)))
+        .collect::<Result<HashMap<_, _>, sqlx::Error>>()?;
+    Ok(rows
+        .iter()
+        .map(|row| credentials.remove(&row.operation.0))
+        .collect())
+}
+
+/// The query that reads credentials by id.
+pub struct ReadCredentials;
+
+impl Work for ReadCredentials {
+    type Row = LookupRow<CredentialId>;
+    type Fact = Option<Credential>;
+
+    fn reach(_: &[Self::Row]) -> Reach<'_> {
+        // Whose a credential is, is what is asked.
+        Reach::All
+    }
+
+    fn twins(_: &Self::Row) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(_: &Self::Row) -> usize {
+        256
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[Self::Row],
+    ) -> Result<Vec<Option<Credential>>, sqlx::Error> {
+        let found = sqlx::query_as!(
+            Found,
+            r#"
+            select i.operation_id as "operation!", c.tenant_id, c.credential_id, c.role, c.bound_id, c.secret_hash,
+                   c.thumbprint, c.expires_at, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+              from unnest($1::uuid[], $2::text[]) as i (operation_id, credential_id)
+              join credentials c on c.credential_id = i.credential_id
+              join tenants t on t.tenant_id = c.tenant_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows::texts(rows, |row| row.by.as_str()) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        sorted(rows, found)
+    }
+}
+
+/// The query that reads credentials by the thumbprint of a certificate.
+pub struct ReadCertificates;
+
+impl Work for ReadCertificates {
+    type Row = LookupRow<[u8; 32]>;
+    type Fact = Option<Credential>;
+
+    fn reach(_: &[Self::Row]) -> Reach<'_> {
+        // Whose a certificate is, is what is asked.
+        Reach::All
+    }
+
+    fn twins(_: &Self::Row) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bytes(_: &Self::Row) -> usize {
+        256
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[Self::Row],
+    ) -> Result<Vec<Option<Credential>>, sqlx::Error> {
+        let found = sqlx::query_as!(
+            Found,
+            r#"
+            select i.operation_id as "operation!", c.tenant_id, c.credential_id, c.role, c.bound_id, c.secret_hash,
+                   c.thumbprint, c.expires_at, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+              from unnest($1::uuid[], $2::bytea[]) as i (operation_id, thumbprint)
+              join credentials c on c.thumbprint = i.thumbprint and c.kind = 'certificate'
+              join tenants t on t.tenant_id = c.tenant_id
+            "#,
+            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
+            &rows.iter().map(|row| row.by.as_slice()).collect::<Vec<_>>() as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        sorted(rows, found)
+    }
+}
