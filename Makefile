@@ -57,6 +57,10 @@ audit: ## Check the dependencies' licenses, sources and, where they can be fetch
 		echo 'warning: the advisory database could not be fetched, so advisories were not checked' >&2; \
 	fi
 
+.PHONY: bench
+bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes some ten minutes.
+	scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench
+
 FUZZ_SECONDS ?= 60
 
 .PHONY: fuzz

@@ -1,0 +1,66 @@
+//! Memory of idle channels: five thousand on one node.
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use super::Bench;
+use super::client::{Connection, Socket, request};
+use super::nodes::Nodes;
+use super::report::Target;
+
+/// How many.
+const CHANNELS: usize = 5_000;
+/// How many are opened at once.
+const AT_ONCE: usize = 64;
+
+/// Idle WebSockets and event streams, each kind on a node of its own.
+pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+    let nodes = bench.nodes(1).await?;
+    // Once for nothing: the first connection of a node makes its pools.
+    let first = Socket::open(nodes.address(0), "approver", "first", &nodes.approver).await?;
+    let before = nodes.resident_kib(0)?;
+    let sockets: Vec<_> = stream::iter(0..CHANNELS)
+        .map(|n| open_socket(&nodes, n))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
+    add(bench, &nodes, "WebSocket", before, 8.0)?;
+    drop((sockets, first));
+    nodes.stop().await?;
+
+    let nodes = bench.nodes(1).await?;
+    let first = open_stream(&nodes, CHANNELS).await?;
+    let before = nodes.resident_kib(0)?;
+    let streams: Vec<_> = stream::iter(0..CHANNELS)
+        .map(|n| open_stream(&nodes, n))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
+    add(bench, &nodes, "event stream", before, 14.0)?;
+    drop((streams, first));
+    nodes.stop().await
+}
+
+async fn open_socket(nodes: &Nodes, n: usize) -> anyhow::Result<Socket> {
+    let id = format!("idle-{n}");
+    Socket::open(nodes.address(0), "approver", &id, &nodes.approver).await
+}
+
+async fn open_stream(nodes: &Nodes, n: usize) -> anyhow::Result<Connection> {
+    let path = format!("/v1/sse/approvers/idle-{n}");
+    let mut connection = Connection::open(nodes.address(0)).await?;
+    let get = request("GET", &path, &nodes.approver, "");
+    connection.stream(&get).await?;
+    Ok(connection)
+}
+
+fn add(bench: &mut Bench, nodes: &Nodes, kind: &str, before: f64, most: f64) -> anyhow::Result<()> {
+    let channels = f64::from(u32::try_from(CHANNELS)?);
+    let each = (nodes.resident_kib(0)? - before) / channels;
+    bench.report.add(
+        &format!("resident memory of an idle {kind}, at 5,000"),
+        (each, "KiB"),
+        (1.0, "KiB"),
+        Target::AtMost(most),
+    );
+    Ok(())
+}

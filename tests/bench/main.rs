@@ -1,0 +1,94 @@
+//! The benchmark: a private PostgreSQL, nodes as processes, and a load generator, all on this machine. Every figure is a
+//! ratio to a reference measured in the same run, since an absolute one says more about the machine than about the code.
+
+mod channels;
+mod chart;
+mod client;
+mod exchanges;
+mod inbox;
+mod load;
+mod nodes;
+mod postgres;
+mod push;
+mod reference;
+mod report;
+mod submissions;
+
+use std::path::Path;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use self::nodes::Nodes;
+use self::postgres::Postgres;
+use self::report::Report;
+
+/// What a part of the run needs.
+struct Bench {
+    postgres: Postgres,
+    report: Report,
+    /// How long each measurement lasts, in seconds.
+    seconds: u64,
+    /// How often references and figures take turns.
+    rounds: usize,
+}
+
+/// The parts, by the name that `BENCH_ONLY` chooses them by.
+const PARTS: [&str; 6] = [
+    "submissions",
+    "exchanges",
+    "push",
+    "inbox",
+    "payloads",
+    "channels",
+];
+
+fn main() -> anyhow::Result<()> {
+    // One thread: on a small machine the generator must leave the cores to what is measured.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(run())
+}
+
+async fn run() -> anyhow::Result<()> {
+    // Thousands of idle channels are as many descriptors.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    let number = |name: &str, default: u64| {
+        let set = std::env::var(name).ok();
+        set.and_then(|set| set.parse().ok()).unwrap_or(default)
+    };
+    let only = std::env::var("BENCH_ONLY").unwrap_or_default();
+    let chosen = |part: &str| only.is_empty() || only.split(',').any(|name| name == part);
+    let mut bench = Bench {
+        postgres: Postgres::from_environment().await?,
+        report: Report::default(),
+        seconds: number("BENCH_SECONDS", 8),
+        rounds: usize::try_from(number("BENCH_ROUNDS", 3))?,
+    };
+    for part in PARTS.into_iter().filter(|part| chosen(part)) {
+        eprintln!("measuring {part} …");
+        match part {
+            "submissions" => submissions::measure(&mut bench).await?,
+            "exchanges" => exchanges::measure(&mut bench).await?,
+            "push" => push::measure(&mut bench).await?,
+            "inbox" => inbox::measure(&mut bench).await?,
+            "payloads" => submissions::measure_sizes(&mut bench).await?,
+            _ => channels::measure(&mut bench).await?,
+        }
+    }
+    println!("{}", bench.report.table());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
+    std::fs::create_dir_all(&directory)?;
+    std::fs::write(directory.join("results.txt"), bench.report.table())?;
+    std::fs::write(directory.join("results.svg"), chart::draw(&bench.report))?;
+    println!("also in target/bench: results.txt, results.svg");
+    Ok(())
+}
+
+impl Bench {
+    /// Nodes on a new database.
+    async fn nodes(&self, count: usize) -> anyhow::Result<Nodes> {
+        Nodes::start(self.postgres.database().await?, count).await
+    }
+}

@@ -1,0 +1,121 @@
+//! Nodes as a user starts them: `countersign dev` on a database, each node a process.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+/// How long nodes may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Running nodes.
+pub struct Nodes {
+    child: Child,
+    /// Where each listens: `127.0.0.1:8080`.
+    pub addresses: Vec<String>,
+    /// Their processes.
+    pub pids: Vec<u32>,
+    /// Their database.
+    pub database: String,
+    /// Acts as any enforcer.
+    pub enforcer: String,
+    /// Acts as any approver.
+    pub approver: String,
+    /// Registers keys.
+    pub admin: String,
+    /// The tenant of all of them.
+    pub tenant: String,
+    _data: TempDir,
+}
+
+/// What a caller is called by.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Key {
+    api_key: String,
+}
+
+/// The file that tells they are ready.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ready {
+    nodes: Vec<String>,
+    pids: Vec<u32>,
+    tenant_id: String,
+    admin: Key,
+    enforcer: Key,
+    approver: Key,
+}
+
+impl Nodes {
+    /// Starts this many on a database.
+    pub async fn start(database: String, count: usize) -> anyhow::Result<Self> {
+        let data = TempDir::new()?;
+        let file = data.path().join("ready.json");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["dev", "--listen", "127.0.0.1:0", "--nodes"])
+            .arg(count.to_string())
+            .args(["--database-url", &database, "--ready-file"])
+            .arg(&file)
+            .arg("--data-dir")
+            .arg(data.path().join("data"))
+            .env("COUNTERSIGN_LOG__FILTER", "warn")
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let deadline = Instant::now() + PATIENCE;
+        let text = loop {
+            if let Ok(text) = std::fs::read_to_string(&file) {
+                break text;
+            }
+            anyhow::ensure!(child.try_wait()?.is_none(), "the nodes ended");
+            anyhow::ensure!(Instant::now() < deadline, "the nodes are not ready");
+            sleep(Duration::from_millis(20)).await;
+        };
+        let ready: Ready = serde_json::from_str(&text)?;
+        Ok(Self {
+            child,
+            addresses: ready
+                .nodes
+                .iter()
+                .map(|url| url.replace("http://", ""))
+                .collect(),
+            pids: ready.pids,
+            database,
+            enforcer: ready.enforcer.api_key,
+            approver: ready.approver.api_key,
+            admin: ready.admin.api_key,
+            tenant: ready.tenant_id,
+            _data: data,
+        })
+    }
+
+    /// A node, in turn.
+    pub fn address(&self, turn: usize) -> &str {
+        self.addresses
+            .get(turn % self.addresses.len().max(1))
+            .map_or("", String::as_str)
+    }
+
+    /// Resident memory of a node, in KiB.
+    pub fn resident_kib(&self, node: usize) -> anyhow::Result<f64> {
+        let pid = self.pids.get(node).context("no such node")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|rest| rest.trim().split(' ').next()?.parse().ok());
+        kib.context("no VmRSS")
+    }
+
+    /// Stops them, and waits for their end.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let pid = self.child.id().context("they ended already")?;
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(pid)?);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)?;
+        self.child.wait().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Durable submissions per second: sealed artifacts over kept connections, answered once they are committed.
+
+use super::client::{Connection, request};
+use super::load::{each, in_seconds, median, random_id, saturate};
+use super::nodes::Nodes;
+use super::postgres::pgbench;
+use super::report::Target;
+use super::{Bench, reference};
+
+/// Connections that submit at once, here and in pgbench.
+pub const CONNECTIONS: usize = 64;
+/// Approvers who share what comes: few have ten thousand waiting.
+const APPROVERS: usize = 500;
+/// The usual artifact.
+const USUAL: usize = 2 << 10;
+const HASH: &str = "8e326e1f69e5859a3b5b12965f06b5829f09b12d1748aa2fddb609fb44f831c1";
+
+/// What is submitted, but for the id and the approver.
+#[derive(Clone)]
+pub struct Artifact {
+    created_at: String,
+    body: String,
+}
+
+impl Artifact {
+    /// A sealed artifact of so many bytes that lives an hour.
+    pub fn sealed(bytes: usize) -> anyhow::Result<Self> {
+        let (data, expires_at) = ("A".repeat(bytes), in_seconds(3_600)?);
+        Ok(Self {
+            created_at: in_seconds(-1)?,
+            body: format!(
+                r#"{{"artifactType":"command.review","artifactHash":"{HASH}","ciphertext":{{"alg":"A256GCM","data":"{data}"}},"expiresAt":"{expires_at}"}}"#
+            ),
+        })
+    }
+
+    /// The usual one.
+    pub fn usual() -> anyhow::Result<Self> {
+        Self::sealed(USUAL)
+    }
+
+    /// As it is kept.
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// The envelope that submits it.
+    pub fn envelope(&self, id: &str, enforcer: &str, approver: &str) -> String {
+        let Self { created_at, body } = self;
+        format!(
+            r#"{{"msgType":"artifact.submit","requestId":"{id}","createdAt":"{created_at}","sender":{{"enforcerId":"{enforcer}"}},"recipient":{{"approverId":"{approver}"}},"body":{body}}}"#
+        )
+    }
+}
+
+/// One connection that submits.
+pub struct Lane {
+    connection: Connection,
+    enforcer: String,
+    turn: usize,
+    key: String,
+    artifact: Artifact,
+}
+
+impl Lane {
+    /// Lanes over all nodes.
+    pub async fn open(
+        nodes: &Nodes,
+        count: usize,
+        artifact: &Artifact,
+    ) -> anyhow::Result<Vec<Self>> {
+        each((0..count).map(async |lane| {
+            Ok(Self {
+                connection: Connection::open(nodes.address(lane)).await?,
+                enforcer: format!("enforcer-{lane}"),
+                turn: lane,
+                key: nodes.enforcer.clone(),
+                artifact: artifact.clone(),
+            })
+        }))
+        .await
+    }
+
+    /// Submits one artifact.
+    pub async fn submit(&mut self) -> anyhow::Result<()> {
+        self.turn += 1;
+        let approver = format!("approver-{}", self.turn * 7 % APPROVERS);
+        self.submit_to(&random_id()?, &approver).await
+    }
+
+    /// Submits one artifact to somebody.
+    pub async fn submit_to(&mut self, id: &str, approver: &str) -> anyhow::Result<()> {
+        let envelope = self.artifact.envelope(id, &self.enforcer, approver);
+        let request = request("POST", "/v1/artifacts", &self.key, &envelope);
+        self.connection.call(&request, 202).await?;
+        Ok(())
+    }
+}
+
+/// Submissions per second on so many nodes.
+async fn rate(bench: &Bench, nodes: usize, artifact: &Artifact) -> anyhow::Result<f64> {
+    let nodes = bench.nodes(nodes).await?;
+    let lanes = Lane::open(&nodes, CONNECTIONS, artifact).await?;
+    let rate = saturate(lanes, bench.seconds, Lane::submit).await?;
+    nodes.stop().await?;
+    Ok(rate)
+}
+
+/// Submissions against pgbench, on one node and on three, turn by turn.
+pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+    let artifact = Artifact::usual()?;
+    let script = reference::submission(artifact.body());
+    let (mut references, mut ones, mut threes) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..bench.rounds {
+        let database = bench.postgres.migrated().await?;
+        references.push(pgbench(&database, &script, CONNECTIONS, bench.seconds, round).await?);
+        ones.push(rate(bench, 1, &artifact).await?);
+        threes.push(rate(bench, 3, &artifact).await?);
+    }
+    let (reference, one, three) = (median(references), median(ones), median(threes));
+    bench.report.add(
+        "durable submissions, 2 KiB sealed, 64 connections, against pgbench",
+        (one, "/s"),
+        (reference, "/s"),
+        Target::AtLeast(1.2),
+    );
+    bench.report.add(
+        "the same on three nodes, against one",
+        (three, "/s"),
+        (one, "/s"),
+        Target::AtLeast(0.9),
+    );
+    Ok(())
+}
+
+/// How submissions grow with what is submitted.
+pub async fn measure_sizes(bench: &mut Bench) -> anyhow::Result<()> {
+    let small = rate(bench, 1, &Artifact::sealed(1 << 10)?).await?;
+    for (name, bytes) in [
+        ("16 KiB", 16 << 10),
+        ("128 KiB", 128 << 10),
+        ("1 MiB", 1 << 20),
+    ] {
+        let artifact = Artifact::sealed(bytes)?;
+        let figure = rate(bench, 1, &artifact).await?;
+        bench.report.add(
+            &format!("submissions of {name}, against 1 KiB"),
+            (figure, "/s"),
+            (small, "/s"),
+            Target::Open,
+        );
+        let database = bench.postgres.migrated().await?;
+        let script = reference::submission(artifact.body());
+        let reference = pgbench(&database, &script, CONNECTIONS, bench.seconds, 0).await?;
+        bench.report.add(
+            &format!("submissions of {name}, against pgbench"),
+            (figure, "/s"),
+            (reference, "/s"),
+            Target::Open,
+        );
+    }
+    Ok(())
+}
