@@ -1,5 +1,6 @@
 //! Push: every kind of message over every transport, on any node, at least once and until acknowledged.
 
+mod backlog;
 mod channels;
 mod crowd;
 mod frames;

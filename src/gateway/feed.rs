@@ -1,7 +1,7 @@
 //! What a channel sends, pulled page by page as its client reads: rows are the queue, so nothing is queued here but ids.
 //! No unacknowledged message is ever skipped, and what is sent once is offered again, later and later, until it is acked.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::channel::{Channel, Closing};
 use super::error::Error;
 use super::push::{Push, for_approver, for_enforcer};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, TenantId};
-use crate::store::claim::ClaimRow;
+use crate::store::claim::{self, ClaimRow};
 use crate::store::feed::{BodiesRow, ListRow};
 use crate::wake::Key;
 
@@ -64,6 +64,8 @@ struct ApproverWalk {
     queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
     sent: HashMap<MessageId, Offer>,
+    /// When each of them is due again, the earliest first: a wake must not cost a look at all of them.
+    due: BTreeSet<(Instant, MessageId)>,
     walk_all_at: Instant,
     /// First pause before a message is offered again; it doubles up to the last.
     reoffer: (Duration, Duration),
@@ -88,24 +90,23 @@ impl ApproverWalk {
 
     /// When something is to be done without being woken.
     fn next_due(&self) -> Instant {
-        self.sent
-            .values()
-            .map(|offer| offer.due)
-            .min()
-            .map_or(self.walk_all_at, |due| due.min(self.walk_all_at))
+        self.due
+            .first()
+            .map_or(self.walk_all_at, |(due, _)| self.walk_all_at.min(*due))
     }
 
     /// Puts what is due again into the queue.
     fn requeue_due(&mut self) {
         let now = Instant::now();
-        let mut due: Vec<_> = self
-            .sent
-            .iter()
-            .filter(|(_, offer)| offer.due <= now)
-            .map(|(id, offer)| (*id, offer.bytes))
-            .collect();
-        due.sort();
-        self.queue.extend(due);
+        let mut again = Vec::new();
+        while let Some((due, id)) = self.due.first().copied()
+            && due <= now
+        {
+            self.due.pop_first();
+            again.extend(self.sent.get(&id).map(|offer| (id, offer.bytes)));
+        }
+        again.sort();
+        self.queue.extend(again);
         if self.walk_all_at <= now {
             self.walk_all_at = now + crate::jitter::jitter(WALK_ALL_EVERY);
             self.walk = Some((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
@@ -115,17 +116,19 @@ impl ApproverWalk {
     /// Notes that a message is being sent.
     fn note_sent(&mut self, id: MessageId, bytes: usize) {
         let now = Instant::now();
-        let pause = self.sent.get(&id).map_or(self.reoffer.0, |offer| {
+        let pause = self.forget(id).map_or(self.reoffer.0, |offer| {
             (offer.pause * 2).min(self.reoffer.1)
         });
-        self.sent.insert(
-            id,
-            Offer {
-                bytes,
-                pause,
-                due: now + pause,
-            },
-        );
+        let due = now + pause;
+        self.due.insert((due, id));
+        self.sent.insert(id, Offer { bytes, pause, due });
+    }
+
+    /// Forgets that a message was sent.
+    fn forget(&mut self, id: MessageId) -> Option<Offer> {
+        let offer = self.sent.remove(&id)?;
+        self.due.remove(&(offer.due, id));
+        Some(offer)
     }
 }
 
@@ -160,6 +163,7 @@ impl Feed {
             mark: OffsetDateTime::UNIX_EPOCH,
             queue: VecDeque::new(),
             sent: HashMap::new(),
+            due: BTreeSet::new(),
             walk_all_at: Instant::now() + crate::jitter::jitter(WALK_ALL_EVERY),
             reoffer: (
                 Duration::from_secs(gateway.config.push.reoffer_seconds),
@@ -242,11 +246,14 @@ impl Feed {
                     limit: i64::try_from(PER_PAGE).unwrap_or(1),
                 };
                 let claimed = self.gateway.store.claim(row).await?;
-                *look = !claimed.is_empty();
-                claimed
+                let page: Vec<_> = claimed
                     .into_iter()
                     .map(|message| for_enforcer(&self.gateway, enforcer, message))
-                    .collect()
+                    .collect::<Result<_, _>>()?;
+                // A page with room left has everything; what comes meanwhile wakes the channel.
+                let bytes: usize = page.iter().map(|push| push.text.len()).sum();
+                *look = page.len() >= PER_PAGE || bytes >= claim::PAGE_BYTES;
+                Ok(page)
             }
         }
     }
@@ -287,7 +294,7 @@ async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result
             }
             // What did not come back was acknowledged, removed, or is no longer current.
             for (id, _) in &wanted {
-                walk.sent.remove(id);
+                walk.forget(*id);
             }
             if page.is_empty() {
                 continue;

@@ -198,6 +198,10 @@ impl Socket {
     /// Serves the socket until either side ends it.
     async fn run(mut self) {
         let ended = self.serve().await;
+        Box::pin(self.part(ended)).await;
+    }
+
+    async fn part(self, ended: End) {
         // First off the books, so that others get what is left; then the farewell.
         let Self {
             node,
@@ -297,7 +301,7 @@ impl Socket {
         }
         // Without a sign for two pings it is not sent decisions; its next sign brings it back.
         if self.active && silent > ping_every * 2 {
-            self.active = !self.feed.channel().set_active(false).await;
+            self.active = !Box::pin(self.feed.channel().set_active(false)).await;
         }
         self.send(Message::Ping(axum::body::Bytes::new())).await
     }
@@ -329,7 +333,7 @@ impl Socket {
         };
         self.heard = Instant::now();
         if !self.active {
-            self.active = self.feed.channel().set_active(true).await;
+            self.active = Box::pin(self.feed.channel().set_active(true)).await;
         }
         let bytes = match message {
             Message::Text(text) => axum::body::Bytes::from(text),
@@ -343,7 +347,8 @@ impl Socket {
         };
         (self.settled, self.coming) = (self.meter.read(), None);
         let key = &self.feed.channel().key;
-        match answer(&self.node, &self.peer, key, &bytes).await {
+        // Boxed, as all that an idle socket seldom does: it would carry the room for it all its life.
+        match Box::pin(answer(&self.node, &self.peer, key, &bytes)).await {
             Some(text) => self.send(Message::text(text)).await,
             None => Ok(()),
         }

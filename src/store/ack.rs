@@ -133,7 +133,7 @@ impl Work for TakeAcks {
                   from held h, clock c
                  where m.tenant_id = h.tenant_id and m.recipient_kind = h.recipient_kind
                    and m.recipient = h.recipient and m.message_id = h.message_id
-                   and m.acked_at is null
+                   and coalesce(m.acked_at, 'infinity') = 'infinity'
             ),
             delivered as (
                 update exchanges e

@@ -1,12 +1,14 @@
-//! Natural batching: while one batch commits, the next one fills. No timer, so nothing waits when the node is idle.
-//! A batch never holds two rows that could meet each other, and every row gets its own answer.
+//! Natural batching: while one batch commits, the next one fills. Nothing waits when the node is idle. A batch never holds
+//! two rows that could meet each other, and every row gets its own answer.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::PgConnection;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::error::{Class, StoreError, classify};
@@ -19,6 +21,12 @@ const MAX_ROWS: usize = 256;
 const MAX_BYTES: usize = 8 << 20;
 /// Rows that may wait for a batch; more means the database does not keep up.
 const QUEUE: usize = 4_096;
+
+/// Rows, and bytes, that make a batch worth its statement while another is under way: fewer wait for that one's end.
+const WORTHWHILE_ROWS: usize = 32;
+const WORTHWHILE_BYTES: usize = 1 << 20;
+/// For how long at most: the other may be waiting for somebody's lock.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Bytes that may wait for a batch, in KiB: rows alone would let 4,096 payloads of 2 MiB pile up.
 const QUEUE_KIB: usize = 256 << 10;
@@ -70,19 +78,29 @@ impl<W: Work> Batcher<W> {
     /// Starts `workers` that share one queue; they end when the batcher is dropped.
     pub fn start(work: W, pool: &Pool, workers: usize, tasks: &TaskTracker) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE);
+        let under_way = watch::Sender::new(0_usize);
         let intake = Arc::new(Mutex::new(Intake {
             receiver,
             held: VecDeque::new(),
+            under_way: under_way.subscribe(),
         }));
         let work = Arc::new(work);
         for _ in 0..workers {
             let (work, pool, intake) = (Arc::clone(&work), pool.clone(), Arc::clone(&intake));
+            let under_way = under_way.clone();
             tasks.spawn(async move {
                 loop {
-                    let Some(batch) = intake.lock().await.next().await else {
-                        return;
+                    let batch = {
+                        let mut intake = intake.lock().await;
+                        let Some(batch) = intake.next().await else {
+                            return;
+                        };
+                        // Before the next worker looks.
+                        under_way.send_modify(|count| *count += 1);
+                        batch
                     };
                     run_batch(&*work, &pool, batch).await;
+                    under_way.send_modify(|count| *count -= 1);
                 }
             });
         }
@@ -112,44 +130,98 @@ impl<W: Work> Batcher<W> {
     }
 }
 
+/// Rows that do not meet each other.
+struct Batch<W: Work> {
+    jobs: Vec<Job<W>>,
+    seen: HashSet<String>,
+    bytes: usize,
+}
+
+impl<W: Work> Batch<W> {
+    /// Adds a row, unless it would meet another: then it comes back.
+    fn add(&mut self, job: Job<W>) -> Result<(), Job<W>> {
+        let twins = W::twins(&job.row);
+        if twins.iter().any(|twin| self.seen.contains(twin)) {
+            return Err(job);
+        }
+        self.seen.extend(twins);
+        self.bytes += W::bytes(&job.row);
+        self.jobs.push(job);
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.jobs.len() >= MAX_ROWS || self.bytes >= MAX_BYTES
+    }
+
+    fn is_worthwhile(&self) -> bool {
+        self.jobs.len() >= WORTHWHILE_ROWS || self.bytes >= WORTHWHILE_BYTES
+    }
+}
+
 /// The queue of a batcher, and the twins that wait for their turn.
 struct Intake<W: Work> {
     receiver: mpsc::Receiver<Job<W>>,
     held: VecDeque<Job<W>>,
+    /// Batches that run now.
+    under_way: watch::Receiver<usize>,
 }
 
 impl<W: Work> Intake<W> {
-    /// The next batch: at least one row, and whatever else is there without waiting.
+    /// The next batch: at least one row, and whatever else is there; more if it is worth waiting for.
     async fn next(&mut self) -> Option<Vec<Job<W>>> {
         let first = match self.held.pop_front() {
             Some(job) => job,
             None => self.receiver.recv().await?,
         };
-        let mut seen: HashSet<String> = W::twins(&first.row).into_iter().collect();
-        let mut bytes = W::bytes(&first.row);
-        let mut batch = vec![first];
+        let mut batch = Batch {
+            jobs: Vec::new(),
+            seen: HashSet::new(),
+            bytes: 0,
+        };
         let mut waiting = std::mem::take(&mut self.held);
-        while batch.len() < MAX_ROWS && bytes < MAX_BYTES {
-            let job = match waiting.pop_front() {
-                Some(job) => job,
-                // Past this, a flood of twins stays in the queue, where it is refused once that is full.
-                None if self.held.len() >= MAX_HELD => break,
-                None => match self.receiver.try_recv() {
-                    Ok(job) => job,
-                    Err(_) => break,
-                },
-            };
-            let twins = W::twins(&job.row);
-            if twins.iter().any(|twin| seen.contains(twin)) {
-                self.held.push_back(job);
-                continue;
-            }
-            seen.extend(twins);
-            bytes += W::bytes(&job.row);
-            batch.push(job);
+        waiting.push_front(first);
+        while !batch.is_full()
+            && let Some(job) = waiting.pop_front()
+        {
+            self.held.extend(batch.add(job).err());
+        }
+        self.fill(&mut batch);
+        if timeout(PATIENCE, self.gather(&mut batch)).await.is_ok() {
+            self.fill(&mut batch);
         }
         self.held.append(&mut waiting);
-        Some(batch)
+        Some(batch.jobs)
+    }
+
+    /// Adds what is there without waiting.
+    fn fill(&mut self, batch: &mut Batch<W>) {
+        // Past the bound, a flood of twins stays in the queue, where it is refused once that is full.
+        while !batch.is_full()
+            && self.held.len() < MAX_HELD
+            && let Ok(job) = self.receiver.try_recv()
+        {
+            self.held.extend(batch.add(job).err());
+        }
+    }
+
+    /// Waits until the batch is worth a statement, or none is under way.
+    async fn gather(&mut self, batch: &mut Batch<W>) {
+        let Self {
+            receiver,
+            held,
+            under_way,
+        } = self;
+        while !batch.is_worthwhile() && held.len() < MAX_HELD {
+            tokio::select! {
+                biased;
+                _ = under_way.wait_for(|count| *count == 0) => return,
+                job = receiver.recv() => match job {
+                    Some(job) => held.extend(batch.add(job).err()),
+                    None => return,
+                },
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::protocol::timestamp::Timestamp;
 /// Offers on one channel before the next most recent one gets its turn.
 const OFFERS_PER_CHANNEL: i32 = 3;
 /// Bytes after which a page of an enforcer's messages ends.
-const PAGE_BYTES: usize = 256 << 10;
+pub const PAGE_BYTES: usize = 256 << 10;
 
 /// Something to send to an enforcer.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Work for Claim {
                   from messages m
                   join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
                             and d.recipient = m.recipient and d.message_id = m.message_id
-                 where m.acked_at is null
+                 where coalesce(m.acked_at, 'infinity') = 'infinity'
                  order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                    for no key update of m skip locked
             ),
@@ -172,7 +172,7 @@ impl Work for Claim {
                                  $11))
                   from locked l
                  where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
-                   and m.message_id = l.message_id and m.acked_at is null
+                   and m.message_id = l.message_id and coalesce(m.acked_at, 'infinity') = 'infinity'
                    and m.target_channel is not distinct from l.target_channel
                    and m.offered_at is not distinct from l.offered_at
                 returning l.operation_id, m.message_id, m.kind, m.tenant_id, m.request_id, m.created_at, m.seq, m.sender,

@@ -172,9 +172,10 @@ impl Decide {
                  where (i.public_key is null
                         or exists (select from keyed k
                                     where k.operation_id = i.operation_id and k.same_key and not k.revoked))
+                   -- The limit keeps this from being turned into a hash of everybody's keys.
                    and (not i.unregistered
-                        or not exists (select from signing_keys k
-                                        where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id))
+                        or (select true from signing_keys k
+                             where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id limit 1) is null)
             ),
             pick as materialized (
                 select i.tenant_id, i.request_id, i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce,

@@ -216,7 +216,7 @@ impl Work for ReadBodies {
               left join enforcers n on n.tenant_id = e.tenant_id and n.enforcer_id = e.enforcer_id
               left join pairings g on g.tenant_id = e.tenant_id and g.enforcer_id = e.enforcer_id
                                   and g.approver_id = i.approver_id and g.revoked_at is null
-             where x.closed_at is null and x.removed_at is null and x.acked_at is null
+             where x.closed_as is null and x.removed_at is null and x.acked_at is null
                and x.expires_at > clock_timestamp() + $5::interval
             union all
             select i.operation_id, m.message_id, e.request_id, m.created_at, e.expires_at, e.enforcer_id, null,
@@ -226,7 +226,7 @@ impl Work for ReadBodies {
               join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
                              and m.recipient = i.approver_id and m.message_id = i.message_id
               join exchanges e on e.tenant_id = m.tenant_id and e.request_id = m.request_id
-             where m.acked_at is null
+             where coalesce(m.acked_at, 'infinity') = 'infinity'
             "#,
             &wanted.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(&wanted, |(row, _)| row.tenant.as_str()) as _,

@@ -53,7 +53,7 @@ impl managed::Manager for Manager {
     }
 }
 
-/// Options of a connection for statements, with the timeouts that keep one statement from holding up the rest.
+/// Options of a connection for statements, with the settings that keep one statement from holding up the rest.
 pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sqlx::Error> {
     let options = PgConnectOptions::from_str(config.url.expose())?
         .application_name("countersign")
@@ -72,6 +72,10 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
             "idle_in_transaction_session_timeout",
             format!("{}ms", config.idle_in_transaction_timeout_ms),
         ),
+        // Every statement has an index to go by. On a table that has just been filled and not been analysed yet, the
+        // planner would rather read all of it, and keep to that plan.
+        ("enable_seqscan", "off".into()),
+        ("jit", "off".into()),
     ]))
 }
 

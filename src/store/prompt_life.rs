@@ -99,7 +99,8 @@ impl Work for TakePromptAcks {
                    set acked_at = clock_timestamp() + $9::interval
                   from held h
                  where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
-                   and m.message_id = h.message_id and m.acked_at is null
+                   and m.message_id = h.message_id
+                   and coalesce(m.acked_at, 'infinity') = 'infinity'
             )
             select i.operation_id as "operation!", v.operation_id is not null as "moved!",
                    coalesce(j.last_operation = i.operation_id, false) as "own!",

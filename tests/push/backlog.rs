@@ -1,0 +1,112 @@
+//! What an exchange costs does not grow with what came before it, nor with what waits beside it, even on tables that were
+//! never analysed: told by the rows that the database says it has read.
+
+use std::time::Duration;
+
+use super::{approver_socket, enforcer_socket, scene};
+use crate::support::push::Socket;
+use crate::support::{Approver, Cluster, Enforcer, compact, envelope, request_id, sealed, until};
+use serde_json::json;
+
+/// Exchanges between two looks.
+const EXCHANGES: i64 = 40;
+/// Rows that a whole exchange may read, sweeps of the node included.
+const MOST_READ: i64 = 150;
+
+/// Exchanges of an approver that has as many pending as decided ones behind it, without statistics.
+async fn fill(cluster: &Cluster, count: i64) {
+    let tenant = &cluster.tenant;
+    cluster
+        .database
+        .run(&format!(
+            "with made as materialized (
+                 select gen_random_uuid() as id, n % 2 = 0 as pending, now() - interval '1 hour' + n * interval '1 ms' as at
+                   from generate_series(1, {count}) as n
+             ), exchange as (
+                 insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
+                                        artifact_type, artifact_hash, accepted_at, expires_at, decision, decided_at,
+                                        delivered_at)
+                 select '{tenant}', id::text, id, id, case when pending then 'pendingApproval' else 'delivered' end, 1,
+                        'build-bot', 'sealed', 'command.review', repeat('ab', 32), at, at + interval '1 day',
+                        case when not pending then 'approve' end, case when not pending then at end,
+                        case when not pending then at end
+                   from made
+             ), payload as (
+                 insert into exchange_payloads (tenant_id, request_id, part, body)
+                 select '{tenant}', id::text, 'artifact', '{{}}' from made
+             ), message as (
+                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, created_at,
+                                       acked_at)
+                 select '{tenant}', 'enforcer', 'build-bot', id, 'decision.deliver', id::text, 1, at, at
+                   from made where not pending
+             )
+             insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at, acked_at,
+                                      closed_at, closed_as)
+             select '{tenant}', id::text, 'alice', id, at, at + interval '1 day', at, case when not pending then at end,
+                    case when not pending then 'decided' end
+               from made"
+        ))
+        .await;
+}
+
+/// One exchange over both sockets.
+async fn exchange(
+    (enforcer, enforcing): (&Enforcer, &mut Socket),
+    (approver, approving): (&Approver, &mut Socket),
+) {
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    let asked = approving.expect_type("approval.request").await;
+    assert_eq!(asked["requestId"], request.as_str());
+    approver
+        .decide(&request, compact("approve"))
+        .await
+        .expect(200);
+    let delivered = enforcing.expect_type("decision.deliver").await;
+    let ack = json!({ "msgId": delivered["msgId"], "status": "processed", "ackAt": delivered["createdAt"] });
+    let sender = json!({ "enforcerId": "build-bot" });
+    enforcing
+        .send(&envelope("ack.submit", &request, sender, ack))
+        .await;
+    enforcing.expect_type("ack.accepted").await;
+}
+
+/// Rows read so far, once the database has counted this many deliveries.
+async fn read(cluster: &Cluster, delivered: i64) -> i64 {
+    until(
+        "the database has counted",
+        Duration::from_secs(20),
+        async || {
+            let counted = "select n_tup_upd from pg_stat_user_tables where relname = 'exchanges'";
+            cluster.database.number(counted).await >= delivered * 2
+        },
+    )
+    .await;
+    let read = "select (select sum(idx_tup_read) from pg_stat_user_indexes)::bigint
+                     + (select sum(seq_tup_read) from pg_stat_user_tables)::bigint";
+    cluster.database.number(read).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_exchange_reads_does_not_grow_with_the_backlog() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let (mut enforcing, mut approving) = (
+        enforcer_socket(&cluster, 0, &enforcer).await,
+        approver_socket(&cluster, 0, &approver).await,
+    );
+    // The node's plans are made now, on tables that are all but empty, and kept.
+    for _ in 0..EXCHANGES {
+        exchange((&enforcer, &mut enforcing), (&approver, &mut approving)).await;
+    }
+    fill(&cluster, 4_000).await;
+    let before = read(&cluster, EXCHANGES).await;
+    for _ in 0..EXCHANGES {
+        exchange((&enforcer, &mut enforcing), (&approver, &mut approving)).await;
+    }
+    let each = (read(&cluster, 2 * EXCHANGES).await - before) / EXCHANGES;
+    println!("rows read for one exchange beside 4,000 others: {each}");
+    assert!(each <= MOST_READ, "{each} rows read for one exchange");
+}
