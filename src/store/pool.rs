@@ -76,6 +76,8 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
         // planner would rather read all of it, and keep to that plan.
         ("enable_seqscan", "off".into()),
         ("jit", "off".into()),
+        // And to one plan per statement, whatever the arrays hold: planning one of them anew costs more than running it.
+        ("plan_cache_mode", "force_generic_plan".into()),
     ]))
 }
 

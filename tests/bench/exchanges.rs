@@ -101,7 +101,7 @@ impl Pair {
 async fn rate(bench: &Bench, nodes: usize, artifact: &Artifact) -> anyhow::Result<f64> {
     let nodes = bench.nodes(nodes).await?;
     let pairs = each((0..CONNECTIONS).map(|turn| Pair::meet(&nodes, turn, artifact))).await?;
-    let rate = saturate(pairs, bench.seconds, Pair::exchange).await?;
+    let rate = saturate(&nodes.database, pairs, bench.seconds, Pair::exchange).await?;
     nodes.stop().await?;
     Ok(rate)
 }
@@ -111,9 +111,9 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     let artifact = Artifact::usual()?;
     let script = reference::exchange(artifact.body());
     let (mut references, mut ones, mut threes) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..bench.rounds {
+    for _ in 0..bench.rounds {
         let database = bench.postgres.migrated().await?;
-        references.push(pgbench(&database, &script, CONNECTIONS, bench.seconds, round).await?);
+        references.push(pgbench(&database, &script, CONNECTIONS, bench.seconds).await?);
         ones.push(rate(bench, 1, &artifact).await?);
         threes.push(rate(bench, 3, &artifact).await?);
     }

@@ -7,22 +7,33 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use sqlx::{Connection as _, Executor as _, PgConnection};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::{Instant, sleep_until};
 
 /// What is left out at the beginning: connections, caches and plans warm up.
-const WARM_UP: Duration = Duration::from_secs(2);
+const WARM_UP: Duration = Duration::from_secs(4);
 
-/// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they made.
-pub async fn saturate<F, L>(lanes: Vec<L>, seconds: u64, turn: F) -> anyhow::Result<f64>
+/// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they made. Meanwhile the
+/// database is analysed once, as it analyses itself in the first minutes of its life.
+pub async fn saturate<F, L>(
+    database: &str,
+    lanes: Vec<L>,
+    seconds: u64,
+    turn: F,
+) -> anyhow::Result<f64>
 where
     F: AsyncFn(&mut L) -> anyhow::Result<()>,
 {
     let begin = Instant::now() + WARM_UP;
     let end = begin + Duration::from_secs(seconds);
     let turns = Cell::new(0_u32);
-    try_join_all(lanes.into_iter().map(async |mut lane| {
+    let analysed = async {
+        sleep_until(begin - WARM_UP / 2).await;
+        analyse(database).await
+    };
+    let run = try_join_all(lanes.into_iter().map(async |mut lane| {
         loop {
             turn(&mut lane).await?;
             let now = Instant::now();
@@ -33,9 +44,16 @@ where
                 turns.set(turns.get() + 1);
             }
         }
-    }))
-    .await?;
+    }));
+    tokio::try_join!(analysed, run)?;
     Ok(f64::from(turns.get()) / Duration::from_secs(seconds).as_secs_f64())
+}
+
+/// Tells the planner what there is by now.
+pub async fn analyse(database: &str) -> anyhow::Result<()> {
+    let mut connection = PgConnection::connect(database).await?;
+    connection.execute("analyze").await?;
+    Ok(())
 }
 
 /// A timetable, shared by those who keep it.

@@ -8,6 +8,9 @@ use anyhow::Context as _;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::process::Command;
 
+/// How long pgbench runs for nothing.
+const WARM_UP_SECONDS: u64 = 2;
+
 /// The server.
 pub struct Postgres {
     /// Of the superuser's database.
@@ -57,8 +60,15 @@ impl Postgres {
     }
 }
 
-/// Runs a script with pgbench and tells its transactions per second.
-pub async fn pgbench(
+/// Runs a script with pgbench and tells its transactions per second, after a run for nothing and a look of the database
+/// at its tables, as the gateway gets them.
+pub async fn pgbench(url: &str, script: &str, clients: usize, seconds: u64) -> anyhow::Result<f64> {
+    run(url, script, clients, WARM_UP_SECONDS, 0).await?;
+    super::load::analyse(url).await?;
+    run(url, script, clients, seconds, 1).await
+}
+
+async fn run(
     url: &str,
     script: &str,
     clients: usize,

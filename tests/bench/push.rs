@@ -11,7 +11,9 @@ use tokio::time::{Instant, timeout};
 
 use super::Bench;
 use super::client::{Socket, member};
-use super::load::{Latencies, Timetable, each, in_seconds, keep, random_id, saturate, wall_clock};
+use super::load::{
+    Latencies, Timetable, analyse, each, in_seconds, keep, random_id, saturate, wall_clock,
+};
 use super::nodes::Nodes;
 use super::report::Target;
 use super::submissions::{Artifact, CONNECTIONS, Lane};
@@ -151,7 +153,7 @@ async fn pushed(bench: &Bench, nodes: &Nodes, run: &str) -> anyhow::Result<Laten
 async fn beside_load(bench: &Bench, nodes: &Nodes) -> anyhow::Result<(Latencies, f64)> {
     let artifact = Artifact::usual()?;
     let lanes = Lane::open(nodes, CONNECTIONS, &artifact).await?;
-    let most = saturate(lanes, bench.seconds, Lane::submit).await?;
+    let most = saturate(&nodes.database, lanes, bench.seconds, Lane::submit).await?;
     let lanes = Lane::open(nodes, CONNECTIONS, &artifact).await?;
     let timetable = Timetable::new(most / 2.0, bench.seconds + 2);
     let load = keep(lanes, &timetable, Lane::submit);
@@ -186,6 +188,7 @@ async fn measure_here(bench: &mut Bench) -> anyhow::Result<()> {
     let nodes = bench.nodes(2).await?;
     // Once for nothing: the first push of a node prepares its statements.
     pushed(bench, &nodes, "warm").await?;
+    analyse(&nodes.database).await?;
     let calm = pushed(bench, &nodes, "calm").await?;
     anyhow::ensure!(calm.len() > 100, "too few pushes to speak of");
     for (name, per_mille, most) in [("p50", 500, 3.0), ("p99", 990, 5.0)] {

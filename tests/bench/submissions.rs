@@ -101,7 +101,7 @@ impl Lane {
 async fn rate(bench: &Bench, nodes: usize, artifact: &Artifact) -> anyhow::Result<f64> {
     let nodes = bench.nodes(nodes).await?;
     let lanes = Lane::open(&nodes, CONNECTIONS, artifact).await?;
-    let rate = saturate(lanes, bench.seconds, Lane::submit).await?;
+    let rate = saturate(&nodes.database, lanes, bench.seconds, Lane::submit).await?;
     nodes.stop().await?;
     Ok(rate)
 }
@@ -111,9 +111,9 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     let artifact = Artifact::usual()?;
     let script = reference::submission(artifact.body());
     let (mut references, mut ones, mut threes) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..bench.rounds {
+    for _ in 0..bench.rounds {
         let database = bench.postgres.migrated().await?;
-        references.push(pgbench(&database, &script, CONNECTIONS, bench.seconds, round).await?);
+        references.push(pgbench(&database, &script, CONNECTIONS, bench.seconds).await?);
         ones.push(rate(bench, 1, &artifact).await?);
         threes.push(rate(bench, 3, &artifact).await?);
     }
@@ -151,7 +151,7 @@ pub async fn measure_sizes(bench: &mut Bench) -> anyhow::Result<()> {
         );
         let database = bench.postgres.migrated().await?;
         let script = reference::submission(artifact.body());
-        let reference = pgbench(&database, &script, CONNECTIONS, bench.seconds, 0).await?;
+        let reference = pgbench(&database, &script, CONNECTIONS, bench.seconds).await?;
         bench.report.add(
             &format!("submissions of {name}, against pgbench"),
             (figure, "/s"),
