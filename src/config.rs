@@ -50,7 +50,7 @@ section! {
         max_connections: usize = 25_000,
         /// Most connections at once from one address (a load balancer is one).
         max_connections_per_address: usize = 20_000,
-        /// Origins of browsers that may connect; an `Origin` that is present must be one of them.
+        /// Origins whose pages may call and open channels; from any other, nothing is changed and no channel opened.
         origins: Vec<String> = Vec::new(),
         /// How long a stopping node still takes connections, for load balancers to see that it is no longer ready.
         lame_duck_ms: u64 = 2_000,

@@ -2,7 +2,7 @@
 
 mod credentials;
 mod matrix;
-mod routes;
+pub mod routes;
 mod tenants;
 
 use std::time::Duration;

@@ -24,6 +24,7 @@ mod batches;
 mod bytes;
 mod commands;
 mod corpus;
+mod cors;
 mod coverage;
 mod decision;
 mod documents;

@@ -12,6 +12,7 @@ mod health;
 mod inbox;
 mod limit;
 mod metered;
+mod origin;
 mod own;
 mod pairing;
 pub mod peer;
@@ -68,6 +69,7 @@ pub fn router(node: Node) -> Router {
         .route("/v1/ws", get(ws::connect))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
 
@@ -122,6 +124,7 @@ pub fn router(node: Node) -> Router {
         )
         .route("/platform/v1/audit", get(audit::list))
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied));
 
     let health = Router::new()
@@ -136,6 +139,7 @@ pub fn router(node: Node) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(unread::take_unread))
+        .layer(from_fn_with_state(node.clone(), origin::share))
         .layer(from_fn_with_state(node.clone(), reply::identify))
         .with_state(node)
 }

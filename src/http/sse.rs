@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::auth::As;
 use super::body::{self, Path};
 use super::error::Refusal;
+use super::origin;
 use super::reply::Node;
-use super::ws::check_origin;
 use crate::gateway::caller::{Approver, Enforcer};
 use crate::gateway::limit::Kind;
 use crate::gateway::{Feed, Push};
@@ -36,7 +36,7 @@ pub async fn approver(
     Path(approver): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    check_origin(&node, &headers)?;
+    origin::check(&node, &headers)?;
     let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
     node.gateway
         .admit(Kind::Connect, &caller.origin, Some(approver.as_str()))?;
@@ -64,7 +64,7 @@ pub async fn enforcer(
     Path(enforcer): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    check_origin(&node, &headers)?;
+    origin::check(&node, &headers)?;
     let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
     node.gateway
         .admit(Kind::Connect, &caller.origin, Some(enforcer.as_str()))?;

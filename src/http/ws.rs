@@ -17,6 +17,7 @@ use super::body;
 use super::error::Refusal;
 use super::frame::{Peer, answer};
 use super::metered::Meter;
+use super::origin;
 use super::reply::Node;
 use super::seats::Seat;
 use crate::gateway::caller::EnforcerOrApprover;
@@ -47,25 +48,6 @@ struct ConnectQuery {
     id: Option<String>,
 }
 
-/// Refuses browsers from elsewhere. A request without `Origin` is no browser's.
-pub fn check_origin(node: &Node, headers: &HeaderMap) -> Result<(), Error> {
-    match headers.get(axum::http::header::ORIGIN) {
-        None => Ok(()),
-        Some(origin)
-            if node
-                .gateway
-                .config
-                .server
-                .origins
-                .iter()
-                .any(|known| origin == known.as_str()) =>
-        {
-            Ok(())
-        }
-        Some(_) => Err(Error::ForeignOrigin),
-    }
-}
-
 /// `GET /v1/ws?role=&id=`.
 pub async fn connect(
     State(node): State<Node>,
@@ -76,7 +58,7 @@ pub async fn connect(
     meter: Option<Extension<Arc<Meter>>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
-    check_origin(&node, &headers)?;
+    origin::check(&node, &headers)?;
     let query: ConnectQuery = body::query(&uri)?;
     let id = query.id.as_deref().ok_or(Error::Parameter {
         name: "id",
