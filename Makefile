@@ -61,6 +61,11 @@ audit: ## Check the dependencies' licenses, sources and, where they can be fetch
 bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes some ten minutes.
 	scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench
 
+.PHONY: api-check
+api-check: postgres ## Drive a node with schemathesis, as everyone, by its own /openapi.json; needs Python and PyPI.
+	$(CARGO) build --locked
+	scripts/api-check
+
 FUZZ_SECONDS ?= 60
 
 .PHONY: fuzz

@@ -8,7 +8,7 @@
 //! | [`gateway`] | the use cases, one function each: submit, decide, deliver, push, withdraw, refresh, inbox, pair, presence, prompt, session, platform, audit, sweep |
 //! | [`store`] | all SQL: guarded statements that report facts, natural batching, the pools, the schema |
 //! | [`wake`] | who must look: waiters on this node, hints between nodes, the net under both |
-//! | [`http`] | transport: REST, WebSocket, event streams, authentication, framing of answers and refusals, TLS, the accept loop |
+//! | [`http`] | transport: REST, WebSocket, event streams, authentication, framing of answers and refusals, TLS, the accept loop, and the document of all that |
 //! | [`outbound`] | calls to other services, bounded in time and size: an issuer's keys, introspection |
 //! | [`app`] | builds a node and runs it until stopped, in two stages: drain, then end |
 //! | `dev`, `commands` | the binary's own: the command line, and `countersign dev` with its private PostgreSQL and demo tenant |

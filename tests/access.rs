@@ -38,10 +38,8 @@ fn unauthenticated(answer: Answer, path: &str) {
 #[test]
 fn every_handler_has_an_entry_in_the_table() {
     let source = include_str!("../src/http/mod.rs");
-    let handlers: usize = ["get(", "post(", "put(", "delete("]
-        .map(|method| source.matches(method).count())
-        .iter()
-        .sum();
+    let is_route = |line: &&str| line.contains(" \"/") && line.contains(" => ");
+    let handlers = source.lines().filter(is_route).count();
     assert_eq!(ROUTES.len(), handlers);
     for route in ROUTES {
         let template = route.path.split('?').next().unwrap();

@@ -17,6 +17,7 @@ mod support;
 
 mod aborts;
 mod access;
+mod api;
 mod attack;
 mod audit;
 mod batcher;

@@ -16,7 +16,7 @@ use crate::store::error::StoreError;
 use crate::store::signing_key::{NewSigningKey, Registration};
 
 /// Longest name of a tenant.
-const MAX_NAME_CHARS: usize = 128;
+pub const MAX_NAME_CHARS: usize = 128;
 
 /// A credential that is asked for.
 #[derive(Debug)]

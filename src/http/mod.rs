@@ -12,6 +12,7 @@ mod health;
 mod inbox;
 mod limit;
 mod metered;
+mod openapi;
 mod origin;
 mod own;
 mod pairing;
@@ -31,111 +32,94 @@ pub mod tls;
 mod unread;
 mod ws;
 
-use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{delete, get, post, put};
+use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::error::Refusal;
+use self::openapi::Documents;
+use self::openapi::routes::{Frame, routes};
 use self::reply::Node;
 use crate::gateway::error::Error;
 
-/// Every route of a node.
+/// Every route of a node. Each is described by the function of the same name in `openapi::about`.
 pub fn router(node: Node) -> Router {
-    let protocol = Router::new()
-        .route("/v1/artifacts", post(exchange::submit))
-        .route("/v1/decisions", post(exchange::decide))
-        .route("/v1/acks", post(exchange::acknowledge))
-        .route("/v1/approvers/{approverId}/inbox", get(inbox::active))
-        .route(
-            "/v1/approvers/{approverId}/inbox/expired",
-            get(inbox::expired),
-        )
-        .route(
-            "/v1/approvers/{approverId}/inbox/{requestId}",
-            delete(inbox::remove),
-        )
-        .route("/v1/exchanges/{requestId}", get(exchange::status))
-        .route("/v1/exchanges/{requestId}/wait", get(exchange::wait))
-        .route(
-            "/v1/exchanges/{requestId}/withdraw",
-            post(exchange::withdraw),
-        )
-        .route("/v1/exchanges/{requestId}/refresh", post(exchange::refresh))
-        .route("/v1/requests/{requestId}/refresh", post(exchange::refresh))
-        .route("/v1/sse/approvers/{approverId}", get(sse::approver))
-        .route("/v1/sse/enforcers/{enforcerId}", get(sse::enforcer))
-        .route("/v1/ws", get(ws::connect))
+    let protocol = routes! { Frame::Envelope;
+        post "/v1/artifacts" => exchange::submit;
+        post "/v1/decisions" => exchange::decide;
+        post "/v1/acks" => exchange::acknowledge;
+        get "/v1/approvers/{approverId}/inbox" => inbox::active;
+        get "/v1/approvers/{approverId}/inbox/expired" => inbox::expired;
+        delete "/v1/approvers/{approverId}/inbox/{requestId}" => inbox::remove;
+        get "/v1/exchanges/{requestId}" => exchange::status;
+        get "/v1/exchanges/{requestId}/wait" => exchange::wait;
+        post "/v1/exchanges/{requestId}/withdraw" => exchange::withdraw;
+        post "/v1/exchanges/{requestId}/refresh" => exchange::refresh;
+        post "/v1/requests/{requestId}/refresh" => exchange::refresh;
+        get "/v1/sse/approvers/{approverId}" => sse::approver;
+        get "/v1/sse/enforcers/{enforcerId}" => sse::enforcer;
+        get "/v1/ws" => ws::connect;
+    };
+    let plain = routes! { Frame::Plain;
+        post "/v1/artifact" => generic::submit;
+        post "/v1/decision" => generic::decide;
+        post "/v1/prompt" => prompt::post;
+        get "/v1/prompt/{requestId}" => prompt::get;
+        post "/v1/session/event" => session::report;
+        get "/v1/session/{sessionId}" => session::read;
+        post "/v1/pairing/initiate" => pairing::initiate;
+        get "/v1/pairing/resolve/{code}" => pairing::resolve;
+        get "/v1/pairing/status/{nonce}" => pairing::status;
+        get "/v1/pairing/{nonce}/status" => pairing::status;
+        post "/v1/pairing/complete" => pairing::complete;
+        post "/v1/pairing/revoke" => pairing::revoke;
+        get "/v1/pairings" => pairing::list;
+        get "/v1/presence/enforcers" => presence::list;
+        get "/v1/presence/enforcers/{enforcerDeviceId}" => presence::one;
+        post "/platform/v1/tenants" => platform::create_tenant;
+        get "/platform/v1/tenants" => platform::list_tenants;
+        delete "/platform/v1/tenants/{tenantId}" => platform::disable_tenant;
+        post "/platform/v1/credentials" => platform::create_credential;
+        get "/platform/v1/credentials" => platform::list_credentials;
+        delete "/platform/v1/credentials/{credentialId}" => platform::revoke_credential;
+        get "/platform/v1/approvers/{approverId}/keys" => platform::list_keys;
+        put "/platform/v1/approvers/{approverId}/keys/{signerKeyId}" => platform::put_key;
+        delete "/platform/v1/approvers/{approverId}/keys/{signerKeyId}" => platform::revoke_key;
+        get "/platform/v1/exchanges" => platform::list_exchanges;
+        post "/platform/v1/exchanges/{requestId}/cancel" => platform::cancel;
+        get "/platform/v1/audit" => audit::list;
+        get "/v1/status" => status::status;
+        get "/openapi.json" => openapi::openapi;
+        get "/docs" => openapi::docs;
+    };
+    let health = routes! { Frame::Plain;
+        get "/livez" => health::live;
+        get "/readyz" => health::ready;
+    };
+
+    let mut table = Vec::new();
+    let protocol = protocol
+        .list(&mut table)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
-
-    let plain = Router::new()
-        .route("/v1/artifact", post(generic::submit))
-        .route("/v1/decision", post(generic::decide))
-        .route("/v1/prompt", post(prompt::post))
-        .route("/v1/prompt/{requestId}", get(prompt::get))
-        .route("/v1/session/event", post(session::report))
-        .route("/v1/session/{sessionId}", get(session::read))
-        .route("/v1/status", get(status::status))
-        .route("/v1/pairing/initiate", post(pairing::initiate))
-        .route("/v1/pairing/resolve/{code}", get(pairing::resolve))
-        .route("/v1/pairing/status/{nonce}", get(pairing::status))
-        .route("/v1/pairing/{nonce}/status", get(pairing::status))
-        .route("/v1/pairing/complete", post(pairing::complete))
-        .route("/v1/pairing/revoke", post(pairing::revoke))
-        .route("/v1/pairings", get(pairing::list))
-        .route("/v1/presence/enforcers", get(presence::list))
-        .route(
-            "/v1/presence/enforcers/{enforcerDeviceId}",
-            get(presence::one),
-        )
-        .route(
-            "/platform/v1/tenants",
-            post(platform::create_tenant).get(platform::list_tenants),
-        )
-        .route(
-            "/platform/v1/tenants/{tenantId}",
-            delete(platform::disable_tenant),
-        )
-        .route(
-            "/platform/v1/credentials",
-            post(platform::create_credential).get(platform::list_credentials),
-        )
-        .route(
-            "/platform/v1/credentials/{credentialId}",
-            delete(platform::revoke_credential),
-        )
-        .route(
-            "/platform/v1/approvers/{approverId}/keys",
-            get(platform::list_keys),
-        )
-        .route(
-            "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
-            put(platform::put_key).delete(platform::revoke_key),
-        )
-        .route("/platform/v1/exchanges", get(platform::list_exchanges))
-        .route(
-            "/platform/v1/exchanges/{requestId}/cancel",
-            post(platform::cancel),
-        )
-        .route("/platform/v1/audit", get(audit::list))
+    let plain = plain
+        .list(&mut table)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied));
-
-    let health = Router::new()
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
+    let health = health
+        .list(&mut table)
         .method_not_allowed_fallback(method_not_allowed);
 
     protocol
         .merge(plain)
         .merge(health)
         .fallback(async || Refusal::from(Error::NoSuchRoute))
+        .layer(Extension(Documents::new(table)))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(unread::take_unread))

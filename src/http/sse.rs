@@ -25,7 +25,7 @@ use crate::store::channel::Transport;
 use crate::wake::Key;
 
 /// How soon a client should come back; also the first bytes of a stream, so that proxies let it through at once.
-const RETRY: &str = "retry: 2000\n\n";
+pub const RETRY: &str = "retry: 2000\n\n";
 /// How long a stream waits before it asks a database that was away again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 

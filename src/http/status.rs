@@ -4,13 +4,15 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::auth::admit_address;
 use super::error::Refusal;
 use super::peer::Peer;
 use super::reply::{Node, plain};
+use crate::config::Config;
 use crate::protocol::PROTOCOL_VERSION;
+use crate::protocol::error::Names;
 
 /// `GET /v1/status`.
 pub async fn status(
@@ -21,17 +23,30 @@ pub async fn status(
         admit_address(&node, peer)?;
     }
     let gateway = &node.gateway;
-    let limits = &gateway.config.limits;
     let mut authentication = gateway.authentication_methods();
     if gateway.config.tls.takes_certificates() {
         authentication.push("mutualTls");
     }
-    let answer = json!({
+    let (id, time) = (gateway.node.as_str(), gateway.clock.now().to_string());
+    let answer = described(&gateway.config, &gateway.names, &authentication, id, &time);
+    Ok(plain(StatusCode::OK, &answer))
+}
+
+/// What a node of this configuration is and takes.
+pub fn described(
+    config: &Config,
+    names: &Names,
+    authentication: &[&str],
+    node_id: &str,
+    time: &str,
+) -> Value {
+    let limits = &config.limits;
+    json!({
         "name": "countersign",
         "version": env!("CARGO_PKG_VERSION"),
-        "protocol": gateway.config.protocol.name,
+        "protocol": config.protocol.name,
         "protocolVersion": PROTOCOL_VERSION,
-        "mediaType": gateway.names.media_type,
+        "mediaType": names.media_type,
         "algorithms": { "hash": ["SHA-256"], "signature": ["Ed25519"] },
         "transports": ["websocket", "sse", "poll"],
         "authentication": authentication,
@@ -49,11 +64,10 @@ pub async fn status(
             "pageDefault": limits.page_default,
             "pageMax": limits.page_max,
             "clockSkewSeconds": limits.clock_skew_seconds,
-            "maxLifetimeSeconds": gateway.config.artifacts.max_lifetime_seconds,
-            "openArtifacts": gateway.config.artifacts.open,
+            "maxLifetimeSeconds": config.artifacts.max_lifetime_seconds,
+            "openArtifacts": config.artifacts.open,
         },
-        "nodeId": gateway.node,
-        "time": gateway.clock.now(),
-    });
-    Ok(plain(StatusCode::OK, &answer))
+        "nodeId": node_id,
+        "time": time,
+    })
 }

@@ -11,7 +11,7 @@ use super::routing::{Metadata, Route};
 use super::timestamp::Timestamp;
 
 /// The kinds of review an open Artifact may ask for.
-const ARTIFACT_TYPES: [&str; 5] = [
+pub const ARTIFACT_TYPES: [&str; 5] = [
     "plan.review",
     "task.review",
     "patch.review",
@@ -20,7 +20,7 @@ const ARTIFACT_TYPES: [&str; 5] = [
 ];
 
 /// Longest artifact type and repository reference: they stand in rows and lists that are to stay small.
-const MAX_WORD_CHARS: usize = 1_024;
+pub const MAX_WORD_CHARS: usize = 1_024;
 
 /// Whether the gateway can read an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

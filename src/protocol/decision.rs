@@ -8,7 +8,10 @@ use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 
 /// Longest nonce; a 256-bit one in base64url has 43 characters.
-const MAX_NONCE_CHARS: usize = 512;
+pub const MAX_NONCE_CHARS: usize = 512;
+
+/// How far a full Decision reaches.
+pub const SCOPES: [&str; 3] = ["once", "timebox", "session"];
 
 /// The word of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +74,7 @@ impl Decision {
         if full {
             body.constant("artifactHashAlg", "SHA-256")?;
             repo_ref = Some(body.str("repoRef")?.to_owned());
-            body.one_of("scope", &["once", "timebox", "session"])?;
+            body.one_of("scope", &SCOPES)?;
             let at = body.timestamp("expiresAt")?;
             envelope.expect_expiry(at)?;
             expires_at = Some(at);

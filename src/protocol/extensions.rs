@@ -4,7 +4,7 @@ use super::json::{Node, Value};
 use super::reader::{Fault, Invalid, Reader};
 
 /// How many actions an artifact may request.
-const MAX_ACTIONS: usize = 5;
+pub const MAX_ACTIONS: usize = 5;
 
 /// Checks an artifact's extensions: namespaced, and the requested actions, under this key, whole.
 pub(super) fn check_extensions(node: &Node<'_>, requested_actions: &str) -> Result<(), Invalid> {

@@ -12,7 +12,7 @@ pub mod decision;
 pub mod envelope;
 pub mod error;
 pub mod exchange;
-mod extensions;
+pub mod extensions;
 pub mod framing;
 pub mod id;
 pub mod json;

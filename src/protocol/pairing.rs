@@ -13,9 +13,9 @@ use super::json::Node;
 use super::reader::{Invalid, Reader};
 
 /// Longest label or name.
-const MAX_LABEL_CHARS: usize = 1_024;
+pub const MAX_LABEL_CHARS: usize = 1_024;
 /// Longest public key: keys of any kind fit, a document does not.
-const MAX_KEY_CHARS: usize = 8_192;
+pub const MAX_KEY_CHARS: usize = 8_192;
 /// Characters of a code.
 const CODE_CHARS: usize = 8;
 /// Bits of one of them.

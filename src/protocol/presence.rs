@@ -12,7 +12,7 @@ use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 
 /// Longest label or workspace name, in characters.
-const MAX_NAME_CHARS: usize = 1_024;
+pub const MAX_NAME_CHARS: usize = 1_024;
 
 /// What a client can do, as far as it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

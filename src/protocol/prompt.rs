@@ -18,9 +18,9 @@ use super::reader::{Invalid, Reader, child};
 use super::timestamp::Timestamp;
 
 /// Where in the agent's interface a prompt may go.
-const TARGETS: [&str; 4] = ["agentChat", "composer", "tool", "other"];
+pub const TARGETS: [&str; 4] = ["agentChat", "composer", "tool", "other"];
 /// Longest repository reference.
-const MAX_REPO_CHARS: usize = 1_024;
+pub const MAX_REPO_CHARS: usize = 1_024;
 
 /// How far a prompt got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -7,7 +7,7 @@ use super::json::Node;
 use super::reader::{Invalid, Reader};
 
 /// Longest reason a person may give.
-const MAX_REASON_CHARS: usize = 2_000;
+pub const MAX_REASON_CHARS: usize = 2_000;
 
 /// Reads a body that holds at most a `reason`, found at `pointer`.
 pub fn parse_reason(node: &Node<'_>, pointer: &str) -> Result<Option<String>, Invalid> {

@@ -32,7 +32,7 @@ const KINDS: Kinds = Kinds {
 };
 
 /// Longest host and repository reference: they stand in rows that are to stay small.
-const MAX_WORD_CHARS: usize = 1_024;
+pub const MAX_WORD_CHARS: usize = 1_024;
 
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? })+) => {$(
@@ -42,6 +42,9 @@ macro_rules! words {
         pub enum $name { $($variant),+ }
 
         impl $name {
+            /// Every word.
+            pub const WORDS: &[&str] = &[$($word),+];
+
             /// The word for it, on the wire and in the database.
             #[must_use]
             pub fn as_str(self) -> &'static str {
@@ -55,7 +58,7 @@ macro_rules! words {
             }
 
             fn read(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Self, Invalid> {
-                let word = reader.one_of(name, &[$($word),+])?;
+                let word = reader.one_of(name, Self::WORDS)?;
                 Self::parse(word).ok_or_else(|| Invalid::shape(reader.at(name), "a known word"))
             }
         }

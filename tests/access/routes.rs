@@ -180,6 +180,8 @@ pub const ROUTES: &[Route] = &[
         &[Admin],
     ),
     route("GET", "/platform/v1/audit", &[Admin]),
+    route("GET", "/openapi.json", &[]),
+    route("GET", "/docs", &[]),
     route("GET", "/livez", &[]),
     route("GET", "/readyz", &[]),
 ];

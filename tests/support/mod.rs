@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod client;
 pub mod cluster;
+pub mod contract;
 pub mod database;
 pub mod fleet;
 pub mod framing;
@@ -18,6 +19,7 @@ pub mod tls;
 pub use self::answer::Answer;
 pub use self::client::{Approver, Client, Enforcer};
 pub use self::cluster::Cluster;
+pub use self::contract::Contract;
 pub use self::messages::*;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,112 @@
+//! Tenants, credentials, and what needs no credential at all.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{Everyone, Scene};
+use crate::support::in_time;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn administration_and_what_needs_no_credential() {
+    let scene = Scene::new().await;
+    let Everyone {
+        admin,
+        operator,
+        nobody,
+        ..
+    } = &scene.everyone;
+    let tenant = scene
+        .post(operator, "/platform/v1/tenants", &json!({ "name": "t" }))
+        .await
+        .expect(201)
+        .json();
+    scene
+        .post(operator, "/platform/v1/tenants", &json!({ "name": "" }))
+        .await
+        .expect(400);
+    scene
+        .get(operator, "/platform/v1/tenants")
+        .await
+        .expect(200);
+    let thumbprint = "ab".repeat(32);
+    for (client, body, status) in [
+        (
+            operator,
+            json!({ "role": "admin", "tenantId": tenant["tenantId"] }),
+            201,
+        ),
+        (
+            operator,
+            json!({ "role": "admin", "tenantId": "none" }),
+            404,
+        ),
+        (operator, json!({ "role": "admin" }), 400),
+        (
+            operator,
+            json!({ "role": "enforcer", "tenantId": tenant["tenantId"] }),
+            403,
+        ),
+        (
+            admin,
+            json!({ "role": "enforcer", "boundId": "e", "expiresAt": in_time(3_600) }),
+            201,
+        ),
+        (
+            admin,
+            json!({ "role": "approver", "kind": "certificate", "thumbprint": thumbprint }),
+            201,
+        ),
+        (
+            admin,
+            json!({ "role": "approver", "kind": "certificate", "thumbprint": thumbprint }),
+            409,
+        ),
+        (
+            admin,
+            json!({ "role": "approver", "kind": "certificate" }),
+            400,
+        ),
+        (
+            admin,
+            json!({ "role": "approver", "expiresAt": "soon" }),
+            400,
+        ),
+    ] {
+        let answer = scene.post(client, "/platform/v1/credentials", &body).await;
+        assert_eq!(answer.status, status, "{body} {answer:?}");
+    }
+    for client in [admin, operator] {
+        let list = scene
+            .get(client, "/platform/v1/credentials")
+            .await
+            .expect(200)
+            .json();
+        let ids = list["items"].as_array().unwrap().clone();
+        let id = ids.iter().find(|one| one["lastUsedAt"].is_null()).unwrap()["credentialId"]
+            .as_str()
+            .unwrap();
+        let path = format!("/platform/v1/credentials/{id}");
+        scene
+            .contract
+            .call(client, Method::DELETE, &path, None)
+            .await
+            .expect(204);
+    }
+    let path = format!(
+        "/platform/v1/tenants/{}",
+        tenant["tenantId"].as_str().unwrap()
+    );
+    scene
+        .contract
+        .call(operator, Method::DELETE, &path, None)
+        .await
+        .expect(204);
+    scene
+        .get(operator, "/platform/v1/tenants")
+        .await
+        .expect(200);
+    scene.get(admin, "/platform/v1/audit").await.expect(200);
+    for path in ["/v1/status", "/livez", "/readyz", "/openapi.json", "/docs"] {
+        scene.get(nobody, path).await.expect(200);
+    }
+}
