@@ -1,5 +1,6 @@
 //! The commands of the binary: each reads the configuration, does one thing, and says what it did.
 
+mod check;
 mod health;
 
 use std::net::SocketAddr;
@@ -13,14 +14,13 @@ use countersign::clock::Clock;
 use countersign::config::{Config, Secret, TlsMode};
 use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::http::platform::parse_thumbprint;
-use countersign::http::tls::Tls;
 use countersign::protocol::id::{ApproverId, CredentialId, NodeId, SignerKeyId, TenantId, TextId};
 use countersign::protocol::signature::PublicKey;
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::Store;
 use countersign::store::audit::Actor;
 use countersign::store::credential::RoleName;
-use countersign::store::schema::{self, Schema, Wall};
+use countersign::store::schema::{self, Wall};
 use countersign::store::signing_key::NewSigningKey;
 use countersign::telemetry;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -57,8 +57,12 @@ enum Command {
     Serve(ServeArgs),
     /// Apply the migrations that are missing.
     Migrate,
-    /// Check configuration, database and schema.
-    Check,
+    /// Check the configuration and what it names: files, the database, its schema, notifications.
+    Check {
+        /// Print the findings as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Ask a running node whether it is ready; for a container's health check.
     Health {
         /// The node; by default the configured address.
@@ -212,11 +216,17 @@ enum KeyCommand {
 
 /// Runs a command.
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
-    let mut config = Config::load(cli.config.as_deref()).context("configuration")?;
     let database_url = cli.database_url;
-    if let Some(url) = &database_url {
-        config.database.url = Secret::from(url.as_str());
-    }
+    let loaded = Config::load(cli.config.as_deref()).map(|mut config| {
+        if let Some(url) = &database_url {
+            config.database.url = Secret::from(url.as_str());
+        }
+        config
+    });
+    let config = match (loaded, &cli.command) {
+        (Err(error), Command::Check { json }) => return check::run(Err(error), *json).await,
+        (loaded, _) => loaded.context("configuration")?,
+    };
     telemetry::start(&config.log);
     match cli.command {
         Command::Serve(args) => serve(config, args).await,
@@ -225,7 +235,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             schema::migrate(config.database.url.expose()).await?;
             say("the schema is up to date")
         }
-        Command::Check => check(config).await,
+        Command::Check { json } => check::run(Ok(config), json).await,
         Command::Health { address } => say(&health::ask(&config, address).await?),
         Command::Dev(args) => {
             let options = DevOptions {
@@ -299,31 +309,6 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
     }
     app.run(stop).await;
     Ok(())
-}
-
-async fn check(config: Config) -> anyhow::Result<()> {
-    config.validate().context("configuration")?;
-    if config.tls.mode == TlsMode::On {
-        Tls::check(&config.tls).context("configuration")?;
-    }
-    say("configuration   ok")?;
-    let store = open(&config)?;
-    store.ping().await.context("database")?;
-    say("database        ok")?;
-    match store.schema().await.context("schema")? {
-        Schema::Known => say("schema          ok")?,
-        Schema::Behind => {
-            anyhow::bail!("schema: migrations are missing; run `countersign migrate`")
-        }
-        Schema::Ahead => {
-            anyhow::bail!("schema: newer than this binary; deploy the version it belongs to")
-        }
-    }
-    match store.wall().await.context("row security")? {
-        Wall::Fits => say("row security    ok"),
-        Wall::Missing => anyhow::bail!("row security: {}", Wall::MISSING),
-        Wall::Idle => say(&format!("row security    idle: {}", Wall::IDLE)),
-    }
 }
 
 fn open(config: &Config) -> anyhow::Result<Arc<Store>> {

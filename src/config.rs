@@ -72,10 +72,12 @@ section! {
     Database {
         /// Where it is.
         url: Secret = Secret::default(),
-        /// A file that holds `url`; read where `url` itself is not set.
+        /// A file that holds `url`, instead.
         url_file: Option<PathBuf> = None,
         /// Where it is without a pooler in between, for LISTEN; `url` if empty.
         listen_url: Secret = Secret::default(),
+        /// A file that holds `listen_url`, instead.
+        listen_url_file: Option<PathBuf> = None,
         /// Most connections for requests.
         pool_size: usize = 16,
         /// Most connections for health, sweeps and administration.
@@ -286,7 +288,7 @@ section! {
     Security {
         /// Key of the hashes of pairing codes and of routing tokens: the same on every node, at least 32 characters.
         cluster_secret: Secret = Secret::default(),
-        /// A file that holds it; read where `cluster_secret` itself is not set.
+        /// A file that holds it, instead.
         cluster_secret_file: Option<PathBuf> = None,
     }
 }
@@ -320,7 +322,7 @@ section! {
     Platform {
         /// The first operator key.
         operator_key: Secret = Secret::default(),
-        /// A file that holds it; read where `operator_key` itself is not set.
+        /// A file that holds it, instead.
         operator_key_file: Option<PathBuf> = None,
     }
 }

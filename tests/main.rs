@@ -24,6 +24,7 @@ mod batcher;
 mod batches;
 mod bytes;
 mod commands;
+mod configuration;
 mod corpus;
 mod cors;
 mod coverage;

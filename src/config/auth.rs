@@ -27,7 +27,7 @@ section! {
         jwt_jwks_url: String = String::new(),
         /// A secret shared with the issuer, for HS256.
         jwt_secret: Secret = Secret::default(),
-        /// A file that holds it; read where `jwt_secret` itself is not set.
+        /// A file that holds it, instead.
         jwt_secret_file: Option<PathBuf> = None,
         /// Algorithms that are taken.
         jwt_algorithms: Vec<Algorithm> = vec![Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa],
@@ -49,7 +49,7 @@ section! {
         introspection_client_id: String = String::new(),
         /// Our secret there.
         introspection_client_secret: Secret = Secret::default(),
-        /// A file that holds it; read where `introspection_client_secret` itself is not set.
+        /// A file that holds it, instead.
         introspection_client_secret_file: Option<PathBuf> = None,
         /// What the `aud` of an introspected token must contain; not asked for if empty.
         introspection_audience: String = String::new(),

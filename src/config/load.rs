@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 
-use super::{Config, Secret};
+use super::Config;
 
 /// What every environment variable of ours begins with.
 const ENV_PREFIX: &str = "COUNTERSIGN_";
@@ -59,43 +59,45 @@ impl Config {
     }
 
     fn read_secret_files(&mut self) -> Result<(), ConfigError> {
-        let files = [
+        let Self {
+            database,
+            platform,
+            security,
+            auth,
+            ..
+        } = self;
+        for (key, file, secret) in [
+            ("database.url_file", &database.url_file, &mut database.url),
             (
-                "database.url_file",
-                self.database.url_file.as_deref(),
-                &mut self.database.url,
+                "database.listen_url_file",
+                &database.listen_url_file,
+                &mut database.listen_url,
             ),
             (
                 "platform.operator_key_file",
-                self.platform.operator_key_file.as_deref(),
-                &mut self.platform.operator_key,
+                &platform.operator_key_file,
+                &mut platform.operator_key,
             ),
             (
                 "security.cluster_secret_file",
-                self.security.cluster_secret_file.as_deref(),
-                &mut self.security.cluster_secret,
+                &security.cluster_secret_file,
+                &mut security.cluster_secret,
             ),
             (
                 "auth.jwt_secret_file",
-                self.auth.jwt_secret_file.as_deref(),
-                &mut self.auth.jwt_secret,
+                &auth.jwt_secret_file,
+                &mut auth.jwt_secret,
             ),
             (
                 "auth.introspection_client_secret_file",
-                self.auth.introspection_client_secret_file.as_deref(),
-                &mut self.auth.introspection_client_secret,
+                &auth.introspection_client_secret_file,
+                &mut auth.introspection_client_secret,
             ),
-        ];
-        for (key, path, secret) in files {
-            let Some(path) = path.filter(|_| secret.is_empty()) else {
-                continue;
-            };
-            let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
-                key,
-                path: path.to_owned(),
-                error,
-            })?;
-            *secret = Secret::from(text.trim_end_matches(['\r', '\n']));
+        ] {
+            // An empty path takes back what an earlier layer set.
+            if let Some(file) = file.as_deref().filter(|file| !file.as_os_str().is_empty()) {
+                secret.read(key, file)?;
+            }
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! Values that are never printed.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
 
 /// A value that never appears in logs or error messages.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -20,6 +23,25 @@ impl Secret {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Takes the value from the file that `key` names. Beside a value that is there already it would be open which one holds.
+    pub(super) fn read(&mut self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
+        let invalid = |problem| Err(ConfigError::Invalid { key, problem });
+        if !self.is_empty() {
+            let value = key.trim_end_matches("_file");
+            return invalid(format!("{value} is set too; set one of them"));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
+            key,
+            path: path.to_owned(),
+            error,
+        })?;
+        text.trim_end_matches(['\r', '\n']).clone_into(&mut self.0);
+        if self.is_empty() {
+            return invalid(format!("{} is empty", path.display()));
+        }
+        Ok(())
     }
 }
 

@@ -198,9 +198,11 @@ fn spawn(
         .args(config_file.map(|file| format!("--config={}", file.display())))
         .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
         .env("COUNTERSIGN_NODE__ID", name)
-        .env_remove("COUNTERSIGN_DATABASE__URL_FILE")
-        .env_remove("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE")
-        .env_remove("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE")
+        // Not from files, whatever the surroundings say: they are given below.
+        .env("COUNTERSIGN_DATABASE__URL_FILE", "")
+        .env("COUNTERSIGN_DATABASE__LISTEN_URL_FILE", "")
+        .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE", "")
+        .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE", "")
         // Whatever the surroundings say: what is printed is plain, on loopback.
         .env("COUNTERSIGN_TLS__MODE", "off")
         // Nothing balances load here that would have to notice.

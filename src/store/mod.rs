@@ -12,6 +12,7 @@ pub mod claim;
 pub mod closing;
 pub mod credential;
 pub mod decide;
+pub mod diagnosis;
 pub mod end;
 pub mod error;
 pub mod exchange;

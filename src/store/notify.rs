@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions, Connection};
 use crate::config;
 
 /// The one channel of the cluster.
-const CHANNEL: &str = "countersign";
+pub(super) const CHANNEL: &str = "countersign";
 
 /// Sends hints to the cluster.
 pub struct Notifier {

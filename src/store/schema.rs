@@ -53,21 +53,7 @@ pub async fn migrate(url: &str) -> Result<(), MigrateError> {
 impl Store {
     /// Compares the schema of the database with the one this binary knows.
     pub async fn schema(&self) -> Result<Schema, StoreError> {
-        // All: the schema belongs to no tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
-        // The table belongs to the migrations and is missing before the first, so this query is not checked against it.
-        let applied: Result<Vec<i64>, _> = sqlx::query_scalar(
-            "select version from _sqlx_migrations where success order by version",
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let applied = match lease.settle(applied) {
-            Ok(applied) => applied,
-            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("42P01") => {
-                Vec::new()
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let applied = self.applied_migrations().await?;
         let known: Vec<i64> = MIGRATIONS
             .iter()
             .map(|migration| migration.version)
@@ -83,6 +69,34 @@ impl Store {
         } else {
             Schema::Known
         })
+    }
+
+    /// The migrations that the database lacks, by number and name.
+    pub async fn missing_migrations(&self) -> Result<Vec<String>, StoreError> {
+        let applied = self.applied_migrations().await?;
+        Ok(MIGRATIONS
+            .iter()
+            .filter(|migration| !applied.contains(&migration.version))
+            .map(|migration| format!("{} ({})", migration.version, migration.description))
+            .collect())
+    }
+
+    async fn applied_migrations(&self) -> Result<Vec<i64>, StoreError> {
+        // All: the schema belongs to no tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
+        // The table belongs to the migrations and is missing before the first, so this query is not checked against it.
+        let applied: Result<Vec<i64>, _> = sqlx::query_scalar(
+            "select version from _sqlx_migrations where success order by version",
+        )
+        .fetch_all(lease.connection()?)
+        .await;
+        match lease.settle(applied) {
+            Ok(applied) => Ok(applied),
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("42P01") => {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether row-level security binds the role that connects, compared with what is configured. A schema that is not

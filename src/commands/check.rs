@@ -1,0 +1,304 @@
+//! `countersign check`: what would keep a node from starting, or from working well, each with what to do about it. It goes as
+//! far as it can: one finding does not hide the next, unless nothing more can be asked. It changes nothing.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use countersign::config::{Auth, Config, ConfigError, TlsMode, WakeMode};
+use countersign::http::tls::Tls;
+use countersign::outbound::Outbound;
+use countersign::protocol::token::KeySet;
+use countersign::store::Store;
+use countersign::store::diagnosis::Server;
+use countersign::store::schema::{Schema, Wall};
+use serde::Serialize;
+
+/// The oldest PostgreSQL that will do, as `server_version_num`.
+const OLDEST: i32 = 150_000;
+/// Connections of a node beside its pools: one that listens and one that notifies.
+const WAKING: usize = 2;
+/// How far two clocks may be apart before anyone should care.
+const SAME_TIME: Duration = Duration::from_secs(1);
+/// How long an issuer may take to show its keys.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Largest file of keys that is read.
+const MAX_KEY_BYTES: u64 = 1 << 20;
+
+/// How a check went.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    /// Nothing to do.
+    Ok,
+    /// A node works, but not as it should.
+    Warning,
+    /// A node does not start, or does not work.
+    Failed,
+}
+
+/// What one check found.
+#[derive(Serialize)]
+struct Finding {
+    check: &'static str,
+    status: Status,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+}
+
+impl Finding {
+    fn line(&self) -> String {
+        let status = match self.status {
+            Status::Ok => "ok",
+            Status::Warning => "warning",
+            Status::Failed => "failed",
+        };
+        // One line each, whatever an error looks like.
+        let message = self
+            .message
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let remedy = self.remedy.map(|remedy| format!("; {remedy}"));
+        let remedy = remedy.unwrap_or_default();
+        format!("{status:<8} {:<14} {message}{remedy}", self.check)
+    }
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Report(Vec<Finding>);
+
+impl Report {
+    fn add(
+        &mut self,
+        check: &'static str,
+        status: Status,
+        message: impl Into<String>,
+        remedy: Option<&'static str>,
+    ) {
+        self.0.push(Finding {
+            check,
+            status,
+            message: message.into(),
+            remedy,
+        });
+    }
+
+    fn ok(&mut self, check: &'static str, message: impl Into<String>) {
+        self.add(check, Status::Ok, message, None);
+    }
+
+    fn warn(&mut self, check: &'static str, message: impl Into<String>, remedy: &'static str) {
+        self.add(check, Status::Warning, message, Some(remedy));
+    }
+
+    fn fail(&mut self, check: &'static str, message: impl Into<String>, remedy: &'static str) {
+        self.add(check, Status::Failed, message, Some(remedy));
+    }
+}
+
+/// Checks everything, prints what was found, and fails if a node would.
+pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Result<()> {
+    let mut report = Report::default();
+    examine(loaded, &mut report).await;
+    let findings = report.0;
+    let failed = findings
+        .iter()
+        .filter(|finding| finding.status == Status::Failed)
+        .count();
+    if json {
+        super::print(&serde_json::json!({ "ok": failed == 0, "findings": findings }))?;
+    } else {
+        for finding in &findings {
+            super::say(&finding.line())?;
+        }
+    }
+    anyhow::ensure!(failed == 0, "{failed} of {} checks failed", findings.len());
+    Ok(())
+}
+
+async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
+    const REFERENCE: &str = "deploy/configuration.md has every key";
+    let valid = loaded.and_then(|config| config.validate().map(|()| config));
+    let config = match valid {
+        Ok(config) => config,
+        Err(error) => return report.fail("configuration", error.to_string(), REFERENCE),
+    };
+    report.ok("configuration", "every key is known and makes sense");
+    if config.tls.mode == TlsMode::On {
+        match Tls::check(&config.tls) {
+            Ok(()) => report.ok("tls", "the certificate and its key can be used"),
+            Err(error) => report.fail("tls", error.to_string(), "mend or replace the file"),
+        }
+    }
+    if config.auth.jwt() && config.auth.jwt_secret.is_empty() {
+        issuer_keys(&config.auth, report).await;
+    }
+    if config.security.cluster_secret.is_empty() {
+        report.warn(
+            "cluster secret",
+            "none is set, so that a second node refuses to start",
+            "set security.cluster_secret or security.cluster_secret_file, the same on every node",
+        );
+    }
+    let reached = match super::open(&config) {
+        Ok(store) => store
+            .server()
+            .await
+            .map(|server| (store, server))
+            .map_err(Into::into),
+        Err(error) => Err(error),
+    };
+    match reached {
+        Ok((store, server)) => database(&config, &store, server, report).await,
+        Err(error) => report.fail(
+            "database",
+            format!("{error:#}"),
+            "see that the server runs, that database.url is right, and that pg_hba.conf lets its role in",
+        ),
+    }
+}
+
+/// Whether the issuer's keys can be had.
+async fn issuer_keys(auth: &Auth, report: &mut Report) {
+    let found = match &auth.jwt_jwks_file {
+        Some(path) => std::fs::File::open(path)
+            .and_then(|file| {
+                let mut bytes = Vec::new();
+                file.take(MAX_KEY_BYTES).read_to_end(&mut bytes)?;
+                Ok(bytes)
+            })
+            .map_err(|error| format!("cannot read {}: {error}", path.display())),
+        None => fetch(&auth.jwt_jwks_url).await,
+    };
+    match found.map(|bytes| KeySet::parse(&bytes)) {
+        Ok(Some(keys)) if !keys.is_empty() => {
+            report.ok("issuer's keys", format!("{} of them", keys.len()));
+        }
+        Ok(_) => report.fail(
+            "issuer's keys",
+            "what was found is no JWK set with a key of a kind we know",
+            "see what auth.jwt_jwks_file or auth.jwt_jwks_url leads to",
+        ),
+        // A node starts without them, and tries again.
+        Err(error) => report.warn(
+            "issuer's keys",
+            error,
+            "until they can be read, JWTs get 503; see auth.jwt_jwks_file or auth.jwt_jwks_url",
+        ),
+    }
+}
+
+async fn fetch(url: &str) -> Result<Vec<u8>, String> {
+    let uri = url.parse().map_err(|_| format!("{url} is no URL"))?;
+    let outbound = Outbound::new(url.starts_with("https")).map_err(|error| error.to_string())?;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    match outbound.get(&uri, deadline).await {
+        Ok(bytes) => Ok(bytes.to_vec()),
+        Err(error) => Err(format!("cannot read {url}: {error}")),
+    }
+}
+
+/// What is asked of a database that answers.
+async fn database(config: &Config, store: &Store, server: Server, report: &mut Report) {
+    let version = format!(
+        "PostgreSQL {}.{}",
+        server.version / 10_000,
+        server.version % 10_000
+    );
+    if server.version < OLDEST {
+        return report.fail(
+            "database",
+            version,
+            "15 is the oldest that will do: upgrade it",
+        );
+    }
+    report.ok("database", version);
+    schema(store, report).await;
+    clock(config, server, report);
+    connections(config, server, report);
+    match config.wake.mode {
+        WakeMode::Notify => notifications(config, store, report).await,
+        WakeMode::Poll => {}
+    }
+}
+
+async fn schema(store: &Store, report: &mut Report) {
+    const UNREAD: &str =
+        "see that the role of database.url may read the tables: deploy/roles.sql grants it";
+    let found = match store.schema().await {
+        Ok(Schema::Behind) => store.missing_migrations().await.map(|missing| {
+            let message = format!("migrations are missing: {}", missing.join(", "));
+            report.fail("schema", message, "run `countersign migrate`");
+        }),
+        Ok(Schema::Ahead) => {
+            let message = "newer than this binary";
+            report.fail("schema", message, "deploy the version it belongs to");
+            Ok(())
+        }
+        Ok(Schema::Known) => {
+            report.ok("schema", "every migration is applied");
+            match store.wall().await {
+                Ok(Wall::Fits) => report.ok("row security", "fits the role that connects"),
+                Ok(Wall::Missing) => {
+                    report.add("row security", Status::Failed, Wall::MISSING, None);
+                }
+                Ok(Wall::Idle) => report.add("row security", Status::Warning, Wall::IDLE, None),
+                Err(error) => report.fail("row security", error.to_string(), UNREAD),
+            }
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(error) = found {
+        report.fail("schema", error.to_string(), UNREAD);
+    }
+}
+
+fn clock(config: &Config, server: Server, report: &mut Report) {
+    const REMEDY: &str = "let both machines follow a time server";
+    let apart = server.ahead.unsigned_abs();
+    let side = if server.ahead.is_negative() {
+        "behind"
+    } else {
+        "ahead of"
+    };
+    let message = format!("the database's is {:.3} s {side} ours", apart.as_secs_f64());
+    if apart > Duration::from_secs(config.limits.clock_skew_seconds) {
+        report.fail("clock", message, REMEDY);
+    } else if apart > SAME_TIME {
+        report.warn("clock", message, REMEDY);
+    } else {
+        report.ok("clock", message);
+    }
+}
+
+fn connections(config: &Config, server: Server, report: &mut Report) {
+    const REMEDY: &str = "raise max_connections (or the limit of the role or the database), or lower database.pool_size";
+    let pools = config.database.pool_size + config.database.quiet_pool_size;
+    let waking = match config.wake.mode {
+        WakeMode::Notify => WAKING,
+        WakeMode::Poll => 0,
+    };
+    let given = usize::try_from(server.connections).unwrap_or_default();
+    let nodes = given / (pools + waking);
+    let message = format!(
+        "a node opens up to {}, the database gives {given}: room for {nodes} nodes",
+        pools + waking
+    );
+    match nodes {
+        0 => report.fail("connections", message, REMEDY),
+        1 => report.warn("connections", message, REMEDY),
+        _ => report.ok("connections", message),
+    }
+}
+
+async fn notifications(config: &Config, store: &Store, report: &mut Report) {
+    const REMEDY: &str = "set database.listen_url to a URL that leads to the same database without a pooler, or wake.mode = \"poll\"";
+    match store.hears(&config.database).await {
+        Ok(true) => report.ok("notifications", "arrive"),
+        Ok(false) => report.fail("notifications", "one was sent and did not arrive", REMEDY),
+        Err(error) => report.fail("notifications", error.to_string(), REMEDY),
+    }
+}

@@ -1,0 +1,80 @@
+//! What `countersign check` asks of the database beyond what nodes ask at every start: what it is, whether its clock is ours,
+//! whether it gives enough connections, whether notifications arrive.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::Store;
+use super::error::StoreError;
+use super::notify::Hearer;
+use super::reach::Reach;
+use crate::config;
+
+/// How long a notification may take before it counts as lost.
+const HEARD_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the database says of itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Server {
+    /// Its version, as `server_version_num`.
+    pub version: i32,
+    /// How many connections it gives to the role that connects.
+    pub connections: i32,
+    /// How far its clock is ahead of ours.
+    pub ahead: time::Duration,
+}
+
+impl Store {
+    /// What the database says of itself.
+    pub async fn server(&self) -> Result<Server, StoreError> {
+        // All: it belongs to no tenant.
+        let mut lease = self.quiet.lease(Reach::All).await?;
+        let asked = self.clock.now().inner();
+        let found = sqlx::query!(
+            r#"
+            select current_setting('server_version_num')::integer as "version!",
+                   least(current_setting('max_connections')::integer
+                         - current_setting('superuser_reserved_connections')::integer
+                         - coalesce(current_setting('reserved_connections', true)::integer, 0),
+                         (select nullif(d.datconnlimit, -1) from pg_database d where d.datname = current_database()),
+                         (select nullif(r.rolconnlimit, -1) from pg_roles r where r.rolname = current_user)) as "connections!",
+                   clock_timestamp() as "now!"
+            "#
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        let row = lease.settle(found)?;
+        let answered = self.clock.now().inner();
+        Ok(Server {
+            version: row.version,
+            connections: row.connections,
+            ahead: row.now - (asked + (answered - asked) / 2),
+        })
+    }
+
+    /// Whether a notification that is sent as statements are arrives where a node would listen.
+    pub async fn hears(&self, config: &config::Database) -> Result<bool, StoreError> {
+        // Nothing but the hearer's own connection depends on these calls, so that cutting them short loses nothing.
+        let Ok(hearer) = timeout(HEARD_WITHIN, Hearer::connect(config)).await else {
+            return Ok(false);
+        };
+        let mut hearer = hearer?;
+        // A canary with a name of its own: nodes pass over those of others.
+        let payload = format!("c {}", self.clock.operation_id());
+        let mut lease = self.quiet.lease(Reach::All).await?;
+        let sent = sqlx::query!("select pg_notify($1, $2)", super::notify::CHANNEL, payload)
+            .execute(lease.connection()?)
+            .await;
+        lease.settle(sent)?;
+        let hearing = async {
+            while let Some(heard) = hearer.next().await? {
+                if heard == payload {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        timeout(HEARD_WITHIN, hearing).await.unwrap_or(Ok(false))
+    }
+}

@@ -1,0 +1,184 @@
+//! The configuration: its reference is complete and true, secrets come from files, and whatever does not exist refuses to
+//! start.
+
+mod check;
+
+use std::collections::BTreeMap;
+
+use countersign::config::Config;
+use figment::Figment;
+use figment::providers::{Format as _, Toml};
+use serde_json::Value;
+
+use crate::support::process::{countersign, run};
+
+const REFERENCE: &str = include_str!("../deploy/configuration.md");
+
+/// A secret that is long enough for every key.
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+/// Every key with its default, by its path.
+fn keys() -> BTreeMap<String, Value> {
+    let Value::Object(sections) = serde_json::to_value(Config::default()).unwrap() else {
+        panic!("sections")
+    };
+    let keys = sections.into_iter().flat_map(|(section, keys)| {
+        let Value::Object(keys) = keys else {
+            panic!("{section} has no keys")
+        };
+        keys.into_iter()
+            .map(move |(key, value)| (format!("{section}.{key}"), value))
+    });
+    keys.collect()
+}
+
+/// Every key that holds a secret, told by how it prints itself.
+fn secrets() -> Vec<String> {
+    let printed = format!("{:#?}", Config::default());
+    let (mut section, mut found) = (String::new(), Vec::new());
+    for line in printed.lines() {
+        if let Some((name, _)) = line
+            .split_once(": ")
+            .filter(|(_, rest)| rest.ends_with('{'))
+        {
+            name.trim().clone_into(&mut section);
+        } else if let Some(name) = line.strip_suffix(": (none),") {
+            found.push(format!("{section}.{}", name.trim()));
+        }
+    }
+    found
+}
+
+/// A key's variable.
+fn variable(key: &str) -> String {
+    format!("COUNTERSIGN_{}", key.replacen('.', "__", 1).to_uppercase())
+}
+
+/// What a default in the reference says.
+fn default(cell: &str) -> Value {
+    let Some(code) = cell.strip_prefix('`') else {
+        return Value::Null;
+    };
+    let (code, remark) = code.split_once('`').expect("an end of the code");
+    let read = Figment::from(Toml::string(&format!("value = {code}")));
+    let value: Value = read.extract_inner("value").expect("TOML");
+    if let Some(remark) = remark.trim().strip_prefix('(') {
+        let (count, unit) = remark.trim_end_matches(')').split_once(' ').unwrap();
+        let unit = match unit {
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "h" => 3_600,
+            "days" => 24 * 3_600,
+            other => panic!("no unit: {other}"),
+        };
+        let count: u64 = count.parse().unwrap();
+        assert_eq!(value, Value::from(count * unit), "{cell}");
+    }
+    value
+}
+
+#[test]
+fn the_reference_has_every_key_with_its_variable_and_true_default_and_no_other() {
+    let mut rest = keys();
+    let mut section = "";
+    for line in REFERENCE.lines() {
+        if let Some(name) = line.strip_prefix("## `[") {
+            section = name.trim_end_matches("]`");
+        }
+        let Some(row) = line
+            .strip_prefix("| `")
+            .filter(|row| row.contains("`COUNTERSIGN_"))
+        else {
+            continue;
+        };
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [key, named, said, meaning] = cells[..] else {
+            panic!("not four cells: {line}")
+        };
+        let key = key.trim_end_matches('`');
+        let truth = rest
+            .remove(key)
+            .unwrap_or_else(|| panic!("{key} does not exist, or stands twice"));
+        assert!(
+            key.starts_with(&format!("{section}.")),
+            "{key} in {section}"
+        );
+        assert_eq!(named, format!("`{}`", variable(key)));
+        let truth = if truth == "" { Value::Null } else { truth };
+        assert_eq!(default(said), truth, "the default of {key}");
+        assert!(meaning.len() > 5, "{key} means nothing");
+    }
+    assert!(rest.is_empty(), "not in the reference: {rest:?}");
+}
+
+#[test]
+fn every_secret_can_stand_in_a_file_and_nothing_is_guessed() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let load = |key: &str, lines: &[(&str, &str)]| {
+        let (section, _) = key.split_once('.').unwrap();
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|(key, value)| format!("{} = '{value}'\n", key.split_once('.').unwrap().1))
+            .collect();
+        let file = write(
+            "countersign.toml",
+            &format!("[{section}]\n{}", lines.concat()),
+        );
+        Config::load(Some(file.as_ref()))
+    };
+    let held = write("secret", &format!("{SECRET}\r\n"));
+    let missing = directory.path().join("missing").display().to_string();
+    let empty = write("empty", "\n");
+    let secrets = secrets();
+    assert!(secrets.contains(&"database.listen_url".to_owned()));
+    for key in &secrets {
+        let twin = format!("{key}_file");
+        assert!(keys().contains_key(&twin), "{key} has no file");
+        let config = load(key, &[(&twin, &held)]).unwrap();
+        let (section, name) = key.split_once('.').unwrap();
+        let read = &serde_json::to_value(&config).unwrap()[section][name];
+        assert_eq!(read, SECRET, "{key}");
+        let printed = format!("{config:?}");
+        assert!(!printed.contains(SECRET), "{printed}");
+        // An empty path takes back what an earlier layer set.
+        let config = load(key, &[(&twin, ""), (key, SECRET)]).unwrap();
+        assert_eq!(
+            serde_json::to_value(&config).unwrap()[section][name],
+            SECRET
+        );
+
+        for (lines, reason) in [
+            (vec![(twin.as_str(), missing.as_str())], "missing"),
+            (vec![(&twin, &empty)], "is empty"),
+            (
+                vec![(&twin, directory.path().to_str().unwrap())],
+                "directory",
+            ),
+            (vec![(&twin, &held), (key, SECRET)], "set one of them"),
+        ] {
+            let refused = load(key, &lines).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("{twin}: ")), "{refused}");
+            assert!(refused.contains(reason), "{refused}");
+            assert!(!refused.contains(SECRET), "{refused}");
+        }
+        let (ok, text) = run(countersign().arg("check").env(variable(&twin), &missing));
+        assert!(!ok && text.contains(&format!("{twin}: ")), "{text}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_no_key_refuses_to_start() {
+    for (name, named) in [
+        ("COUNTERSIGN_SERVER__LISTNE", "listne"),
+        ("COUNTERSIGN_SERVRE__LISTEN", "servre"),
+        ("COUNTERSIGN_DATABASE_URL", "database_url"),
+    ] {
+        let (ok, text) = run(countersign().arg("check").env(name, "x"));
+        assert!(!ok && text.contains(named), "{text}");
+    }
+}
