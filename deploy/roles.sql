@@ -81,8 +81,8 @@ alter default privileges for role :"owner" in schema public
 create temporary table history on commit drop as
 select t.name, t.is_view
   from our_tables t
- where t.name in ('exchange_history', 'pending_inbox', 'exchanges', 'inbox_items', 'exchange_events', 'audit_events',
-                  'tenants');
+ where t.name in ('exchange_history', 'pending_inbox', 'decision_latency', 'exchanges', 'inbox_items', 'exchange_events',
+                  'audit_events', 'tenants');
 select format('revoke all on public.%I from %I', t.name, :'reader') from our_tables t
 \gexec
 select format('grant select on public.%I to %I', h.name, :'reader') from history h

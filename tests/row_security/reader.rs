@@ -1,12 +1,15 @@
 //! The role that only reads: the history of its tenants, and nothing else.
 
-use super::{attempt, count, end, reach, walled};
-use crate::history::{DAY, pending};
-use crate::support::{Cluster, Enforcer};
+use countersign::store::credential::RoleName;
 
-const HISTORY: [&str; 7] = [
+use super::{attempt, count, end, reach, walled};
+use crate::history::{DAY, decided, pending};
+use crate::support::{Approver, Cluster, Enforcer};
+
+const HISTORY: [&str; 8] = [
     "exchange_history",
     "pending_inbox",
+    "decision_latency",
     "exchanges",
     "inbox_items",
     "exchange_events",
@@ -14,16 +17,21 @@ const HISTORY: [&str; 7] = [
     "tenants",
 ];
 
-/// A tenant with an exchange.
+/// A tenant with an exchange that waits and one that is decided.
 async fn tenant(cluster: &Cluster) -> String {
     let tenant = cluster.administration.create_tenant("t").await.unwrap();
-    let role = countersign::store::credential::RoleName::Enforcer;
-    let key = cluster.key(&tenant, role, None).await;
+    let key = cluster.key(&tenant, RoleName::Enforcer, None).await;
     let bot = Enforcer {
         client: cluster.client(Some(&key)),
         id: "build-bot".into(),
     };
+    let key = cluster.key(&tenant, RoleName::Approver, None).await;
+    let alice = Approver {
+        client: cluster.client(Some(&key)),
+        id: "alice".into(),
+    };
     pending(&bot, DAY).await;
+    decided(&bot, &alice).await;
     tenant.to_string()
 }
 
