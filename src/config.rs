@@ -46,6 +46,8 @@ section! {
         idle_timeout_seconds: u64 = 75,
         /// How long a client may take to send a body.
         body_timeout_seconds: u64 = 30,
+        /// How long a client may take nothing of what is written to it.
+        write_timeout_seconds: u64 = 30,
         /// Most connections at once.
         max_connections: usize = 25_000,
         /// Most connections at once from one address (a load balancer is one).

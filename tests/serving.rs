@@ -1,5 +1,7 @@
 //! The accept loop under peers that do not behave: silent, slow, or too many.
 
+mod unread;
+
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,15 +1,18 @@
-//! A connection that counts what it reads, so that a peer that trickles its headers can be told from one that is idle.
-//! The protocol library has one timer for both, and closing an idle connection early costs its client a failed request.
+//! A connection that counts what it reads, so that a peer that trickles its headers can be told from one that is idle: the
+//! protocol library has one timer for both, and closing an idle connection early costs its client a failed request. And
+//! one that breaks when its peer takes nothing of what is written to it.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::owed::Ledger;
 
 /// What happened on a connection so far.
 #[derive(Default)]
@@ -18,6 +21,8 @@ pub struct Meter {
     requests: AtomicU64,
     in_flight: AtomicUsize,
     multiplexed: AtomicBool,
+    /// What a peer of HTTP/2 has not taken yet.
+    pub ledger: Ledger,
 }
 
 impl Meter {
@@ -47,10 +52,35 @@ impl Drop for InFlight {
     }
 }
 
-/// Watches for headers that begin and do not end.
+/// How long a peer may take for things.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    /// To send its headers.
+    pub headers: Duration,
+    /// To take anything of what is written to it.
+    pub writing: Duration,
+    /// To make the next request.
+    pub idle: Duration,
+}
+
+/// What becomes of a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It stays.
+    Stays,
+    /// It is asked to end: nothing is under way.
+    Retires,
+    /// It is closed.
+    Closes,
+}
+
+/// Watches for headers that begin and do not end; over HTTP/2, also for answers that are not taken, and for connections on
+/// which nothing happens. (Over HTTP/1 those are the stream's and the protocol library's.)
 pub struct Watchdog {
     meter: Arc<Meter>,
-    patience: Duration,
+    patience: Patience,
+    /// Since when no request has been under way, over HTTP/2.
+    idle: Option<Instant>,
     /// Bytes and requests when the connection was last seen quiet.
     quiet: Option<(u64, u64)>,
     /// Since when bytes have been coming that are no request yet.
@@ -59,28 +89,54 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// A watchdog with this much patience.
-    pub fn new(meter: &Arc<Meter>, patience: Duration) -> Self {
+    pub fn new(meter: &Arc<Meter>, patience: Patience) -> Self {
         Self {
             meter: Arc::clone(meter),
             patience,
+            idle: None,
             quiet: None,
             trickling: None,
         }
     }
 
-    /// Looks once; true if the peer has used up its time.
-    pub fn barks(&mut self) -> bool {
+    /// Looks once.
+    pub fn looks(&mut self) -> Verdict {
+        if self.meter.multiplexed.load(Ordering::Relaxed) {
+            self.judge_streams()
+        } else if self.trickles() {
+            Verdict::Closes
+        } else {
+            Verdict::Stays
+        }
+    }
+
+    /// Whether there are streams, and whether their answers are taken.
+    fn judge_streams(&mut self) -> Verdict {
+        if self.meter.ledger.overdue(self.patience.writing) {
+            return Verdict::Closes;
+        }
+        if self.meter.in_flight.load(Ordering::Relaxed) > 0 {
+            self.idle = None;
+            return Verdict::Stays;
+        }
+        if self.idle.get_or_insert_with(Instant::now).elapsed() > self.patience.idle {
+            return Verdict::Retires;
+        }
+        Verdict::Stays
+    }
+
+    /// Whether headers have begun that do not end.
+    fn trickles(&mut self) -> bool {
         let meter = &self.meter;
         let requests = meter.requests.load(Ordering::Relaxed);
         let bytes = meter.bytes.load(Ordering::Relaxed);
-        let busy = meter.in_flight.load(Ordering::Relaxed) > 0
-            || meter.multiplexed.load(Ordering::Relaxed);
+        let busy = meter.in_flight.load(Ordering::Relaxed) > 0;
         match self.quiet {
             Some((before, seen)) if !busy && seen == requests => {
                 if bytes == before {
                     return false;
                 }
-                self.trickling.get_or_insert_with(Instant::now).elapsed() > self.patience
+                self.trickling.get_or_insert_with(Instant::now).elapsed() > self.patience.headers
             }
             _ => {
                 (self.quiet, self.trickling) = ((!busy).then_some((bytes, requests)), None);
@@ -90,19 +146,40 @@ impl Watchdog {
     }
 }
 
-/// A stream that counts.
+/// A stream that counts, and does not wait for ever to be read.
 pub struct Metered<S> {
     stream: S,
     meter: Arc<Meter>,
+    patience: Duration,
+    /// When the peer, which takes nothing, has had its time. Only there while it takes nothing.
+    stuck: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Metered<S> {
-    /// Counts what this stream reads.
-    pub fn new(stream: S, meter: &Arc<Meter>) -> Self {
+    /// Counts what this stream reads; breaks it where nothing can be written for as long as `patience`.
+    pub fn new(stream: S, meter: &Arc<Meter>, patience: Duration) -> Self {
         Self {
             stream,
             meter: Arc::clone(meter),
+            patience,
+            stuck: None,
         }
+    }
+
+    /// What came of writing, or an error once it has been pending for too long.
+    fn written<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stuck = None;
+            return polled;
+        }
+        let patience = self.patience;
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(stuck.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -126,15 +203,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(cx, polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.written(cx, polled)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.written(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -142,7 +222,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         cx: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, buffers)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, buffers);
+        self.written(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {

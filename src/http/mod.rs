@@ -14,6 +14,7 @@ mod limit;
 mod metered;
 mod openapi;
 mod origin;
+mod owed;
 mod own;
 mod pairing;
 pub mod peer;

@@ -1,16 +1,13 @@
 //! What every route shares: the state, the framing of answers and refusals, and the request's own id.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -23,7 +20,7 @@ use crate::protocol::id::RequestId;
 use crate::protocol::timestamp::Timestamp;
 
 /// Answers up to this size need no room of their own.
-const SMALL: u64 = 64 << 10;
+const SMALL: usize = 64 << 10;
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -102,63 +99,50 @@ impl Node {
 
     /// An envelope as a response.
     pub fn respond<B: Serialize>(&self, status: StatusCode, envelope: &Outgoing<B>) -> Response {
-        let response = respond(status, &self.gateway.names.media_type, envelope);
-        let (parts, body) = response.into_parts();
-        let length = body.size_hint().exact().unwrap_or_default();
-        match Held::within(&self.room, body, length) {
-            Some(body) => Response::from_parts(parts, body),
+        let Ok(text) = serde_json::to_vec(envelope) else {
+            return Refusal::from(Error::Internal).into_response();
+        };
+        match Held::within(&self.room, text) {
+            Some(bytes) => typed(status, &self.gateway.names.media_type, bytes),
             None => Refusal::from(Error::Unavailable).into_response(),
         }
     }
 }
 
-/// A large answer, and its place among all that is held at once: whoever asks and does not read must not take all memory.
+/// A large answer, and its place among all that is held at once: whoever asks and does not read must not take all memory. It
+/// is the bytes that hold it, since they outlive the answer's body in the buffers of the connection.
 struct Held {
-    body: Body,
+    text: Vec<u8>,
     _room: OwnedSemaphorePermit,
 }
 
 impl Held {
-    /// The body as it is if it is small, or with its place; nothing where there is no room.
-    fn within(room: &Arc<Semaphore>, body: Body, length: u64) -> Option<Body> {
-        if length <= SMALL {
-            return Some(body);
+    /// An answer as it is if it is small, or with its place; nothing where there is no room.
+    fn within(room: &Arc<Semaphore>, text: Vec<u8>) -> Option<Bytes> {
+        if text.len() <= SMALL {
+            return Some(text.into());
         }
-        let kib = u32::try_from(length >> 10).ok()?;
+        let kib = u32::try_from(text.len() >> 10).ok()?;
         let room = Arc::clone(room).try_acquire_many_owned(kib).ok()?;
-        Some(Body::new(Self { body, _room: room }))
+        Some(Bytes::from_owner(Self { text, _room: room }))
     }
 }
 
-impl HttpBody for Held {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
     }
 }
 
 /// Plain JSON as a response.
 pub fn plain<T: Serialize>(status: StatusCode, value: &T) -> Response {
-    respond(status, "application/json", value)
+    match serde_json::to_vec(value) {
+        Ok(text) => typed(status, "application/json", text.into()),
+        Err(_) => Refusal::from(Error::Internal).into_response(),
+    }
 }
 
-fn respond<T: Serialize>(status: StatusCode, media_type: &str, value: &T) -> Response {
-    let Ok(text) = serde_json::to_vec(value) else {
-        return Refusal::from(Error::Internal).into_response();
-    };
+fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     if let Ok(value) = HeaderValue::from_str(media_type) {

@@ -1,11 +1,13 @@
 //! The accept loop. Our own, because axum's installs no timer, so that header timeouts would not work, and waits for
 //! ever when it drains.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Version;
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -21,19 +23,23 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::door::Door;
-use super::metered::{Meter, Metered, Watchdog};
+use super::metered::{Meter, Metered, Patience, Verdict, Watchdog};
 use super::peer::Peer;
 use super::seats::{Seat, Seats};
 use crate::config;
 
 /// How long a peer may be silent below TCP before it counts as gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
+/// What the system keeps of an answer beyond what is on its way. With more, megabytes would have to be read before it
+/// can be told that a slow reader reads.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 64 << 10;
 /// HTTP/2 streams of one connection.
 const MAX_STREAMS: u32 = 100;
 /// Pause when the process is out of file descriptors: connections that end make room.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often a connection is looked at for headers that do not end.
+/// How often a connection is looked at.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How long a draining node waits for a connection that has not said anything yet.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -43,8 +49,7 @@ struct Service {
     router: Router,
     builder: Builder<TokioExecutor>,
     door: Door,
-    /// How long headers may take.
-    patience: Duration,
+    patience: Patience,
     drain: CancellationToken,
     hard: CancellationToken,
 }
@@ -79,7 +84,11 @@ pub async fn serve(
         router,
         builder,
         door,
-        patience: Duration::from_secs(config.header_timeout_seconds),
+        patience: Patience {
+            headers: Duration::from_secs(config.header_timeout_seconds),
+            writing: Duration::from_secs(config.write_timeout_seconds),
+            idle: Duration::from_secs(config.idle_timeout_seconds),
+        },
         drain: drain.clone(),
         hard: hard.clone(),
     });
@@ -150,7 +159,10 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
             .with_interval(PEER_TIMEOUT / 3),
     )?;
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(PEER_TIMEOUT))?;
+    {
+        socket.set_tcp_user_timeout(Some(PEER_TIMEOUT))?;
+        socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+    }
     Ok(())
 }
 
@@ -213,37 +225,46 @@ impl Service {
                 // A socket outlives the connection it was upgraded from, and keeps its seat.
                 request.extensions_mut().insert(Arc::clone(&seat));
                 request.extensions_mut().insert(Arc::clone(&meter));
-                let in_flight = meter.begin(request.version());
-                let answer = router.clone().oneshot(request);
+                let version = request.version();
+                let in_flight = meter.begin(version);
+                let (router, meter) = (router.clone(), Arc::clone(&meter));
                 async move {
-                    let _in_flight = in_flight;
-                    answer.await
+                    let answer = router.oneshot(request).await?;
+                    // Over HTTP/1 what is not taken keeps the socket from being written, which the stream itself notices.
+                    Ok::<_, Infallible>(match version {
+                        Version::HTTP_2 => answer.map(|body| meter.ledger.watch(body, in_flight)),
+                        _ => answer,
+                    })
                 }
             })
         };
         // What was decrypted is metered: records of TLS itself, such as new keys, are no headers that do not end.
-        let stream = TokioIo::new(Metered::new(stream, &meter));
+        let stream = TokioIo::new(Metered::new(stream, &meter, self.patience.writing));
         let connection = self.builder.serve_connection_with_upgrades(stream, service);
         let mut connection = std::pin::pin!(connection);
         let mut watchdog = Watchdog::new(&meter, self.patience);
         let mut rounds = tokio::time::interval(WATCH_EVERY);
         // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
-        let mut silence = std::pin::pin!(tokio::time::sleep(self.patience));
-        let (mut draining, mut last_words) = (false, false);
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.patience.headers));
+        let (mut draining, mut last_words, mut retiring) = (false, false, false);
         loop {
             tokio::select! {
                 ended = connection.as_mut() => return ended,
-                _ = rounds.tick() => {
-                    if watchdog.barks() {
-                        return Ok(());
+                _ = rounds.tick() => match watchdog.looks() {
+                    Verdict::Stays => {}
+                    // Told before it is closed, so that no request meets a closing door; but not for long.
+                    Verdict::Retires if !retiring => {
+                        retiring = true;
+                        connection.as_mut().graceful_shutdown();
                     }
-                }
+                    Verdict::Retires | Verdict::Closes => return Ok(()),
+                },
                 () = silence.as_mut(), if !spoke.is_cancelled() => return Ok(()),
                 () = self.hard.cancelled(), if draining => return Ok(()),
                 () = self.drain.cancelled(), if !draining => {
                     draining = true;
                     if !spoke.is_cancelled() {
-                        silence.as_mut().reset(Instant::now() + LAST_WORDS.min(self.patience));
+                        silence.as_mut().reset(Instant::now() + LAST_WORDS.min(self.patience.headers));
                     }
                 }
                 // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.

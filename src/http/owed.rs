@@ -1,0 +1,136 @@
+//! What peers of HTTP/2 were sent and have not taken. There a peer's windows say how much may be written, not its socket, so
+//! that an answer can wait for ever on a connection that is otherwise alive; and only here is it known when a stream ends.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::time::Instant;
+
+use super::metered::InFlight;
+
+/// Answers go out in pieces of this size, so that a slow reader can be told from one that takes nothing.
+const PIECE: usize = 16 << 10;
+
+/// The answers under way on one connection.
+#[derive(Default)]
+pub struct Ledger(Mutex<Vec<Weak<Debt>>>);
+
+impl Ledger {
+    /// An answer that goes out piece by piece, on the books until its last piece was taken.
+    pub fn watch(&self, body: Body, in_flight: InFlight) -> Body {
+        let debt = Arc::new(Debt {
+            owed: Mutex::new((0, Instant::now())),
+            _in_flight: in_flight,
+        });
+        let mut debts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        debts.retain(|debt| debt.strong_count() > 0);
+        debts.push(Arc::downgrade(&debt));
+        Body::new(Owed {
+            body,
+            rest: Bytes::new(),
+            debt,
+        })
+    }
+
+    /// Whether the peer has not taken anything of some answer for this long.
+    pub fn overdue(&self, patience: Duration) -> bool {
+        let debts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        debts.iter().filter_map(Weak::upgrade).any(|debt| {
+            let (bytes, since) = *debt.owed.lock().unwrap_or_else(PoisonError::into_inner);
+            bytes > 0 && since.elapsed() > patience
+        })
+    }
+}
+
+/// What is owed of one answer.
+struct Debt {
+    /// How many bytes, and since when none were taken.
+    owed: Mutex<(usize, Instant)>,
+    _in_flight: InFlight,
+}
+
+/// Bytes on their way to the peer; taken when dropped.
+struct Piece {
+    bytes: Bytes,
+    debt: Arc<Debt>,
+}
+
+impl Piece {
+    fn new(bytes: Bytes, debt: &Arc<Debt>) -> Self {
+        let mut owed = debt.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        if owed.0 == 0 {
+            owed.1 = Instant::now();
+        }
+        owed.0 += bytes.len();
+        Self {
+            bytes,
+            debt: Arc::clone(debt),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut owed = self
+            .debt
+            .owed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *owed = (owed.0.saturating_sub(self.bytes.len()), Instant::now());
+    }
+}
+
+/// An answer's body, in pieces.
+struct Owed {
+    body: Body,
+    /// What the body gave and is not yet on its way.
+    rest: Bytes,
+    debt: Arc<Debt>,
+}
+
+impl HttpBody for Owed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                ended => return Poll::Ready(ended),
+            }
+        }
+        let length = self.rest.len().min(PIECE);
+        let piece = Piece::new(self.rest.split_to(length), &self.debt);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (body, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}
