@@ -50,7 +50,7 @@ section! {
         write_timeout_seconds: u64 = 30,
         /// Most connections at once.
         max_connections: usize = 25_000,
-        /// Most connections at once from one address (a load balancer is one).
+        /// Most connections at once from one address, or one /64 of IPv6 (a load balancer is one).
         max_connections_per_address: usize = 20_000,
         /// Origins whose pages may call and open channels; from any other, nothing is changed and no channel opened.
         origins: Vec<String> = Vec::new(),
@@ -316,6 +316,8 @@ section! {
         call_seconds: u64 = 600,
         /// How often a node writes down the calls it has served.
         write_seconds: u64 = 15,
+        /// Most enforcers in a list: those that were seen last.
+        list_max: u32 = 10_000,
     }
 }
 

@@ -3,6 +3,7 @@
 mod credentials;
 mod exchanges;
 mod keys;
+mod pages;
 
 use serde_json::{Value, json};
 

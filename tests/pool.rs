@@ -6,7 +6,7 @@ use countersign::store::pool::{Pool, connect_options};
 use countersign::store::reach::Reach;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use sqlx::Connection as _;
+use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::support::cluster::config;
 use crate::support::database::Database;
@@ -85,4 +85,18 @@ async fn an_exhausted_pool_says_so_in_time() {
         .unwrap()
         .settle(Ok(()))
         .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_notices_soon_when_a_node_has_vanished() {
+    let database = Database::create().await;
+    let options = connect_options(&config(&database).database).unwrap();
+    let mut connection = options.connect().await.unwrap();
+    let patience = "select concat_ws(' ', current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'),
+                                     current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout'))";
+    let patience: String = sqlx::query_scalar(patience)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(patience, "30 10 3 30000");
 }

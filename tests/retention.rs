@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use countersign::protocol::id::{NodeId, TextId as _};
+use countersign::store::{Store, seconds};
 use reqwest::Method;
 use serde_json::json;
+use sqlx::PgConnection;
+use tokio_util::task::TaskTracker;
 
 use crate::history::{DAY, decided, delivered, parties, pending};
-use crate::support::{Cluster, HASH, OTHER_HASH, in_time, request_id, sealed, until};
+use crate::support::database::finish;
+use crate::support::{Cluster, HASH, OTHER_HASH, compact, in_time, request_id, sealed, until};
 
 /// In how many rows of all tables this exchange occurs.
 async fn traces(cluster: &Cluster, request: &str) -> i64 {
@@ -121,4 +126,44 @@ async fn idempotency_keys_are_bound_for_a_day() {
     })
     .await;
     submit(OTHER_HASH).await.expect(202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forgetting_waits_for_locks_in_the_order_of_everyone_else() {
+    let cluster = Cluster::start(1).await;
+    let (enforcer, approver) = parties(&cluster).await;
+    // The older one sorts behind the younger.
+    for request in ["b", "a"] {
+        enforcer
+            .submit(request, "alice", sealed())
+            .await
+            .expect(202);
+        approver
+            .decide(request, compact("approve"))
+            .await
+            .expect(200);
+    }
+    let database = cluster.database.clone();
+    let mut config = crate::support::cluster::config(&database);
+    config.database.lock_timeout_ms = 20_000;
+    config.database.statement_timeout_ms = 30_000;
+    let node = NodeId::parse("another").unwrap();
+    let store = Store::open(&config, &node, &cluster.clock, &TaskTracker::new()).unwrap();
+    let mut other = database.connect().await;
+    let lock = async |other: &mut PgConnection, request: &str| {
+        let sql = format!("select from inbox_items where request_id = '{request}' for update");
+        let locked = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(other).await;
+        locked.expect("no deadlock");
+    };
+    finish(&mut other, "begin").await;
+    lock(&mut other, "a").await;
+    let forgetting = store.forget_exchanges(&cluster.tenant, seconds(0), 100);
+    let crossing = async {
+        database.blocked(1).await;
+        lock(&mut other, "b").await;
+        finish(&mut other, "commit").await;
+    };
+    let (forgotten, ()) = tokio::join!(forgetting, crossing);
+    assert_eq!(forgotten.unwrap(), 2);
+    assert_eq!(traces(&cluster, "a").await + traces(&cluster, "b").await, 0);
 }

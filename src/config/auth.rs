@@ -59,6 +59,8 @@ section! {
         introspection_cache_entries: usize = 10_000,
         /// How long an answer may take before 503.
         introspection_timeout_ms: u64 = 2_000,
+        /// How long channels outlive the last answer about their token while there is none to be had.
+        introspection_grace_seconds: u64 = 300,
         /// Whether `Authorization: Basic` with a credential's id and secret is taken.
         basic: bool = false,
     }

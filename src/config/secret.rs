@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::ConfigError;
 
 /// A value that never appears in logs or error messages.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 

@@ -13,6 +13,7 @@ use crate::store::Store;
 use crate::store::audit::Actor;
 use crate::store::credential::{CredentialLine, NewCredential, Proof, RoleName, Tenant};
 use crate::store::error::StoreError;
+use crate::store::listing::Part;
 use crate::store::signing_key::{NewSigningKey, Registration};
 
 /// Longest name of a tenant.
@@ -76,7 +77,7 @@ impl Administration {
 
     /// Every tenant.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
-        Ok(self.store.tenants().await?)
+        Ok(self.store.tenants(&Part::default()).await?.0)
     }
 
     /// Disables a tenant: its credentials stop, its data stays.
@@ -149,13 +150,14 @@ impl Administration {
         Ok(MadeCredential { id, api_key })
     }
 
-    /// Credentials of a tenant, or of all; of one role, or of all.
+    /// Every credential of a tenant, or of all; of one role, or of all.
     pub async fn credentials(
         &self,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
     ) -> Result<Vec<CredentialLine>, Error> {
-        Ok(self.store.credentials(tenant, role).await?)
+        let all = Part::default();
+        Ok(self.store.credentials(tenant, role, &all).await?.0)
     }
 
     /// Revokes a credential, within a tenant and role where they are named.

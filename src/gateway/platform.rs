@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::administration::{Administration, CredentialRequest, MadeCredential};
-use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin};
+use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
 use super::error::Error;
 use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
 use crate::protocol::cursor;
@@ -10,8 +10,9 @@ use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::State;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
 use crate::store::audit::Actor;
-use crate::store::credential::{CredentialLine, RoleName};
+use crate::store::credential::{CredentialLine, RoleName, Tenant};
 use crate::store::exchange::{ExchangeFilter, ExchangeLine};
+use crate::store::listing::Part;
 use crate::store::signing_key::NewSigningKey;
 
 /// Which exchanges are asked for.
@@ -109,15 +110,40 @@ impl Gateway {
         }
     }
 
-    /// Lists credentials without secrets.
+    /// Which part of a listing is asked for.
+    fn part(&self, listing: &str, request: &PageRequest) -> Result<Part, Error> {
+        let after = match &request.cursor {
+            None => None,
+            Some(text) => Some(cursor::decode(listing, text).ok_or(FOREIGN_CURSOR)?),
+        };
+        let limit = Some(self.page_limit(request)?);
+        Ok(Part { after, limit })
+    }
+
+    /// Lists tenants, oldest first.
+    pub async fn tenants(
+        &self,
+        _: &Operator,
+        request: &PageRequest,
+    ) -> Result<Page<Tenant>, Error> {
+        let part = self.part("tenants", request)?;
+        let (items, next) = self.store.tenants(&part).await?;
+        let next = next.map(|position| cursor::encode("tenants", &position));
+        Ok(Page { items, next })
+    }
+
+    /// Lists credentials without secrets, oldest first.
     pub async fn credentials(
         &self,
         caller: &AdminOrOperator,
-    ) -> Result<Vec<CredentialLine>, Error> {
+        request: &PageRequest,
+    ) -> Result<Page<CredentialLine>, Error> {
         let (tenant, role) = Self::reach(caller);
-        self.administration(manager(caller))
-            .credentials(tenant, role)
-            .await
+        let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
+        let part = self.part(&listing, request)?;
+        let (items, next) = self.store.credentials(tenant, role, &part).await?;
+        let next = next.map(|position| cursor::encode(&listing, &position));
+        Ok(Page { items, next })
     }
 
     /// Revokes a credential.

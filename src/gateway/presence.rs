@@ -103,7 +103,11 @@ impl Gateway {
         let call_for = Duration::from_secs(self.config.presence.call_seconds);
         let facts = self
             .store
-            .enforcers(&caller.origin().tenant, enforcer)
+            .enforcers(
+                &caller.origin().tenant,
+                enforcer,
+                self.config.presence.list_max,
+            )
             .await?;
         Ok(facts
             .into_iter()

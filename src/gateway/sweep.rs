@@ -14,6 +14,7 @@ use super::error::Error;
 use super::presence;
 use crate::jitter::jitter;
 use crate::protocol::id::TenantId;
+use crate::store::listing::Part;
 use crate::store::seconds;
 use crate::wake::Key;
 
@@ -165,7 +166,7 @@ impl Gateway {
         let keep = seconds(self.config.pairing.keep_seconds);
         while self.goes_on(self.store.forget_pairing_sessions(keep, BATCH).await?) {}
         while self.goes_on(self.store.forget_guesses(BATCH).await?) {}
-        for tenant in self.store.tenants().await? {
+        for tenant in self.store.tenants(&Part::default()).await?.0 {
             // One tenant's trouble does not keep the others' data past its time.
             if let Err(error) = self.forget_of(&tenant.tenant_id).await {
                 tracing::warn!(tenant = %tenant.tenant_id, %error, "retention failed and will be tried again");

@@ -3,7 +3,7 @@
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::auth::As;
@@ -12,7 +12,7 @@ use super::error::{About, Refusal};
 use super::reply::{Node, plain};
 use crate::gateway::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
 use crate::gateway::error::Error;
-use crate::gateway::{CredentialRequest, ExchangeListing};
+use crate::gateway::{CredentialRequest, ExchangeListing, Page, PageRequest};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::State as ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, RequestId, SignerKeyId, TenantId, TextId};
@@ -60,12 +60,14 @@ pub async fn create_tenant(
 pub async fn list_tenants(
     State(node): State<Node>,
     As(operator): As<Operator>,
+    uri: Uri,
 ) -> Result<Response, Refusal> {
-    let administration = node.gateway.administration(operator.actor());
-    let tenants = node
-        .finish(async move { administration.tenants().await })
+    let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
+    let gateway = node.gateway.clone();
+    let page = node
+        .finish(async move { gateway.tenants(&operator, &page).await })
         .await?;
-    Ok(plain(StatusCode::OK, &json!({ "items": tenants })))
+    Ok(paged(&page))
 }
 
 /// `DELETE /platform/v1/tenants/{tenantId}`.
@@ -155,12 +157,14 @@ pub async fn create_credential(
 pub async fn list_credentials(
     State(node): State<Node>,
     As(caller): As<AdminOrOperator>,
+    uri: Uri,
 ) -> Result<Response, Refusal> {
+    let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let gateway = node.gateway.clone();
-    let credentials = node
-        .finish(async move { gateway.credentials(&caller).await })
+    let page = node
+        .finish(async move { gateway.credentials(&caller, &page).await })
         .await?;
-    Ok(plain(StatusCode::OK, &json!({ "items": credentials })))
+    Ok(paged(&page))
 }
 
 /// `DELETE /platform/v1/credentials/{credentialId}`.
@@ -337,8 +341,13 @@ pub async fn list_exchanges(
     let page = node
         .finish(async move { gateway.list_exchanges(&caller, listing).await })
         .await?;
-    Ok(plain(
+    Ok(paged(&page))
+}
+
+/// One page in an answer.
+fn paged<T: Serialize>(page: &Page<T>) -> Response {
+    plain(
         StatusCode::OK,
         &json!({ "items": page.items, "nextCursor": page.next }),
-    ))
+    )
 }

@@ -166,30 +166,6 @@ impl Store {
         Ok(())
     }
 
-    /// Every tenant, oldest first.
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
-        // All: the list of tenants is the operator's.
-        let mut lease = self.quiet.lease(Reach::All).await?;
-        let found = sqlx::query!(
-            "select tenant_id, name, created_at, disabled_at from tenants order by created_at, tenant_id"
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        lease
-            .settle(found)?
-            .into_iter()
-            .map(|row| {
-                Ok(Tenant {
-                    tenant_id: rows::id(&row.tenant_id)?,
-                    name: row.name,
-                    created_at: row.created_at.into(),
-                    disabled_at: row.disabled_at.map(Into::into),
-                })
-            })
-            .collect::<Result<_, sqlx::Error>>()
-            .map_err(Into::into)
-    }
-
     /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
     pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool, StoreError> {
         let mut lease = self.quiet.lease(Reach::Tenant(id)).await?;
@@ -265,42 +241,6 @@ impl Store {
         .execute(lease.connection()?)
         .await;
         Ok(lease.settle(made)?.rows_affected() == 1)
-    }
-
-    /// Credentials of one tenant, or of all (`None`); only those of one role where one is named.
-    pub async fn credentials(
-        &self,
-        tenant: Option<&TenantId>,
-        role: Option<RoleName>,
-    ) -> Result<Vec<CredentialLine>, StoreError> {
-        let mut lease = self.quiet.lease(Reach::of_any(tenant)).await?;
-        let found = sqlx::query!(
-            r#"
-            select credential_id, tenant_id, kind, role, bound_id, created_at, expires_at, revoked_at, last_used_at
-              from credentials
-             where ($1::text is null or tenant_id = $1) and ($2::text is null or role = $2)
-             order by created_at, credential_id
-            "#,
-            tenant.map(TenantId::as_str),
-            role.map(RoleName::as_str),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        Ok(lease
-            .settle(found)?
-            .into_iter()
-            .map(|row| CredentialLine {
-                credential_id: row.credential_id,
-                tenant_id: row.tenant_id,
-                kind: row.kind,
-                role: row.role,
-                bound_id: row.bound_id,
-                created_at: row.created_at.into(),
-                expires_at: row.expires_at.map(Into::into),
-                revoked_at: row.revoked_at.map(Into::into),
-                last_used_at: row.last_used_at.map(Into::into),
-            })
-            .collect())
     }
 
     /// Revokes a credential of a tenant (any tenant: `None`), of one role where one is named. False if there is none.

@@ -78,6 +78,11 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
         ("jit", "off".into()),
         // And to one plan per statement, whatever the arrays hold: planning one of them anew costs more than running it.
         ("plan_cache_mode", "force_generic_plan".into()),
+        // For the server's end: what a node that vanished without a word had locked is free soon, and not after hours.
+        ("tcp_keepalives_idle", "30".to_owned()),
+        ("tcp_keepalives_interval", "10".to_owned()),
+        ("tcp_keepalives_count", "3".to_owned()),
+        ("tcp_user_timeout", "30s".to_owned()),
     ]))
 }
 

@@ -105,11 +105,12 @@ impl Store {
         self.hellos.run(row).await
     }
 
-    /// What is known of a tenant's enforcers, or of one, sorted by id.
+    /// What is known of a tenant's enforcers, or of one, sorted by id; of `most` of them at most, which were seen last.
     pub async fn enforcers(
         &self,
         tenant: &TenantId,
         enforcer: Option<&EnforcerId>,
+        most: u32,
     ) -> Result<Vec<Facts>, StoreError> {
         let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
         // Leases are judged by the unmoved clock, everything else by the moved one: what comes from heartbeats is moved
@@ -148,12 +149,14 @@ impl Store {
                    clock_timestamp() + $3::interval as "now!"
               from noted e
               full join held h on h.enforcer_id = e.enforcer_id
-             order by 1
+             order by greatest(e.seen_at, h.seen_at) desc, 1
+             limit $5
             "#,
             tenant.as_str(),
             enforcer.map(EnforcerId::as_str),
             self.clock.offset(),
             LEASE_SECONDS,
+            i64::from(most),
         )
         .fetch_all(lease.connection()?)
         .await;
@@ -191,6 +194,7 @@ impl Store {
                 now: row.now.into(),
             });
         }
+        facts.sort_by(|one: &Facts, other| one.enforcer.as_str().cmp(other.enforcer.as_str()));
         Ok(facts)
     }
 

@@ -1,4 +1,5 @@
-//! Forgetting: finished exchanges and old prompts, and their payloads before them where configured, in small batches.
+//! Forgetting: finished exchanges and old prompts, and their payloads before them where configured, in small batches. What
+//! another node has locked is left to the next round; whatever is waited for is locked in the one order of all statements.
 
 use sqlx::postgres::types::PgInterval;
 
@@ -33,13 +34,30 @@ impl Store {
                 delete from exchange_payloads p using doomed d
                  where p.tenant_id = d.tenant_id and p.request_id = d.request_id
             ),
-            items as (
-                delete from inbox_items i using doomed d
-                 where i.tenant_id = d.tenant_id and i.request_id = d.request_id
+            items as materialized (
+                select i.tenant_id, i.request_id, i.approver_id
+                  from inbox_items i
+                  join doomed d on d.tenant_id = i.tenant_id and d.request_id = i.request_id
+                 order by i.tenant_id, i.request_id, i.approver_id
+                   for update of i
             ),
-            sent as (
-                delete from messages m using doomed d
-                 where m.tenant_id = d.tenant_id and m.request_id = d.request_id and m.kind <> 'prompt.send'
+            unasked as (
+                delete from inbox_items x using items i
+                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+            ),
+            sent as materialized (
+                select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                  from messages m
+                  join doomed d on d.tenant_id = m.tenant_id and d.request_id = m.request_id and m.kind <> 'prompt.send'
+                 -- Messages are locked after the items.
+                 cross join (select count(*) as items from items) behind
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for update of m
+            ),
+            unsent as (
+                delete from messages m using sent s
+                 where m.tenant_id = s.tenant_id and m.recipient_kind = s.recipient_kind and m.recipient = s.recipient
+                   and m.message_id = s.message_id
             ),
             events as (
                 delete from exchange_events v using doomed d
@@ -83,6 +101,8 @@ impl Store {
                                 where p.tenant_id = e.tenant_id and p.request_id = e.request_id and p.part = 'artifact')
                  order by e.accepted_at
                  limit $4
+                   -- Two nodes never scrub the same.
+                   for no key update of e skip locked
             )
             delete from exchange_payloads p using finished f
              where p.tenant_id = f.tenant_id and p.request_id = f.request_id and p.part = 'artifact'
@@ -119,10 +139,18 @@ impl Store {
                 delete from prompt_payloads y using doomed d
                  where y.tenant_id = d.tenant_id and y.request_id = d.request_id
             ),
-            sent as (
-                delete from messages m using doomed d
-                 where m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = d.enforcer_id
-                   and m.message_id = d.message_id
+            sent as materialized (
+                select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                  from messages m
+                  join doomed d on m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
+                               and m.recipient = d.enforcer_id and m.message_id = d.message_id
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for update of m
+            ),
+            unsent as (
+                delete from messages m using sent s
+                 where m.tenant_id = s.tenant_id and m.recipient_kind = s.recipient_kind and m.recipient = s.recipient
+                   and m.message_id = s.message_id
             ),
             gone as (
                 delete from prompts p using doomed d
@@ -159,6 +187,7 @@ impl Store {
                    and exists (select from prompt_payloads y where y.tenant_id = p.tenant_id and y.request_id = p.request_id)
                  order by p.accepted_at
                  limit $4
+                   for no key update of p skip locked
             )
             delete from prompt_payloads y using settled s
              where y.tenant_id = s.tenant_id and y.request_id = s.request_id

@@ -125,3 +125,29 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
     let closings = statements(&cluster, "enforcers").await;
     println!("{CROWD} closings: {closings} statements");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_would_be_too_long_holds_those_that_were_seen_last() {
+    let cluster = Cluster::with(1, |config| config.presence.list_max = 3).await;
+    let admin = cluster.admin().await;
+    let seen = format!(
+        "insert into enforcers (tenant_id, enforcer_id, transport, seen_at)
+         select '{}', 'bot-' || n, 'poll', clock_timestamp() - n * interval '1 hour' from generate_series(1, 5) n",
+        cluster.tenant
+    );
+    cluster.database.run(&seen).await;
+    let key = cluster.key(&cluster.tenant, RoleName::Enforcer, None).await;
+    let url = &cluster.nodes[0].url;
+    let _live = Socket::connect(url, "enforcer", "bot-9", &key)
+        .await
+        .unwrap();
+    let list = admin.get("/v1/presence/enforcers").await.expect(200).json();
+    let ids: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|record| record["enforcerDeviceId"].as_str())
+        .collect();
+    assert_eq!(ids, ["bot-1", "bot-2", "bot-9"]);
+    admin.get("/v1/presence/enforcers/bot-5").await.expect(200);
+}
