@@ -215,7 +215,10 @@ async fn what_a_token_claims_is_what_it_may_do() {
 
     // Its name among idempotency keys is no credential's.
     let principal = "select principal from idempotency_keys";
-    assert_eq!(cluster.database.text(principal).await, "jwt:user-build-bot");
+    assert_eq!(
+        cluster.database.text(principal).await,
+        "jwt:sub:user-build-bot"
+    );
     let made = cluster.admin().await;
     let id = made.key().split('_').nth(1).unwrap();
     assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");

@@ -132,4 +132,7 @@ async fn a_revoked_token_loses_its_channels_too() {
     let (code, ()) = tokio::join!(socket.closed(), stream.ended());
     assert_eq!(code, 1008);
     assert!(spared.is_silent(Duration::from_secs(3)).await);
+    // But not for ever.
+    cluster.pass(Duration::from_secs(301));
+    assert_eq!(spared.closed().await, 1008);
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::issuer::{IssuerKey, active, unix};
 use super::provider::Says;
 use super::{Provider, by_introspection, exchange, not_taken, try_token};
-use crate::support::{Cluster, with, without};
+use crate::support::{Cluster, Enforcer, request_id, sealed, with, without};
 
 async fn scene(timeout_ms: u64) -> (Cluster, Provider) {
     let provider = Provider::start(&[]).await;
@@ -284,4 +284,35 @@ async fn a_flood_of_bad_tokens_does_not_push_out_the_good_ones() {
         }
         assert!(provider.asked() >= 101 + 10 * round, "{}", provider.asked());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_and_a_client_of_one_name_are_two_callers() {
+    let provider = Provider::start(&[]).await;
+    let cluster = Cluster::with(1, |config| by_introspection(config, &provider)).await;
+    let said = active(cluster.tenant.as_str(), "enforcer", "build-bot");
+    provider.know("user", Says::Json(with(&said, "/sub", json!("ci"))));
+    let client = with(&without(&said, "/sub"), "/client_id", json!("ci"));
+    provider.know("client", Says::Json(client));
+    for token in ["user", "client"] {
+        let bot = Enforcer {
+            client: cluster.client(Some(token)),
+            id: "build-bot".into(),
+        };
+        let message = bot.submission(&request_id(), "alice", sealed());
+        let call = bot
+            .client
+            .call(Method::POST, "/v1/artifacts")
+            .json(&message);
+        // The same key for another exchange would be refused to the same caller.
+        call.header("idempotency-key", "once")
+            .send()
+            .await
+            .expect(202);
+    }
+    let principals = "select string_agg(principal, ' ' order by principal) from idempotency_keys";
+    assert_eq!(
+        cluster.database.text(principals).await,
+        "oauth:client_id:ci oauth:sub:ci"
+    );
 }

@@ -1,8 +1,9 @@
 //! Tokens from elsewhere: which way each is judged, and the caller that comes of it. Every refusal is one and the same to the
 //! caller; the log has the reason, and never the token.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -18,6 +19,7 @@ use crate::gateway::Gateway;
 use crate::gateway::caller::{Caller, Origin};
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
+use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, Claims, Refused, looks_signed};
 use crate::store::credential::RoleName;
 
@@ -28,6 +30,8 @@ const RECHECKED_AT_ONCE: usize = 8;
 pub(in crate::gateway) struct Tokens {
     jwt: Option<Jwt>,
     introspection: Option<Arc<Introspection>>,
+    /// When the opaque tokens of live channels were last found good.
+    confirmed: Mutex<HashMap<Secret, Timestamp>>,
     pub(super) tenants: Tenants,
 }
 
@@ -48,6 +52,7 @@ impl Tokens {
         Ok(Self {
             jwt: Jwt::new(config, &names, &outbound, clock, stop),
             introspection: Introspection::new(config, &names, &outbound, clock).map(Arc::new),
+            confirmed: Mutex::default(),
             tenants: Tenants::default(),
         })
     }
@@ -132,21 +137,46 @@ impl Gateway {
         Ok(())
     }
 
-    /// Asks again about the opaque tokens of live channels, and closes those whose token is no longer good.
+    /// Asks again about the opaque tokens of live channels, and closes those whose token is no longer good, or was last
+    /// found good too long ago.
     pub(in crate::gateway) async fn recheck_channels(&self) -> Result<(), Error> {
         let Some(introspection) = &self.tokens.introspection else {
             return Ok(());
         };
-        futures_util::stream::iter(self.channel_tokens())
+        let tokens = self.channel_tokens();
+        // One that is new here was found good when its channel was opened.
+        let before = std::mem::take(&mut *self.confirmed());
+        let now = self.clock.now();
+        self.confirmed().extend(tokens.iter().map(|token| {
+            let at = before.get(token).copied().unwrap_or(now);
+            (token.clone(), at)
+        }));
+        futures_util::stream::iter(tokens)
             .for_each_concurrent(RECHECKED_AT_ONCE, async |token| {
-                let judged = introspection.judge(token.expose(), &self.tasks).await;
-                // One that nobody can judge now stays, until its end at the latest.
-                if matches!(judged, Err(Error::InvalidToken)) {
-                    self.close_channels_by(&token);
+                match introspection.judge(token.expose(), &self.tasks).await {
+                    Ok(_) => {
+                        self.confirmed().insert(token, self.clock.now());
+                    }
+                    Err(Error::InvalidToken) => self.close_channels_by(&token),
+                    // One that nobody can judge now stays for a while.
+                    Err(_) if self.is_unconfirmed(&token) => self.close_channels_by(&token),
+                    Err(_) => {}
                 }
             })
             .await;
         Ok(())
+    }
+
+    fn confirmed(&self) -> MutexGuard<'_, HashMap<Secret, Timestamp>> {
+        let confirmed = &self.tokens.confirmed;
+        confirmed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a token was last found good too long ago to go by it.
+    fn is_unconfirmed(&self, token: &Secret) -> bool {
+        let grace = Duration::from_secs(self.config.auth.introspection_grace_seconds);
+        let at = self.confirmed().get(token).copied();
+        at.is_some_and(|at| self.clock.now().inner() - at.inner() > grace)
     }
 }
 

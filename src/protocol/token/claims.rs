@@ -46,7 +46,7 @@ pub struct Claims {
     pub role: String,
     /// The one id it may act as; one that can be an id.
     pub id: Option<String>,
-    /// Who it was issued to, at the issuer.
+    /// Who it was issued to, at the issuer, after the name of the claim that says so: a user may have a client's name.
     pub subject: String,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
@@ -119,11 +119,16 @@ fn read(
                 .to_owned(),
         ),
     };
-    let subject = subjects.iter().find_map(|name| claims.get(name));
-    let subject = subject.and_then(|node| node.as_str()).filter(|subject| {
-        !subject.is_empty()
-            && !subject.chars().any(char::is_control)
-            && subject.chars().nth(MAX_SUBJECT_CHARS).is_none()
+    let subject = subjects
+        .iter()
+        .find_map(|name| claims.get(name).map(|node| (name, node)));
+    let subject = subject.and_then(|(name, node)| {
+        let subject = node.as_str().filter(|subject| {
+            !subject.is_empty()
+                && !subject.chars().any(char::is_control)
+                && subject.chars().nth(MAX_SUBJECT_CHARS).is_none()
+        });
+        subject.map(|subject| format!("{name}:{subject}"))
     });
     Ok(Claims {
         tenant: tenant.ok_or(Refused::Claim("tenant"))?,
@@ -131,7 +136,7 @@ fn read(
             .ok_or(Refused::Claim("role"))?
             .to_owned(),
         id,
-        subject: subject.ok_or(Refused::Claim("sub"))?.to_owned(),
+        subject: subject.ok_or(Refused::Claim("sub"))?,
         expires_at,
     })
 }
