@@ -294,3 +294,23 @@ async fn what_cannot_be_read_counts_too() {
         "{refused:?}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_call_at_all_is_told_that_and_not_to_wait() {
+    let (_cluster, enforcer, approver) = scene(strict).await;
+    taken(async || approver.inbox("").await).await;
+    taken(async || approver.remove("unknown").await).await;
+    for path in ["/v1/approvers/bob/inbox", "/platform/v1/approvers/bob/keys"] {
+        approver.client.get(path).await.refused(403, "FORBIDDEN");
+    }
+    let removed = approver.client.delete("/v1/approvers/bob/inbox/x").await;
+    removed.refused(403, "FORBIDDEN");
+    // Its own still waits.
+    approver.inbox("").await.refused(429, "RATE_LIMITED");
+    let url = enforcer.client.url(0);
+    let key = enforcer.client.key();
+    let stream = async |id: &str| Stream::connect(url, "enforcers", id, key, None).await.err();
+    let _open = [stream("build-bot").await, stream("build-bot").await];
+    assert_eq!(stream("build-bot").await, Some(429));
+    assert_eq!(stream("other-bot").await, Some(403));
+}

@@ -2,6 +2,7 @@
 
 mod unread;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,6 +11,8 @@ use tokio::time::timeout;
 
 use crate::support::Cluster;
 use crate::support::push::Socket;
+use countersign::config::Server;
+use countersign::http::seats::Seats;
 use countersign::store::credential::RoleName;
 
 /// Sends these bytes and waits for the node to close the connection; what it said before comes back.
@@ -147,4 +150,27 @@ async fn a_refused_caller_that_drips_on_is_not_listened_to_for_long() {
     .await
     .expect("it is closed");
     assert!(said.starts_with(b"HTTP/1.1 401"), "and had its answer");
+}
+
+#[test]
+fn a_network_of_ipv6_counts_as_one_address() {
+    let config = Server {
+        max_connections_per_address: 2,
+        ..Server::default()
+    };
+    let seats = Seats::new(&config);
+    let take = |address: &str| seats.take(SocketAddr::new(address.parse().unwrap(), 1_000));
+    let first = take("2001:db8:0:1::1").unwrap();
+    let _second = take("2001:db8:0:1:ffff::2").unwrap();
+    assert!(take("2001:db8:0:1::3").is_none(), "there is no room");
+    let _neighbour = take("2001:db8:0:2::1").unwrap();
+    let _ours = take("192.0.2.1").unwrap();
+    let _ours_too = take("::ffff:192.0.2.1").unwrap();
+    assert!(
+        take("192.0.2.1").is_none(),
+        "the same, however it is written"
+    );
+    let _beside = take("192.0.2.2").unwrap();
+    drop(first);
+    assert!(take("2001:db8:0:1::3").is_some(), "there is room again");
 }

@@ -232,7 +232,8 @@ fn rate_of(rates: &config::Rates, kind: Kind) -> Rate {
 }
 
 /// What counts as one address: whoever has one of version 6 has 2^64 of them.
-fn network(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -30,6 +30,7 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
             pointer: None,
             expected: R::EXPECTED,
         })?;
+        limit::own_path(node, parts, &caller).await?;
         limit::admit(node, parts, &caller).await?;
         Ok(Self(role))
     }

@@ -9,7 +9,7 @@ use super::reply::Node;
 use crate::gateway::caller::{Caller, Origin};
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
-use crate::protocol::id::{ApproverId, EnforcerId};
+use crate::protocol::id::{ApproverId, EnforcerId, TextId as _};
 
 /// Calls whose sender stands in the body.
 const SENDER_IN_BODY: [&str; 5] = [
@@ -76,6 +76,28 @@ pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<()
         _ => None,
     };
     node.gateway.admit(kind, origin, bound.or(named.as_deref()))
+}
+
+/// Refuses a credential that is bound to one id and names another in the path: whoever may not call is not told when to.
+pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
+    let Some((_, Some(_))) = identity(caller) else {
+        return Ok(());
+    };
+    let Some(id) = path_id(node, parts).await else {
+        return Ok(());
+    };
+    // What is no id at all is the handler's to refuse.
+    match caller {
+        Caller::Enforcer(caller) => match EnforcerId::parse(&id) {
+            Some(id) => caller.acting(Some(id), "enforcerId").map(drop),
+            None => Ok(()),
+        },
+        Caller::Approver(caller) => match ApproverId::parse(&id) {
+            Some(id) => caller.acting(Some(id), "approverId").map(drop),
+            None => Ok(()),
+        },
+        Caller::Admin(_) | Caller::Operator(_) => Ok(()),
+    }
 }
 
 /// The id a path says the call acts as.

@@ -24,7 +24,7 @@ mod prompt;
 pub mod proxied;
 mod refusal;
 pub mod reply;
-mod seats;
+pub mod seats;
 pub mod serve;
 mod session;
 mod sse;

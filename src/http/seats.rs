@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config;
+use crate::gateway::limit::network;
 
 /// Connections under way.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ impl Seats {
     /// A seat, if there is one.
     #[must_use]
     pub fn take(&self, peer: SocketAddr) -> Option<Seat> {
-        let address = peer.ip();
+        let address = network(peer.ip());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or_default();
         if counts.all >= self.most || here >= self.most_per_address {
@@ -66,10 +67,11 @@ impl Drop for Seat {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         counts.all -= 1;
-        if let Some(here) = counts.by_address.get_mut(&self.peer.ip()) {
+        let address = network(self.peer.ip());
+        if let Some(here) = counts.by_address.get_mut(&address) {
             *here -= 1;
             if *here == 0 {
-                counts.by_address.remove(&self.peer.ip());
+                counts.by_address.remove(&address);
             }
         }
     }
