@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::Context;
 use super::super::schema::{
-    flag, hash, id, list, meaning, object, one_of, pattern, text, text_of, time, word,
+    flag, hash, id, list, meaning, object, one_of, page, pattern, text, text_of, time, word,
 };
 use super::small::state;
 use super::{APPROVER, DECIDED, ENFORCER, HASH};
@@ -28,13 +28,12 @@ pub fn made_tenant() -> Value {
     object([("tenantId", id()), ("name", text())], [])
 }
 
-/// A tenant in the list.
+/// A page of tenants.
 pub fn tenants() -> Value {
-    let tenant = object(
+    page(object(
         [("tenantId", id()), ("name", text()), ("createdAt", time())],
         [("disabledAt", time())],
-    );
-    object([("items", list(tenant))], [])
+    ))
 }
 
 /// The body of a new credential.
@@ -82,9 +81,9 @@ pub fn made_credential() -> Value {
     object([("credentialId", id())], [("apiKey", key)])
 }
 
-/// Credentials in the list.
+/// A page of credentials.
 pub fn credentials() -> Value {
-    let credential = object(
+    page(object(
         [
             ("credentialId", id()),
             ("tenantId", id()),
@@ -98,16 +97,15 @@ pub fn credentials() -> Value {
             ("revokedAt", time()),
             ("lastUsedAt", meaning(time(), "to the minute")),
         ],
-    );
-    object([("items", list(credential))], [])
+    ))
 }
 
-/// An example of credentials in the list.
+/// An example of a page of credentials.
 pub fn credentials_example(context: &Context<'_>) -> Value {
     json!({ "items": [{
         "credentialId": CREDENTIAL, "tenantId": TENANT, "kind": "apiKey", "role": "enforcer", "boundId": ENFORCER,
         "createdAt": context.earlier(),
-    }] })
+    }], "nextCursor": null })
 }
 
 fn public_key() -> Value {

@@ -37,11 +37,12 @@ pub fn list_tenants(context: &Context<'_>) -> Operation {
     let tenant = json!({ "tenantId": TENANT, "name": "acme", "createdAt": context.earlier() });
     Operation::new("listTenants", Tag::Administration, "List tenants")
         .by::<Operator>(context, Kind::Read)
+        .paged(context)
         .answers(
             200,
-            "Every tenant.",
+            "A page.",
             platform::tenants(),
-            json!({ "items": [tenant] }),
+            json!({ "items": [tenant], "nextCursor": null }),
         )
 }
 
@@ -85,9 +86,10 @@ pub fn list_credentials(context: &Context<'_>) -> Operation {
     Operation::new("listCredentials", Tag::Administration, "List credentials")
         .text("Without their secrets: an administrator sees its tenant's, the operator all administrators'.")
         .by::<AdminOrOperator>(context, Kind::Read)
+        .paged(context)
         .answers(
             200,
-            "The credentials, ended ones included.",
+            "A page, ended ones included.",
             platform::credentials(),
             platform::credentials_example(context),
         )
