@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -17,11 +18,15 @@ use crate::gateway::secret::{self, ClusterSecret};
 use crate::http;
 use crate::http::door::Door;
 use crate::http::reply::Node;
+use crate::http::serve::Stops;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
 use crate::store::channel::LEASE_SECONDS;
 use crate::store::error::StoreError;
 use crate::store::schema::{Schema, Wall};
+use crate::telemetry::export::{ExportError, Exporter};
+use crate::telemetry::trace::Ended;
+use crate::telemetry::{Metrics, Tracer};
 
 /// What is set aside of the drain for the background to end in, once nothing needs it.
 const BACKGROUND_PATIENCE: Duration = Duration::from_secs(3);
@@ -62,6 +67,19 @@ pub enum AppError {
     /// Row-level security would hide everything.
     #[error("{}", Wall::MISSING)]
     Wall,
+    /// There is no listening for those who read metrics.
+    #[error(
+        "cannot serve metrics on {address}: {error}; set telemetry.metrics_listen to another address, or to \"\" for none"
+    )]
+    Metrics {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// There is no telling a collector by.
+    #[error("telemetry.otlp_endpoint: {0}")]
+    Export(#[from] ExportError),
     /// The socket is no good.
     #[error("cannot listen on {address}: {error}; choose another with --listen")]
     Listen {
@@ -88,12 +106,26 @@ async fn join(store: &Store, secret: &ClusterSecret, made_up: bool) -> Result<()
     Ok(())
 }
 
+/// The listener for metrics, if there is to be one.
+async fn listen_for_scrapes(config: &Config) -> Result<Option<TcpListener>, AppError> {
+    let Some(address) = config.telemetry.metrics_address()? else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| AppError::Metrics { address, error })?;
+    Ok(Some(listener))
+}
+
 /// A node that is ready to run.
 pub struct App {
     config: Arc<Config>,
     listener: TcpListener,
     address: SocketAddr,
     door: Door,
+    /// Where metrics are read.
+    scrapes: Option<TcpListener>,
+    /// Where metrics and spans are sent, and the spans to be.
+    exports: Option<(Exporter, mpsc::Receiver<Ended>)>,
     gateway: Arc<Gateway>,
     /// Connections and use cases.
     work: TaskTracker,
@@ -142,7 +174,19 @@ impl App {
         let background = TaskTracker::new();
         let (drain, end) = (CancellationToken::new(), CancellationToken::new());
         let door = Door::open(&config.tls, &background, &end)?;
-        let store = Arc::new(Store::open(&config, &node, &clock, &background)?);
+        let scrapes = listen_for_scrapes(&config).await?;
+        let metrics = Arc::new(Metrics::new(&clock));
+        let store = Store::open(&config, &node, &clock, &metrics, &background)?;
+        let store = Arc::new(store);
+        let exporter = Exporter::new(&config.telemetry, node.as_str(), &clock, &metrics)?;
+        let (tracer, exports) = match exporter {
+            None => (Tracer::silent(&clock, &metrics), None),
+            Some(exporter) => {
+                let ratio = config.telemetry.sample_ratio;
+                let (tracer, spans) = Tracer::recording(&clock, &metrics, ratio);
+                (tracer, Some((exporter, spans)))
+            }
+        };
         match store.schema().await? {
             Schema::Known => {}
             Schema::Behind => return Err(AppError::Schema("behind this binary")),
@@ -156,13 +200,15 @@ impl App {
         // Before the first channel: one on a node that is not on the books would be taken for dead.
         let secret = ClusterSecret::new(&config.security.cluster_secret);
         join(&store, &secret, made_up).await?;
-        let gateway = Gateway::start(&config, node, clock, store, &background, &drain, &end)
+        let gateway = Gateway::start(&config, clock, store, tracer, &background, &drain, &end)
             .map_err(AppError::Certificates)?;
         Ok(Self {
             config,
             listener,
             address,
             door,
+            scrapes,
+            exports,
             gateway,
             work: TaskTracker::new(),
             background,
@@ -175,6 +221,12 @@ impl App {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where its metrics are read, if anywhere.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.scrapes.as_ref()?.local_addr().ok()
     }
 
     /// The use cases, for those who hold the node in their own process.
@@ -190,6 +242,8 @@ impl App {
             listener,
             address,
             door,
+            scrapes,
+            exports,
             gateway,
             work,
             background,
@@ -197,11 +251,26 @@ impl App {
             end,
         } = self;
         tracing::info!(%address, node = %gateway.node, "serving");
-        let hard = CancellationToken::new();
+        let stops = Stops {
+            drain,
+            hard: CancellationToken::new(),
+        };
         let leaving = Arc::clone(&gateway);
-        let router = http::router(Node::new(gateway, work.clone()));
+        let metrics = Arc::clone(&gateway.metrics);
+        let node = Node::new(gateway, work.clone());
+        if let Some(listener) = scrapes {
+            let served =
+                http::metrics::serve(listener, node.clone(), background.clone(), end.clone());
+            background.spawn(served);
+        }
+        if let Some((exporter, spans)) = exports {
+            let observed = node.clone();
+            let observe = Box::new(move || observed.observed());
+            exporter.start(spans, observe, &background, &end);
+        }
+        let router = http::router(node);
         let drain_when_told = {
-            let drain = drain.clone();
+            let drain = stops.drain.clone();
             async move {
                 stop.cancelled().await;
                 drain.cancel();
@@ -209,7 +278,15 @@ impl App {
         };
         tokio::join!(
             drain_when_told,
-            http::serve::serve(listener, door, router, &config.server, &work, &drain, &hard)
+            http::serve::serve(
+                listener,
+                door,
+                router,
+                &config.server,
+                &metrics,
+                &work,
+                &stops
+            )
         );
         tracing::info!("draining");
         work.close();
@@ -218,7 +295,7 @@ impl App {
             .saturating_sub(Duration::from_millis(config.server.lame_duck_ms));
         if tokio::time::timeout(patience, work.wait()).await.is_err() {
             tracing::warn!(left = work.len(), "cutting off what did not finish in time");
-            hard.cancel();
+            stops.hard.cancel();
         }
         let ending = async {
             leaving.leave().await;

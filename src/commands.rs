@@ -22,7 +22,7 @@ use countersign::store::audit::Actor;
 use countersign::store::credential::RoleName;
 use countersign::store::schema::{self, Wall};
 use countersign::store::signing_key::NewSigningKey;
-use countersign::telemetry;
+use countersign::telemetry::{self, Metrics};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -88,7 +88,7 @@ struct ServeArgs {
     /// Where to listen, instead of server.listen.
     #[arg(long)]
     listen: Option<SocketAddr>,
-    /// Written with the node's URL once it is ready.
+    /// Written with the node's URL once it is ready, and on a second line that of its metrics.
     #[arg(long, hide = true)]
     ready_file: Option<PathBuf>,
     /// Stop when standard input ends: the parent is gone.
@@ -229,7 +229,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     };
     telemetry::start(&config.log);
     match cli.command {
-        Command::Serve(args) => serve(config, args).await,
+        Command::Serve(args) => Box::pin(serve(config, args)).await,
         Command::Migrate => {
             config.validate()?;
             schema::migrate(config.database.url.expose()).await?;
@@ -304,7 +304,14 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
     let app = App::build(config, Clock::system()).await?;
     if let Some(file) = args.ready_file {
         let part = file.with_extension("part");
-        tokio::fs::write(&part, format!("{scheme}://{}", app.address())).await?;
+        let metrics = app.metrics_address();
+        let metrics = metrics.map(|address| format!("\nhttp://{address}"));
+        let text = format!(
+            "{scheme}://{}{}",
+            app.address(),
+            metrics.unwrap_or_default()
+        );
+        tokio::fs::write(&part, text).await?;
         tokio::fs::rename(&part, &file).await?;
     }
     app.run(stop).await;
@@ -313,10 +320,13 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
 
 fn open(config: &Config) -> anyhow::Result<Arc<Store>> {
     let node = NodeId::parse("command-line").context("no node id")?;
+    let clock = Clock::system();
+    let metrics = Arc::new(Metrics::new(&clock));
     Ok(Arc::new(Store::open(
         config,
         &node,
-        &Clock::system(),
+        &clock,
+        &metrics,
         &TaskTracker::new(),
     )?))
 }

@@ -26,11 +26,13 @@ macro_rules! section {
 mod auth;
 mod load;
 mod secret;
+mod telemetry;
 mod tls;
 
 pub use self::auth::Auth;
 pub use self::load::ConfigError;
 pub use self::secret::Secret;
+pub use self::telemetry::Telemetry;
 pub use self::tls::{ClientAuth, Network, Tls, TlsMode};
 
 section! {
@@ -393,4 +395,6 @@ pub struct Config {
     pub auth: Auth,
     /// Logs.
     pub log: Log,
+    /// Metrics and traces.
+    pub telemetry: Telemetry,
 }

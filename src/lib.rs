@@ -12,7 +12,8 @@
 //! | [`outbound`] | calls to other services, bounded in time and size: an issuer's keys, introspection |
 //! | [`app`] | builds a node and runs it until stopped, in two stages: drain, then end |
 //! | `dev`, `commands` | the binary's own: the command line, and `countersign dev` with its private PostgreSQL and demo tenant |
-//! | [`config`], [`clock`], [`telemetry`], [`jitter`] | what every room shares |
+//! | [`telemetry`] | what operators see: logs, each node's metrics, traces, and their export |
+//! | [`config`], [`clock`], [`jitter`] | what every room shares |
 //!
 //! # The direction
 //!

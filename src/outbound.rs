@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -15,6 +15,12 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, timeout_at};
 
+use crate::telemetry::trace;
+
+/// The header that names a call's trace, and the span in it.
+pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The header that carries what others add to that.
+pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Largest answer that is read.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// How long an idle connection is kept.
@@ -99,12 +105,39 @@ impl Outbound {
         self.call(request, deadline).await
     }
 
+    /// What a POST of a protobuf message brings, by `deadline`.
+    pub async fn post_protobuf(
+        &self,
+        url: &Uri,
+        headers: &HeaderMap,
+        message: Vec<u8>,
+        deadline: Instant,
+    ) -> Result<Bytes, OutboundError> {
+        let mut request = Request::builder().method(Method::POST).uri(url);
+        if let Some(own) = request.headers_mut() {
+            own.clone_from(headers);
+        }
+        let request = request
+            .header(header::CONTENT_TYPE, "application/x-protobuf")
+            .body(Full::from(message));
+        self.call(request, deadline).await
+    }
+
+    /// Makes a call, as part of the trace of whoever made it necessary.
     async fn call(
         &self,
         request: Result<Request<Full<Bytes>>, axum::http::Error>,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
-        let request = request.map_err(|_| OutboundError::Malformed)?;
+        let mut request = request.map_err(|_| OutboundError::Malformed)?;
+        if let Some(context) = trace::context() {
+            let headers = request.headers_mut();
+            let parent = HeaderValue::try_from(context.traceparent());
+            headers.extend(parent.ok().map(|parent| (TRACEPARENT, parent)));
+            let state = context.state.map(HeaderValue::try_from);
+            let state = state.and_then(Result::ok);
+            headers.extend(state.map(|state| (TRACESTATE, state)));
+        }
         let calling = async {
             let response = self.client.request(request).await;
             let response =

@@ -12,7 +12,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::support::cluster::config;
+use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
 
 /// A row of the work below: its twins, its size, and what goes wrong when it is run.
@@ -38,6 +38,7 @@ struct Noted {
 }
 
 impl Work for Noted {
+    const NAME: &'static str = "noted";
     type Row = Row;
     type Fact = Row;
 
@@ -73,7 +74,15 @@ async fn gathered(rows: Vec<Row>) -> (Vec<Vec<Row>>, Vec<Result<Row, StoreError>
     let database = Database::create().await;
     let config = config(&database).database;
     let options = connect_options(&config).unwrap();
-    let pool = Pool::new(options, 2, Duration::from_secs(5), false).unwrap();
+    let pool = Pool::new(
+        "tests",
+        &metrics(),
+        options,
+        2,
+        Duration::from_secs(5),
+        false,
+    )
+    .unwrap();
     let (batches, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let work = Noted {
         batches: Arc::clone(&batches),

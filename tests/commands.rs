@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::process::{Process, countersign, run, signal};
+use crate::support::scrape::scrape;
 use crate::support::{Approver, Client, Enforcer, compact, request_id, sealed, until};
 
 /// The clients of a running `dev`.
@@ -354,4 +355,70 @@ async fn a_secret_comes_from_a_file_and_the_environment_overrides_the_configurat
         .await
         .refused(401, "UNAUTHENTICATED");
     assert_eq!(refused.json()["sender"]["gatewayId"], "from-the-file");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dev_shows_where_metrics_are_read_and_a_taken_port_is_no_obstacle_to_it_but_to_serve() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ready.json");
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap().to_string();
+    let mut dev = Process::start(
+        countersign()
+            .args([
+                "dev",
+                "--ephemeral",
+                "--nodes",
+                "2",
+                "--listen",
+                "127.0.0.1:0",
+                "--ready-file",
+            ])
+            .arg(&file)
+            .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", &taken),
+    );
+    let ready = dev.await_json(&file);
+    let metrics: Vec<String> = serde_json::from_value(ready["metrics"].clone()).unwrap();
+    assert_eq!(metrics.len(), 2);
+    for url in &metrics {
+        assert!(!url.ends_with(&taken), "{url} is taken");
+        let read = scrape(&format!("{url}/metrics")).await;
+        assert!(read.types.contains_key("countersign_build_info"));
+    }
+    let (served, printed) = run(countersign()
+        .args([
+            "--database-url",
+            ready["databaseUrl"].as_str().unwrap(),
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+        ])
+        .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", &taken));
+    assert!(!served);
+    for word in [taken.as_str(), "telemetry.metrics_listen"] {
+        assert!(printed.contains(word), "{word} in {printed}");
+    }
+    drop(holder);
+    signal(dev.pid(), "TERM");
+    let (clean, printed) = dev.end();
+    assert!(
+        clean && metrics.iter().all(|url| printed.contains(url)),
+        "{printed}"
+    );
+}
+
+#[test]
+fn telemetry_that_makes_no_sense_refuses_to_start() {
+    for (name, value, key) in [
+        ("METRICS_LISTEN", "localhost", "telemetry.metrics_listen"),
+        ("OTLP_ENDPOINT", "collector:4318", "telemetry.otlp_endpoint"),
+        ("OTLP_HEADERS", "no-equals-sign", "telemetry.otlp_headers"),
+        ("SAMPLE_RATIO", "1.5", "telemetry.sample_ratio"),
+        ("EXPORT_SECONDS", "0", "telemetry.export_seconds"),
+    ] {
+        let (good, printed) = run(countersign()
+            .args(["--database-url", "postgres://nowhere.invalid/x", "check"])
+            .env(format!("COUNTERSIGN_TELEMETRY__{name}"), value));
+        assert!(!good && printed.contains(key), "{key} in {printed}");
+    }
 }

@@ -243,6 +243,7 @@ async fn decisions_lock_exchanges_by_key_in_whatever_order_they_came() {
         let work = Decide {
             clock: clock.clone(),
             node: node.clone(),
+            traced: false,
         };
         assert_free_behind(&cluster, &work, &rows, &first, &free).await;
         for request in &requests {
@@ -293,6 +294,7 @@ async fn acks_lock_exchanges_by_key_and_before_items_and_messages() {
         let work = TakeAcks {
             clock: clock.clone(),
             node: node.clone(),
+            traced: false,
         };
         let first = format!("a-{turn}");
         assert_free_behind(&cluster, &work, &rows, &first, &free).await;

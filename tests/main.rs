@@ -56,6 +56,7 @@ mod serving;
 mod session;
 mod strict_json;
 mod submission;
+mod telemetry;
 mod tls;
 mod tokens;
 mod twins;

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::support::cluster::config;
+use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
 use crate::support::until;
 
@@ -19,7 +19,15 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
         .run("create table trial (n bigint primary key)")
         .await;
     let options = connect_options(&config(&database).database).unwrap();
-    let pool = Pool::new(options, 8, Duration::from_secs(5), false).unwrap();
+    let pool = Pool::new(
+        "tests",
+        &metrics(),
+        options,
+        8,
+        Duration::from_secs(5),
+        false,
+    )
+    .unwrap();
     stream::iter(0..4_000_i64)
         .for_each_concurrent(32, |n| {
             let pool = pool.clone();
@@ -72,7 +80,15 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
 async fn an_exhausted_pool_says_so_in_time() {
     let database = Database::create().await;
     let options = connect_options(&config(&database).database).unwrap();
-    let pool = Pool::new(options, 1, Duration::from_secs(2), false).unwrap();
+    let pool = Pool::new(
+        "tests",
+        &metrics(),
+        options,
+        1,
+        Duration::from_secs(2),
+        false,
+    )
+    .unwrap();
     let held = pool.lease(Reach::All).await.unwrap();
     let refused = pool.lease(Reach::All).await;
     assert!(matches!(

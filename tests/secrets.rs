@@ -2,6 +2,7 @@
 //! at its most talkative, and every error it answers is searched for them.
 
 use std::fs::File;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,10 +10,11 @@ use countersign::store::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::collector::Collector;
 use crate::support::process::{Process, countersign};
 use crate::support::push::Socket;
 use crate::support::{
-    Client, Cluster, envelope, hash_of, hashed, now, open, request_id, sealed, with,
+    Client, Cluster, envelope, hash_of, hashed, now, open, request_id, sealed, until, with,
 };
 
 /// What must never be seen: a value and where it was planted.
@@ -44,12 +46,13 @@ impl Canaries {
 /// A node as a process, with its log in a file.
 struct Talkative {
     url: String,
+    metrics: String,
     log: tempfile::NamedTempFile,
     _process: Process,
     _directory: tempfile::TempDir,
 }
 
-fn talkative(database_url: &str, canaries: &mut Canaries) -> Talkative {
+fn talkative(database_url: &str, collector: &Collector, canaries: &mut Canaries) -> Talkative {
     let directory = tempfile::tempdir().unwrap();
     let ready = directory.path().join("ready");
     let log = tempfile::NamedTempFile::new().unwrap();
@@ -58,6 +61,7 @@ fn talkative(database_url: &str, canaries: &mut Canaries) -> Talkative {
         canaries.plant("the cluster's secret"),
     );
     let password = canaries.plant("the database's password");
+    let header = canaries.plant("the collector's key");
     let url = database_url.replacen('@', &format!(":{password}@"), 1);
     let mut process = Process::start(
         countersign()
@@ -68,11 +72,20 @@ fn talkative(database_url: &str, canaries: &mut Canaries) -> Talkative {
             .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET", &secret)
             .env("COUNTERSIGN_RATES__ENABLED", "false")
             .env("COUNTERSIGN_LOG__FILTER", "trace")
+            .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", "127.0.0.1:0")
+            .env("COUNTERSIGN_TELEMETRY__OTLP_ENDPOINT", &collector.endpoint)
+            .env(
+                "COUNTERSIGN_TELEMETRY__OTLP_HEADERS",
+                format!("x-key={header}"),
+            )
+            .env("COUNTERSIGN_TELEMETRY__EXPORT_SECONDS", "1")
             .stderr(File::create(log.path()).unwrap()),
     );
-    let url = process.await_file(&ready);
+    let ready = process.await_file(&ready);
+    let (url, metrics) = ready.split_once('\n').expect("two addresses");
     Talkative {
-        url,
+        url: url.to_owned(),
+        metrics: format!("{metrics}/metrics"),
         log,
         _process: process,
         _directory: directory,
@@ -83,7 +96,8 @@ fn talkative(database_url: &str, canaries: &mut Canaries) -> Talkative {
 async fn nothing_secret_is_logged_or_told_in_an_error() {
     let cluster = Cluster::start(1).await;
     let mut canaries = Canaries::default();
-    let node = talkative(&cluster.database.url, &mut canaries);
+    let collector = Collector::start().await;
+    let node = talkative(&cluster.database.url, &collector, &mut canaries);
     let mut client = async |role: RoleName, id: Option<&str>, place| {
         let key = cluster.key(&cluster.tenant, role, id).await;
         let secret = key.splitn(3, '_').nth(2).unwrap().to_owned();
@@ -321,4 +335,28 @@ async fn nothing_secret_is_logged_or_told_in_an_error() {
     let log = std::fs::read_to_string(node.log.path()).unwrap();
     assert!(log.contains("served"), "it does log: {log}");
     canaries.absent(&log, "the log");
+
+    // What operators are sent: spans of everything above, and metrics by both ways.
+    let whole = async || {
+        let spans = collector.spans();
+        let names = [
+            "GET /v1/pairing/resolve/{code}",
+            "send decision.deliver",
+            "hello",
+        ];
+        let seen = |name: &&str| spans.iter().any(|told| told.span.name == *name);
+        let metrics = collector
+            .sent()
+            .iter()
+            .any(|sent| sent.path == "/v1/metrics");
+        names.iter().all(seen) && metrics
+    };
+    until("everything is exported", Duration::from_secs(20), whole).await;
+    for sent in collector.sent() {
+        canaries.absent(&String::from_utf8_lossy(&sent.body), "what is exported");
+    }
+    let metrics = reqwest::get(&node.metrics).await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    assert!(metrics.contains("countersign_messages_sent_total"));
+    canaries.absent(&metrics, "the metrics");
 }

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::support::Cluster;
+use crate::support::cluster::metrics;
 use crate::support::push::Socket;
 use countersign::config::Server;
 use countersign::http::seats::Seats;
@@ -158,7 +159,7 @@ fn a_network_of_ipv6_counts_as_one_address() {
         max_connections_per_address: 2,
         ..Server::default()
     };
-    let seats = Seats::new(&config);
+    let seats = Seats::new(&config, &metrics());
     let take = |address: &str| seats.take(SocketAddr::new(address.parse().unwrap(), 1_000));
     let first = take("2001:db8:0:1::1").unwrap();
     let _second = take("2001:db8:0:1:ffff::2").unwrap();

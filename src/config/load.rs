@@ -64,6 +64,7 @@ impl Config {
             platform,
             security,
             auth,
+            telemetry,
             ..
         } = self;
         for (key, file, secret) in [
@@ -92,6 +93,11 @@ impl Config {
                 "auth.introspection_client_secret_file",
                 &auth.introspection_client_secret_file,
                 &mut auth.introspection_client_secret,
+            ),
+            (
+                "telemetry.otlp_headers_file",
+                &telemetry.otlp_headers_file,
+                &mut telemetry.otlp_headers,
             ),
         ] {
             // An empty path takes back what an earlier layer set.
@@ -185,6 +191,7 @@ impl Config {
         if !key.is_empty() && key.expose().len() < 32 {
             return invalid("platform.operator_key", "must have at least 32 characters");
         }
+        self.telemetry.validate()?;
         self.auth.validate()
     }
 }

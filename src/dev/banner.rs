@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::DevOptions;
 use super::demo::{APPROVER, Demo, ENFORCER};
+use super::nodes::Nodes;
 
 /// Prints it.
 #[expect(
@@ -11,13 +12,13 @@ use super::demo::{APPROVER, Demo, ENFORCER};
     reason = "this is what the person at the terminal came for"
 )]
 pub fn print(
-    urls: &[String],
+    nodes: &Nodes,
     demo: &Demo,
     database_url: &str,
     data_dir: &Path,
     options: &DevOptions,
 ) {
-    let url = urls.first().map_or("", String::as_str);
+    let url = nodes.urls().first().map_or("", String::as_str);
     let kept = match (options.ephemeral, &options.database_url) {
         (true, None) => "removed at the end",
         (true, Some(_)) => "removed at the end; what is in your database stays",
@@ -31,7 +32,8 @@ pub fn print(
         r#"
 Countersign is up. Ctrl-C stops it{included}.
 
-  nodes      {nodes}
+  nodes      {urls}
+  metrics    {metrics}
   database   {database_url}
   data       {data_dir} ({kept})
   tenant     {tenant}
@@ -54,7 +56,11 @@ A first exchange: paste this into another terminal, then look into the approver'
 
   curl -sS $URL/v1/approvers/{APPROVER}/inbox -H "Authorization: Bearer $APPROVER_KEY"
 "#,
-        nodes = urls.join(" "),
+        urls = nodes.urls().join(" "),
+        metrics = match nodes.metrics() {
+            [] => "nowhere".to_owned(),
+            urls => urls.join(" "),
+        },
         data_dir = data_dir.display(),
         tenant = demo.tenant_id,
         operator = demo.operator,

@@ -24,6 +24,7 @@ use countersign::gateway::administration::Administration;
 use countersign::protocol::id::{NodeId, TextId};
 use countersign::store::audit::Actor;
 use countersign::store::{Store, schema};
+use countersign::telemetry::Metrics;
 
 /// What `countersign dev` is asked to do.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ struct Key<'a> {
 #[serde(rename_all = "camelCase")]
 struct Ready<'a> {
     nodes: &'a [String],
+    metrics: &'a [String],
     pids: Vec<u32>,
     database_url: &'a str,
     tenant_id: &'a str,
@@ -105,6 +107,7 @@ async fn run_on(
         if let Some(file) = &options.ready_file {
             let ready = Ready {
                 nodes: nodes.urls(),
+                metrics: nodes.metrics(),
                 pids: nodes.pids(),
                 database_url: url,
                 tenant_id: &demo.tenant_id,
@@ -127,7 +130,7 @@ async fn run_on(
             };
             write_whole(file, &serde_json::to_vec_pretty(&ready)?)?;
         }
-        banner::print(nodes.urls(), &demo, url, data_dir, options);
+        banner::print(&nodes, &demo, url, data_dir, options);
         nodes.watch(&stop).await
     }
     .await;
@@ -144,7 +147,8 @@ async fn prepare_demo(
     let clock = Clock::system();
     let tasks = TaskTracker::new();
     let node = NodeId::parse("dev").ok_or_else(|| anyhow::anyhow!("dev is no node id"))?;
-    let store = Arc::new(Store::open(config, &node, &clock, &tasks)?);
+    let metrics = Arc::new(Metrics::new(&clock));
+    let store = Arc::new(Store::open(config, &node, &clock, &metrics, &tasks)?);
     let administration = Administration::new(store, clock, Actor::command_line());
     Demo::prepare(&administration, data_dir, database_url).await
 }

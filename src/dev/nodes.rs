@@ -39,6 +39,7 @@ struct Member {
 pub struct Nodes {
     members: Vec<Member>,
     urls: Vec<String>,
+    metrics: Vec<String>,
     patience: Duration,
 }
 
@@ -56,6 +57,7 @@ impl Nodes {
         let mut nodes = Self {
             members: Vec::new(),
             urls: Vec::new(),
+            metrics: Vec::new(),
             patience,
         };
         let mut ready_files = Vec::new();
@@ -74,6 +76,7 @@ impl Nodes {
             nodes.members.push(spawn(
                 &name,
                 listen,
+                &metrics_listen(config, index)?,
                 &ready_file,
                 config,
                 demo,
@@ -84,7 +87,11 @@ impl Nodes {
         for (index, file) in ready_files.iter().enumerate() {
             let started = nodes.await_ready(index, file).await;
             match started {
-                Ok(url) => nodes.urls.push(url),
+                Ok(text) => {
+                    let mut lines = text.lines().map(str::to_owned);
+                    nodes.urls.extend(lines.next());
+                    nodes.metrics.extend(lines.next());
+                }
                 Err(error) => {
                     nodes.stop().await;
                     return Err(error);
@@ -120,6 +127,11 @@ impl Nodes {
     /// Where they listen.
     pub fn urls(&self) -> &[String] {
         &self.urls
+    }
+
+    /// Where their metrics are read, in the same order.
+    pub fn metrics(&self) -> &[String] {
+        &self.metrics
     }
 
     /// Their process ids, in the same order.
@@ -181,10 +193,26 @@ impl Nodes {
     }
 }
 
+/// Where the metrics of a node are read: on the port that follows its predecessor's, or on any if that is taken, since
+/// whoever tries things out may have a node running already.
+fn metrics_listen(config: &Config, index: u16) -> anyhow::Result<String> {
+    let Some(mut address) = config.telemetry.metrics_address()? else {
+        return Ok(String::new());
+    };
+    if address.port() != 0 {
+        address.set_port(address.port().checked_add(index).unwrap_or_default());
+        if std::net::TcpListener::bind(address).is_err() {
+            address.set_port(0);
+        }
+    }
+    Ok(address.to_string())
+}
+
 /// Starts one node. What differs from its surroundings goes by environment, so that no key stands in a process list.
 fn spawn(
     name: &str,
     listen: SocketAddr,
+    metrics: &str,
     ready_file: &Path,
     config: &Config,
     demo: &Demo,
@@ -198,6 +226,7 @@ fn spawn(
         .args(config_file.map(|file| format!("--config={}", file.display())))
         .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
         .env("COUNTERSIGN_NODE__ID", name)
+        .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", metrics)
         // Not from files, whatever the surroundings say: they are given below.
         .env("COUNTERSIGN_DATABASE__URL_FILE", "")
         .env("COUNTERSIGN_DATABASE__LISTEN_URL_FILE", "")

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use time::OffsetDateTime;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -32,6 +33,24 @@ pub enum Closing {
     Replaced,
     /// Others took this node for dead: reconnect.
     LeaseLost,
+    /// The peer does not take what it is sent: reconnect and catch up.
+    Slow,
+    /// The peer shows no sign of life.
+    Silent,
+}
+
+impl Closing {
+    /// The word for it in metrics.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Credential => "credential",
+            Self::Replaced => "replaced",
+            Self::LeaseLost => "lease_lost",
+            Self::Slow => "slow",
+            Self::Silent => "silent",
+        }
+    }
 }
 
 /// One channel, as its node knows it.
@@ -130,6 +149,10 @@ pub struct Channel {
     pub id: Uuid,
     /// Whose it is.
     pub key: Key,
+    /// What it runs over.
+    pub(super) transport: Transport,
+    /// When it was opened, to the database.
+    pub(super) opened_at: OffsetDateTime,
     /// Woken when there may be something to send.
     waiter: Waiter,
     watch: Watch,
@@ -167,10 +190,34 @@ impl Watch {
     }
 }
 
+/// The role of the identity that a key stands for.
+pub(super) fn role_of(key: &Key) -> &'static str {
+    match key {
+        Key::Approver(..) => "approver",
+        Key::Enforcer(..) | Key::Exchange(..) => "enforcer",
+    }
+}
+
 impl Channel {
+    /// Notes why the gateway ends it.
+    pub fn note_closing(&self, closing: Closing) {
+        self.gateway
+            .metrics
+            .closed
+            .of([closing.as_str()])
+            .increment();
+    }
+
     /// What ends it, and what wakes it.
     pub(super) fn parts(&mut self) -> (&Watch, &mut Waiter) {
         (&self.watch, &mut self.waiter)
+    }
+
+    /// Counts it among the channels of its sort.
+    fn count(&self, by: f64) {
+        let role = role_of(&self.key);
+        let channels = &self.gateway.metrics.channels;
+        channels.of([self.transport.as_str(), role]).add(by);
     }
 
     /// Notes whether the peer shows signs of life; only a living one is sent decisions. False if that could not be noted.
@@ -191,6 +238,7 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         self.gateway.channels.leave(&self.key, self.id);
+        self.count(-1.0);
         let (gateway, key, id) = (Arc::clone(&self.gateway), self.key.clone(), self.id);
         self.gateway.tasks.spawn(async move {
             if let Err(error) = gateway.store.close_channel(&key, id).await {
@@ -234,6 +282,8 @@ impl Gateway {
             id,
             waiter: self.wake.register(key.clone()),
             key,
+            transport,
+            opened_at: self.store.database_now(),
             watch: Watch {
                 handle,
                 draining: self.draining.clone(),
@@ -242,8 +292,15 @@ impl Gateway {
             },
             gateway: Arc::clone(self),
         };
+        channel.count(1.0);
         self.store.open_channel(&channel.key, id, transport).await?;
         Ok(channel)
+    }
+
+    /// How long ago the node's lease was renewed.
+    pub(super) fn lease_age(&self) -> Duration {
+        let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.elapsed()
     }
 
     /// How many channels this node holds.

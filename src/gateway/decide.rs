@@ -5,11 +5,12 @@ use super::caller::Approver;
 use super::error::Error;
 use crate::protocol::decision::{Decision, Trust, judge_signature};
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{Decided, DecisionRefusal, judge_decision};
+use crate::protocol::exchange::{Decided, DecisionRefusal, State, judge_decision};
 use crate::protocol::id::ApproverId;
 use crate::protocol::json;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::decide::DecisionRow;
+use crate::telemetry::trace;
 use crate::wake::Key;
 
 /// How often the signature is judged anew when the approver's keys change meanwhile.
@@ -49,6 +50,7 @@ impl Gateway {
         let request = decision.request_id.clone();
         let operation = self.clock.operation_id();
         let message = self.clock.message_id();
+        trace::adopt_from(decision.trace.as_deref());
         let mut refusal = DecisionRefusal::JudgeAgain;
         for _ in 0..TRIES {
             let keys = self.store.keys_of(tenant, &approver).await?;
@@ -68,8 +70,13 @@ impl Gateway {
                 message,
             };
             let outcome = self.store.decide(row).await?;
+            trace::adopt(outcome.origin.as_ref());
             match judge_decision(&outcome.fact, verified) {
                 Ok(decided) => {
+                    if let Some(waited) = outcome.waited {
+                        self.metrics.decision_latency.observe(waited);
+                        self.note_transition(State::PendingApproval.as_str(), State::Decided, 1);
+                    }
                     if !decided.duplicate {
                         let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
                         self.wake.wake(

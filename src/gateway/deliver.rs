@@ -18,7 +18,8 @@ use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::ack::{AckRecipient, AckRow};
 use crate::store::exchange::Exchange;
-use crate::wake::Key;
+use crate::telemetry::trace;
+use crate::wake::{Cause, Key};
 
 /// How long a wait waits before it looks again where looking failed.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -101,6 +102,7 @@ impl Gateway {
         let origin = caller.origin();
         let deadline = Instant::now() + patience;
         let mut turn = None;
+        let mut cause = Cause::Hint;
         // Registered before reading: a decision in between is then not missed.
         let mut waiter = self
             .wake
@@ -117,6 +119,11 @@ impl Gateway {
             };
             match exchange.state {
                 State::Decided | State::Delivered => {
+                    let decided = exchange.decision.as_ref();
+                    if let Some(decision) = decided {
+                        self.note_missed(cause, "exchange", decision.decided_at);
+                        trace::adopt_from(decision.trace.as_deref());
+                    }
                     return Ok(Waited::Decided(Box::new(exchange)));
                 }
                 State::Expired | State::Withdrawn | State::Cancelled => {
@@ -138,7 +145,7 @@ impl Gateway {
             let look_again =
                 deadline.min(Instant::now() + exchange.expires_in + Duration::from_millis(1));
             tokio::select! {
-                () = waiter.woken() => {}
+                by = waiter.woken() => cause = by,
                 () = sleep_until(look_again) => {}
                 () = self.draining.cancelled() => return Ok(Waited::Pending),
             }
@@ -200,10 +207,14 @@ impl Gateway {
             recipient,
             message,
         };
-        let (request_id, expires_at) = self.store.ack(row).await?.ok_or(Error::NotFound)?;
+        let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
+        trace::adopt(acked.origin.as_ref());
+        if acked.delivered {
+            self.note_transition(State::Decided.as_str(), State::Delivered, 1);
+        }
         Ok(Acknowledged {
-            request_id,
-            expires_at,
+            request_id: acked.request_id,
+            expires_at: acked.expires_at,
             message_id: message,
             status: ack.status,
         })

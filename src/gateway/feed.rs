@@ -10,13 +10,14 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::Gateway;
-use super::channel::{Channel, Closing};
+use super::channel::{Channel, Closing, role_of};
 use super::error::Error;
 use super::push::{Push, for_approver, for_enforcer};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, TenantId};
-use crate::store::claim::{self, ClaimRow};
+use crate::store::claim::{self, ClaimRow, Claimed};
 use crate::store::feed::{BodiesRow, ListRow};
-use crate::wake::Key;
+use crate::telemetry::Metrics;
+use crate::wake::{Cause, Key};
 
 /// Ids listed at once.
 const PER_LIST: i64 = 500;
@@ -33,6 +34,8 @@ const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
 pub struct Feed {
     source: Source,
     channel: Channel,
+    /// What it was last woken by.
+    woken: Cause,
     gateway: Arc<Gateway>,
 }
 
@@ -113,15 +116,21 @@ impl ApproverWalk {
         }
     }
 
-    /// Notes that a message is being sent.
-    fn note_sent(&mut self, id: MessageId, bytes: usize) {
+    /// Notes that a message is being sent, and tells whether that is for the first time.
+    fn note_sent(&mut self, id: MessageId, bytes: usize, metrics: &Metrics) -> bool {
         let now = Instant::now();
-        let pause = self.forget(id).map_or(self.reoffer.0, |offer| {
+        let before = self.forget(id);
+        if let Some(offer) = &before {
+            let lag = metrics.sweep_lag.of(["redelivery"]);
+            lag.took(now.saturating_duration_since(offer.due));
+        }
+        let pause = before.as_ref().map_or(self.reoffer.0, |offer| {
             (offer.pause * 2).min(self.reoffer.1)
         });
         let due = now + pause;
         self.due.insert((due, id));
         self.sent.insert(id, Offer { bytes, pause, due });
+        before.is_none()
     }
 
     /// Forgets that a message was sent.
@@ -173,6 +182,7 @@ impl Feed {
         Ok(Self {
             source: Source::Approver(Box::new(walk)),
             channel,
+            woken: Cause::Hint,
             gateway: Arc::clone(gateway),
         })
     }
@@ -190,6 +200,7 @@ impl Feed {
         Ok(Self {
             source,
             channel,
+            woken: Cause::Hint,
             gateway: Arc::clone(gateway),
         })
     }
@@ -200,11 +211,35 @@ impl Feed {
         &self.channel
     }
 
+    /// Notes that a message was written to the client.
+    pub fn note_written(&self, push: &Push) {
+        let labels = [push.msg_type, self.channel.transport.as_str()];
+        let metrics = &self.gateway.metrics;
+        metrics.sent.of(labels).increment();
+        if push.first {
+            let latency = self.gateway.seconds_since(push.created_at);
+            metrics.push_latency.of(labels).observe(latency);
+            let role = role_of(&self.channel.key);
+            self.gateway.note_missed(self.woken, role, push.created_at);
+        }
+        if let Some(context) = &push.context {
+            // A repeat did not take as long as its message is old.
+            let now = self.gateway.clock.now();
+            let began = if push.first { push.created_at } else { now };
+            let [msg_type, transport] = labels;
+            let tracer = &self.gateway.tracer;
+            tracer.sent(context, msg_type, transport, began.inner());
+        }
+    }
+
     /// Two waits to choose between: for the gateway to want the channel closed, and for something to send. Nothing is lost
     /// if either is broken off.
     pub fn closed_or_ready(&mut self) -> (impl Future<Output = Closing>, impl Future<Output = ()>) {
         let Self {
-            source, channel, ..
+            source,
+            channel,
+            woken,
+            ..
         } = self;
         let (handle, waiter) = channel.parts();
         let ready = async move {
@@ -214,13 +249,16 @@ impl Feed {
                         return;
                     }
                     tokio::select! {
-                        () = waiter.woken() => walk.look(),
+                        cause = waiter.woken() => {
+                            *woken = cause;
+                            walk.look();
+                        }
                         () = sleep_until(walk.next_due()) => walk.requeue_due(),
                     }
                 }
                 Source::Enforcer { look, .. } => {
                     if !*look {
-                        waiter.woken().await;
+                        *woken = waiter.woken().await;
                         *look = true;
                     }
                 }
@@ -232,7 +270,9 @@ impl Feed {
     /// The next few messages; none once there is nothing more for now.
     pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
         match &mut self.source {
-            Source::Approver(walk) => next_for_approver(&self.gateway, walk).await,
+            Source::Approver(walk) => {
+                next_for_approver(&self.gateway, walk, self.channel.opened_at).await
+            }
             Source::Enforcer {
                 tenant,
                 enforcer,
@@ -246,8 +286,16 @@ impl Feed {
                     limit: i64::try_from(PER_PAGE).unwrap_or(1),
                 };
                 let claimed = self.gateway.store.claim(row).await?;
+                let lag = self.gateway.metrics.sweep_lag.of(["redelivery"]);
+                let late = claimed.iter().filter_map(|message| message.late);
+                late.for_each(|late| lag.observe(late));
+                let opened_at = self.channel.opened_at;
                 let page: Vec<_> = claimed
                     .into_iter()
+                    .map(|claimed| Claimed {
+                        first: claimed.first && claimed.created_at >= opened_at,
+                        ..claimed
+                    })
                     .map(|message| for_enforcer(&self.gateway, enforcer, message))
                     .collect::<Result<_, _>>()?;
                 // A page with room left has everything; what comes meanwhile wakes the channel.
@@ -259,7 +307,11 @@ impl Feed {
     }
 }
 
-async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result<Vec<Push>, Error> {
+async fn next_for_approver(
+    gateway: &Gateway,
+    walk: &mut ApproverWalk,
+    opened_at: OffsetDateTime,
+) -> Result<Vec<Push>, Error> {
     loop {
         if !walk.queue.is_empty() {
             let mut wanted: Vec<(MessageId, usize)> = Vec::with_capacity(PER_PAGE);
@@ -288,9 +340,9 @@ async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result
                     .find(|(wanted, _)| *wanted == id)
                     .map_or(0, |(_, bytes)| *bytes);
                 wanted.retain(|(wanted, _)| *wanted != id);
-                walk.note_sent(id, bytes);
+                let first = walk.note_sent(id, bytes, &gateway.metrics);
                 // One that cannot be printed is logged where that was found, and must not keep its neighbours.
-                page.extend(for_approver(gateway, &walk.approver, message));
+                page.extend(for_approver(gateway, &walk.approver, message, first));
             }
             // What did not come back was acknowledged, removed, or is no longer current.
             for (id, _) in &wanted {
@@ -298,6 +350,10 @@ async fn next_for_approver(gateway: &Gateway, walk: &mut ApproverWalk) -> Result
             }
             if page.is_empty() {
                 continue;
+            }
+            // What was there before the channel says nothing of how fast news travel.
+            for push in &mut page {
+                push.first &= push.created_at.inner() >= opened_at;
             }
             return Ok(page);
         }

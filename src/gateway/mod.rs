@@ -15,6 +15,7 @@ mod guesses;
 mod inbox;
 pub mod limit;
 mod load;
+mod measure;
 mod paired;
 mod pairing;
 mod platform;
@@ -63,6 +64,7 @@ use crate::protocol::id::NodeId;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::Store;
 use crate::store::schema::Schema;
+use crate::telemetry::{Metrics, Tracer};
 use crate::wake::Hub;
 
 /// How long an answer about readiness is good for.
@@ -78,6 +80,10 @@ pub struct Gateway {
     pub clock: Clock,
     /// This process.
     pub node: NodeId,
+    /// What is measured.
+    pub metrics: Arc<Metrics>,
+    /// Makes spans.
+    pub tracer: Tracer,
     store: Arc<Store>,
     wake: Hub,
     credentials: Credentials,
@@ -105,9 +111,9 @@ impl Gateway {
     /// Puts a gateway together on an open store, and starts what runs beside the requests.
     pub fn start(
         config: &Arc<Config>,
-        node: NodeId,
         clock: Clock,
         store: Arc<Store>,
+        tracer: Tracer,
         tasks: &TaskTracker,
         draining: &CancellationToken,
         stopped: &CancellationToken,
@@ -117,7 +123,9 @@ impl Gateway {
         let gateway = Arc::new(Self {
             names: Names::new(&config.protocol.name),
             clock,
-            node,
+            node: store.node().clone(),
+            metrics: Arc::clone(store.metrics()),
+            tracer,
             store,
             wake,
             credentials: Credentials::default(),

@@ -13,6 +13,7 @@ use crate::protocol::prompt::{Prompt, Rules, SentAck, Standing, judge_ack, judge
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
 use crate::store::prompt_life::PromptAckRow;
+use crate::telemetry::trace;
 use crate::wake::Key;
 
 const PROMPT: Kinds = Kinds {
@@ -172,7 +173,8 @@ impl Gateway {
     /// Takes a prompt: at most one per id. Tells what became of it, and whether an idempotency key told so.
     pub async fn send_prompt(&self, command: SendPrompt) -> Result<(Standing, bool), Error> {
         let operation = self.clock.operation_id();
-        let (tenant, prompt) = (command.tenant, command.prompt);
+        let (tenant, mut prompt) = (command.tenant, command.prompt);
+        prompt.trace = trace::carry(prompt.trace);
         let row = PromptRow {
             operation,
             message: self.clock.message_id(),

@@ -4,7 +4,8 @@ use super::Gateway;
 use super::error::Error;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::claim::ForEnforcer;
+use crate::protocol::trace::TraceContext;
+use crate::store::claim::{Claimed, ForEnforcer};
 use crate::store::feed::ForApprover;
 
 /// A message, ready to send.
@@ -16,6 +17,18 @@ pub struct Push {
     pub msg_type: &'static str,
     /// The envelope's text.
     pub text: String,
+    /// When the message was created.
+    pub(super) created_at: Timestamp,
+    /// Whether it was never offered before, to a channel that was there when it was created.
+    pub(super) first: bool,
+    /// The trace it belongs to, where spans are made.
+    pub(super) context: Option<TraceContext>,
+}
+
+/// The context in a message's trace, where spans are made.
+fn context_of(gateway: &Gateway, trace: Option<&str>) -> Option<TraceContext> {
+    let trace = trace.filter(|_| gateway.tracer.records())?;
+    TraceContext::of_trace(trace)
 }
 
 /// An envelope's text.
@@ -31,15 +44,23 @@ pub(super) fn for_approver(
     gateway: &Gateway,
     approver: &ApproverId,
     message: ForApprover,
+    first: bool,
 ) -> Result<Push, Error> {
     let gateway_id = &gateway.config.server.gateway_id;
     let message_id = message.message();
-    let (msg_type, text) = match message {
-        ForApprover::Request(request) => {
-            ("approval.request", printed(&request.envelope(gateway_id)?)?)
-        }
+    let context = match &message {
+        ForApprover::Request(request) => context_of(gateway, request.trace.as_deref()),
+        ForApprover::Withdrawn(_) => None,
+    };
+    let (msg_type, created_at, text) = match message {
+        ForApprover::Request(request) => (
+            "approval.request",
+            request.created_at,
+            printed(&request.envelope(gateway_id)?)?,
+        ),
         ForApprover::Withdrawn(withdrawal) => (
             "exchange.withdrawn",
+            withdrawal.created_at,
             printed(&withdrawal.envelope(gateway_id, approver.clone()))?,
         ),
     };
@@ -47,6 +68,9 @@ pub(super) fn for_approver(
         message_id,
         msg_type,
         text,
+        created_at,
+        first,
+        context,
     })
 }
 
@@ -54,10 +78,15 @@ pub(super) fn for_approver(
 pub(super) fn for_enforcer(
     gateway: &Gateway,
     enforcer: &EnforcerId,
-    message: ForEnforcer,
+    claimed: Claimed,
 ) -> Result<Push, Error> {
     let gateway_id = &gateway.config.server.gateway_id;
-    match message {
+    let context = match &claimed.message {
+        ForEnforcer::Decision { delivery, .. } => context_of(gateway, delivery.trace.as_deref()),
+        ForEnforcer::Prompt(prompt) => context_of(gateway, prompt.trace.as_deref()),
+        ForEnforcer::Refresh(_) => None,
+    };
+    let (msg_type, message_id, text) = match claimed.message {
         ForEnforcer::Decision {
             request_id,
             expires_at,
@@ -67,24 +96,25 @@ pub(super) fn for_enforcer(
             let message_id = delivery.message_id;
             let text =
                 printed(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;
-            Ok(Push {
-                message_id,
-                msg_type: "decision.deliver",
-                text,
-            })
+            ("decision.deliver", message_id, text)
         }
         ForEnforcer::Refresh(refresh) => {
             let message_id = refresh.message_id;
-            Ok(Push {
-                message_id,
-                msg_type: "refresh.request",
-                text: printed(&refresh.envelope(gateway_id))?,
-            })
+            let text = printed(&refresh.envelope(gateway_id))?;
+            ("refresh.request", message_id, text)
         }
-        ForEnforcer::Prompt(prompt) => Ok(Push {
-            message_id: prompt.message_id,
-            msg_type: "prompt.send",
-            text: printed(&prompt.envelope(gateway_id, enforcer)?)?,
-        }),
-    }
+        ForEnforcer::Prompt(prompt) => {
+            let message_id = prompt.message_id;
+            let text = printed(&prompt.envelope(gateway_id, enforcer)?)?;
+            ("prompt.send", message_id, text)
+        }
+    };
+    Ok(Push {
+        message_id,
+        msg_type,
+        text,
+        created_at: claimed.created_at.into(),
+        first: claimed.first,
+        context,
+    })
 }

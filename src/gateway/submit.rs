@@ -7,7 +7,7 @@ use super::caller::Enforcer;
 use super::error::Error;
 use crate::protocol::artifact::{self, Rules, Submission};
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{SubmissionRefusal, Submitted, judge_submission};
+use crate::protocol::exchange::{State, SubmissionRefusal, Submitted, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::json;
 use crate::protocol::reader::Invalid;
@@ -16,6 +16,7 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::paired::TokenFact;
 use crate::store::submit::{Asked, SubmissionRow};
+use crate::telemetry::trace;
 use crate::wake::Key;
 
 /// A submission, ready to be taken.
@@ -86,9 +87,10 @@ impl Gateway {
         let tenant = &caller.origin.tenant;
         let SubmitCommand {
             enforcer,
-            submission,
+            mut submission,
             idempotency,
         } = command;
+        submission.trace = trace::carry(submission.trace);
         self.seen(tenant, &enforcer);
         // A repeat is a repeat even if it names nobody any more, so the store is asked all the same: a submission that
         // asks nobody is never written.
@@ -118,6 +120,7 @@ impl Gateway {
             (judged, _) => judged?,
         };
         if !submitted.duplicate {
+            self.note_transition("none", State::PendingApproval, 1);
             self.wake.wake(
                 approvers
                     .into_iter()

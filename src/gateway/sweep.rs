@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -13,6 +13,7 @@ use super::authenticate::{REFRESH_EVERY, recheck_every};
 use super::error::Error;
 use super::presence;
 use crate::jitter::jitter;
+use crate::protocol::exchange::State;
 use crate::protocol::id::TenantId;
 use crate::store::listing::Part;
 use crate::store::seconds;
@@ -26,6 +27,8 @@ const USES_EVERY: Duration = Duration::from_secs(75);
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(4);
 /// How often dead nodes are looked for. Routing judges their leases itself; this only tidies up and tells.
 const BURY_EVERY: Duration = Duration::from_secs(5);
+/// How often what is pending is counted, for metrics.
+const COUNT_EVERY: Duration = Duration::from_secs(15);
 /// Rows per statement: short enough to hold no lock for long.
 const BATCH: i64 = 500;
 
@@ -68,9 +71,17 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         gateway,
         tasks,
         stop,
-        "dead nodes",
+        "dead_nodes",
         BURY_EVERY,
         |gateway| async move { gateway.bury_dead_nodes().await },
+    );
+    every(
+        gateway,
+        tasks,
+        stop,
+        "census",
+        COUNT_EVERY,
+        |gateway| async move { gateway.count().await },
     );
     every(
         gateway,
@@ -101,7 +112,7 @@ fn start_for_tokens(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
             gateway,
             tasks,
             stop,
-            "issuer keys",
+            "issuer_keys",
             period,
             |gateway| async move { gateway.refresh_issuer_keys().await },
         );
@@ -111,7 +122,7 @@ fn start_for_tokens(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
             gateway,
             tasks,
             stop,
-            "tokens of channels",
+            "channel_tokens",
             recheck_every(auth),
             |gateway| async move { gateway.recheck_channels().await },
         );
@@ -133,7 +144,12 @@ fn every<J, F>(
     let (gateway, stop) = (Arc::clone(gateway), stop.clone());
     tasks.spawn(async move {
         while !stop.is_cancelled() {
-            if let Err(error) = job(Arc::clone(&gateway)).await {
+            let begun = Instant::now();
+            let swept = job(Arc::clone(&gateway)).await;
+            let outcome = if swept.is_ok() { "ok" } else { "failed" };
+            let times = gateway.metrics.sweep_time.of([name, outcome]);
+            times.took(begun.elapsed());
+            if let Err(error) = swept {
                 tracing::warn!(sweep = name, %error, "a sweep failed and will be tried again");
             }
             let _stopped = stop.run_until_cancelled(sleep(jitter(period))).await;
@@ -147,6 +163,11 @@ impl Gateway {
         loop {
             let expired = self.store.expire(BATCH).await?;
             let count = expired.len();
+            let lag = self.metrics.sweep_lag.of(["expiry"]);
+            for exchange in &expired {
+                lag.observe(exchange.late);
+            }
+            self.note_transition(State::PendingApproval.as_str(), State::Expired, count);
             self.wake.wake(
                 expired
                     .into_iter()

@@ -1,5 +1,7 @@
 //! Frames from a WebSocket's peer: which call each one is, and the answer as an envelope that names the frame.
 
+use std::time::Instant;
+
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -13,6 +15,10 @@ use crate::protocol::envelope::Outgoing;
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId as _};
 use crate::protocol::json;
 use crate::protocol::presence::parse_hello;
+use crate::protocol::trace::TraceContext;
+use crate::store::channel::Transport;
+use crate::telemetry::metrics::frame_label;
+use crate::telemetry::trace::{self, Attribute};
 use crate::wake::Key;
 
 /// Who is at the other end.
@@ -28,14 +34,25 @@ struct Head {
     msg_type: Option<String>,
     msg_id: Option<String>,
     request_id: Option<String>,
+    context: Option<TraceContext>,
 }
 
 /// The answer to a frame on the channel of `key`, if there is one: what REST would have answered, with `trace.inReplyTo`.
 pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option<String> {
+    let begun = Instant::now();
     let counted = admit_any(node, peer, key);
     let (head, outcome) = match counted.and_then(|()| head(bytes)) {
         Ok(head) => {
-            let outcome = take(node, peer, key, &head, bytes).await;
+            let tracer = &node.gateway.tracer;
+            let span = tracer.begin(head.context.clone());
+            let taking = take(node, peer, key, &head, bytes);
+            let outcome = trace::within(span.clone(), taking).await;
+            if let Some(span) = span {
+                let name = || frame_label(head.msg_type.as_deref()).to_owned();
+                let transport = Attribute::Text(Transport::WebSocket.as_str().to_owned());
+                let attributes = || vec![("countersign.transport", transport)];
+                tracer.end(&span, name, attributes, false);
+            }
             (head, outcome)
         }
         Err(error) => (
@@ -43,16 +60,27 @@ pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option
                 msg_type: None,
                 msg_id: None,
                 request_id: None,
+                context: None,
             },
             Err(Refusal::from(error)),
         ),
     };
+    let word = if outcome.is_ok() {
+        "accepted"
+    } else {
+        "refused"
+    };
+    let label = frame_label(head.msg_type.as_deref());
+    let frames = node.gateway.metrics.frames.of([label, word]);
+    frames.took(begun.elapsed());
     let mut envelope = match outcome {
         Ok(None) => return None,
         Ok(Some(envelope)) => envelope,
         Err(refusal) => {
             let about = refusal.about.or(head.request_id);
-            let body = Description::of(&refusal.error).body(&node.gateway.names, about.as_deref());
+            let described = Description::of(&refusal.error);
+            node.note_refusal(&refusal.error, &described);
+            let body = described.body(&node.gateway.names, about.as_deref());
             let about = about.unwrap_or_else(|| node.gateway.clock.operation_id().to_string());
             node.envelope_about("error", about, None, to_raw_value(&body).ok()?)
         }
@@ -81,6 +109,9 @@ fn head(bytes: &[u8]) -> Result<Head, Error> {
         msg_type: text("msgType"),
         msg_id: text("msgId"),
         request_id,
+        context: object
+            .get("trace")
+            .and_then(|node| TraceContext::of_trace(node.raw)),
     })
 }
 

@@ -12,6 +12,7 @@ mod health;
 mod inbox;
 mod limit;
 mod metered;
+pub mod metrics;
 mod openapi;
 mod origin;
 mod owed;
@@ -31,6 +32,7 @@ mod sse;
 mod status;
 pub mod tls;
 mod unread;
+mod watched;
 mod ws;
 
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -125,7 +127,7 @@ pub fn router(node: Node) -> Router {
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(unread::take_unread))
         .layer(from_fn_with_state(node.clone(), origin::share))
-        .layer(from_fn_with_state(node.clone(), reply::identify))
+        .layer(from_fn_with_state(node.clone(), watched::identify))
         .with_state(node)
 }
 

@@ -1,10 +1,10 @@
-//! What every route shares: the state, the framing of answers and refusals, and the request's own id.
+//! What every route shares: the state, and the framing of answers and refusals.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -13,11 +13,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::error::{Description, Refusal};
+use super::watched::HttpRequestId;
 use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::{Outgoing, Recipient, Sender};
 use crate::protocol::id::RequestId;
 use crate::protocol::timestamp::Timestamp;
+use crate::telemetry::trace;
 
 /// Answers up to this size need no room of their own.
 const SMALL: usize = 64 << 10;
@@ -53,6 +55,7 @@ impl Node {
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
+        let work = trace::within(trace::current(), work);
         match self.tasks.spawn(work).await {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -154,30 +157,6 @@ fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
     response
 }
 
-/// The id of one HTTP request, in its log line, its answer, and every envelope about no exchange.
-#[derive(Debug, Clone)]
-pub struct HttpRequestId(pub String);
-
-/// Gives every request an id, and logs how it ended. Never the query, a header or a body: they may hold secrets.
-pub async fn identify(State(node): State<Node>, mut request: Request, next: Next) -> Response {
-    let id = node.gateway.clock.operation_id().to_string();
-    request.extensions_mut().insert(HttpRequestId(id.clone()));
-    let method = request.method().clone();
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map(|path| path.as_str().to_owned());
-    let started = std::time::Instant::now();
-    let mut response = next.run(request).await;
-    let status = response.status().as_u16();
-    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::debug!(request = id, %method, route, status, ms, "served");
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert("x-request-id", value);
-    }
-    response
-}
-
 /// Frames refusals as envelopes.
 pub async fn refuse_in_envelopes(
     State(node): State<Node>,
@@ -190,6 +169,7 @@ pub async fn refuse_in_envelopes(
         return response;
     };
     let described = Description::of(&refusal.error);
+    node.note_refusal(&refusal.error, &described);
     let body = described.body(&node.gateway.names, refusal.about.as_deref());
     let about = refusal.about.or(id.map(|id| id.0)).unwrap_or_default();
     let envelope = node.envelope_about("error", about, None, body);
@@ -204,6 +184,7 @@ pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Ne
         return response;
     };
     let described = Description::of(&refusal.error).framed(refusal.framing);
+    node.note_refusal(&refusal.error, &described);
     let body = described.body(&node.gateway.names, None);
     let framing = plain(described.status, &body);
     framed(&node, &described, &response, framing)

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::config;
 use crate::gateway::limit::network;
+use crate::telemetry::Metrics;
 
 /// Connections under way.
 #[derive(Clone)]
@@ -14,6 +15,7 @@ pub struct Seats {
     counts: Arc<Mutex<Counts>>,
     most: usize,
     most_per_address: usize,
+    metrics: Arc<Metrics>,
 }
 
 /// How many there are.
@@ -33,11 +35,12 @@ pub struct Seat {
 impl Seats {
     /// As many as are configured.
     #[must_use]
-    pub fn new(config: &config::Server) -> Self {
+    pub fn new(config: &config::Server, metrics: &Arc<Metrics>) -> Self {
         Self {
             counts: Arc::default(),
             most: config.max_connections,
             most_per_address: config.max_connections_per_address,
+            metrics: Arc::clone(metrics),
         }
     }
 
@@ -47,11 +50,18 @@ impl Seats {
         let address = network(peer.ip());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or_default();
-        if counts.all >= self.most || here >= self.most_per_address {
+        let refused = match (counts.all >= self.most, here >= self.most_per_address) {
+            (true, _) => Some("full"),
+            (false, true) => Some("address"),
+            (false, false) => None,
+        };
+        if let Some(reason) = refused {
+            self.metrics.turned_away.of([reason]).increment();
             return None;
         }
         counts.all += 1;
         counts.by_address.insert(address, here + 1);
+        self.metrics.connections.add(1.0);
         Some(Seat {
             peer,
             seats: self.clone(),
@@ -67,6 +77,7 @@ impl Drop for Seat {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         counts.all -= 1;
+        self.seats.metrics.connections.add(-1.0);
         let address = network(self.peer.ip());
         if let Some(here) = counts.by_address.get_mut(&address) {
             *here -= 1;

@@ -27,6 +27,7 @@ use super::metered::{Meter, Metered, Patience, Verdict, Watchdog};
 use super::peer::Peer;
 use super::seats::{Seat, Seats};
 use crate::config;
+use crate::telemetry::Metrics;
 
 /// How long a peer may be silent below TCP before it counts as gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,27 +45,36 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How long a draining node waits for a connection that has not said anything yet.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The two stages of stopping.
+pub struct Stops {
+    /// No new connections, and those under way finish.
+    pub drain: CancellationToken,
+    /// What is left is cut off.
+    pub hard: CancellationToken,
+}
+
 /// What every connection is served with.
 struct Service {
     router: Router,
     builder: Builder<TokioExecutor>,
     door: Door,
+    metrics: Arc<Metrics>,
     patience: Patience,
     drain: CancellationToken,
     hard: CancellationToken,
 }
 
-/// Serves `router` through `door` until `drain`, then takes no new connections and lets those under way finish. Every
-/// connection runs on `tasks`; `hard` cuts off what is left.
+/// Serves `router` through `door` until it is to drain. Every connection runs on `tasks`.
 pub async fn serve(
     listener: TcpListener,
     door: Door,
     router: Router,
     config: &config::Server,
+    metrics: &Arc<Metrics>,
     tasks: &TaskTracker,
-    drain: &CancellationToken,
-    hard: &CancellationToken,
+    stops: &Stops,
 ) {
+    let Stops { drain, hard } = stops;
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -79,11 +89,12 @@ pub async fn serve(
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
-    let seats = Seats::new(config);
+    let seats = Seats::new(config, metrics);
     let service = Arc::new(Service {
         router,
         builder,
         door,
+        metrics: Arc::clone(metrics),
         patience: Patience {
             headers: Duration::from_secs(config.header_timeout_seconds),
             writing: Duration::from_secs(config.write_timeout_seconds),
@@ -126,6 +137,7 @@ pub async fn serve(
         };
         // Closing at once is the cheapest way to say that this is no way in, or that there is no room.
         if !service.door.admits(&stream, peer) {
+            metrics.turned_away.of(["proxy"]).increment();
             tracing::debug!(%peer, "a connection that comes from no listed proxy was closed");
             continue;
         }
@@ -200,6 +212,7 @@ impl Service {
             greeted = tls.greet(stream) => match greeted {
                 Ok((stream, thumbprint)) => Some((Either::Right(Box::new(stream)), thumbprint)),
                 Err(error) => {
+                    self.metrics.turned_away.of(["handshake"]).increment();
                     tracing::debug!(peer = %seat.peer, %error, "a handshake failed");
                     None
                 }

@@ -19,7 +19,7 @@ use super::origin;
 use super::reply::Node;
 use crate::gateway::caller::{Approver, Enforcer};
 use crate::gateway::limit::Kind;
-use crate::gateway::{Feed, Push};
+use crate::gateway::{Closing, Feed, Push};
 use crate::jitter::jitter;
 use crate::store::channel::Transport;
 use crate::wake::Key;
@@ -126,16 +126,20 @@ impl Pump {
             let ready = {
                 let (closing, ready) = self.feed.closed_or_ready();
                 tokio::select! {
-                    _ = closing => return,
+                    closing = closing => return self.feed.channel().note_closing(closing),
                     () = self.sender.closed() => return,
                     () = ready => true,
                     () = sleep_until(next_ping) => false,
                 }
             };
+            let mut page = Vec::new();
             let bytes = if ready {
                 match self.feed.next_page().await {
-                    Ok(page) if page.is_empty() => continue,
-                    Ok(page) => page.iter().map(event).collect::<String>().into(),
+                    Ok(found) if found.is_empty() => continue,
+                    Ok(found) => {
+                        page = found;
+                        page.iter().map(event).collect::<String>().into()
+                    }
                     Err(error) => {
                         tracing::debug!(%error, "a stream could not be fed and will be tried again");
                         sleep(jitter(ASK_AGAIN)).await;
@@ -149,15 +153,19 @@ impl Pump {
             if !self.send(bytes).await {
                 return;
             }
+            for push in &page {
+                self.feed.note_written(push);
+            }
         }
     }
 
     /// Hands bytes to the connection. False if it is gone, or does not take them in time: it catches up when it is back.
     async fn send(&self, bytes: Bytes) -> bool {
-        matches!(
-            timeout(self.patience, self.sender.send(bytes)).await,
-            Ok(Ok(()))
-        )
+        let Ok(sent) = timeout(self.patience, self.sender.send(bytes)).await else {
+            self.feed.channel().note_closing(Closing::Slow);
+            return false;
+        };
+        sent.is_ok()
     }
 }
 

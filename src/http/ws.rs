@@ -229,7 +229,7 @@ impl Socket {
                 }
             };
             let going_on = match event {
-                Event::Closing(closing) => Err(farewell(closing)),
+                Event::Closing(closing) => Err(self.close(closing)),
                 Event::Ready => self.push_page().await,
                 Event::Ping => {
                     self.ping(ping_every, Duration::from_secs(push.idle_seconds))
@@ -247,8 +247,10 @@ impl Socket {
     async fn push_page(&mut self) -> Result<(), End> {
         match self.feed.next_page().await {
             Ok(page) => {
-                for push in page {
-                    self.send(Message::text(push.text)).await?;
+                for mut push in page {
+                    let text = std::mem::take(&mut push.text);
+                    self.send(Message::text(text)).await?;
+                    self.feed.note_written(&push);
                 }
             }
             Err(error) => {
@@ -265,18 +267,21 @@ impl Socket {
         match timeout(patience, self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Gone),
-            Err(_) => Err(End::Close(
-                close_code::AGAIN,
-                "too slow; reconnect and catch up",
-            )),
+            Err(_) => Err(self.close(Closing::Slow)),
         }
+    }
+
+    /// How the gateway ends the socket.
+    fn close(&self, why: Closing) -> End {
+        self.feed.channel().note_closing(why);
+        farewell(why)
     }
 
     /// Pings the peer, and lets go of one that has been silent for too long.
     async fn ping(&mut self, ping_every: Duration, idle: Duration) -> Result<(), End> {
         let silent = self.heard.elapsed();
         if silent > idle {
-            return Err(End::Close(close_code::AWAY, "silent for too long"));
+            return Err(self.close(Closing::Silent));
         }
         if self.is_stuck() {
             return Err(End::Close(close_code::POLICY, "the message took too long"));
@@ -342,6 +347,8 @@ fn farewell(closing: Closing) -> End {
     match closing {
         Closing::Drain => End::Close(close_code::AWAY, "the node is stopping; reconnect"),
         Closing::LeaseLost => End::Close(close_code::AWAY, "the node lost its lease; reconnect"),
+        Closing::Slow => End::Close(close_code::AGAIN, "too slow; reconnect and catch up"),
+        Closing::Silent => End::Close(close_code::AWAY, "silent for too long"),
         Closing::Credential => End::Close(close_code::POLICY, "the credential has ended"),
         Closing::Replaced => End::Close(
             close_code::POLICY,

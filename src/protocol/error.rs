@@ -64,6 +64,39 @@ pub enum Code {
 }
 
 impl Code {
+    /// Every code.
+    pub const ALL: [Self; 29] = [
+        Self::Validation,
+        Self::MalformedJson,
+        Self::Canonicalization,
+        Self::Timestamp,
+        Self::Unsupported,
+        Self::HashMismatch,
+        Self::Expired,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::PolicyDeny,
+        Self::SignatureInvalid,
+        Self::KeyRevoked,
+        Self::PairingRevoked,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::AlreadyExists,
+        Self::AlreadyDecided,
+        Self::InvalidState,
+        Self::IdempotencyKeyReused,
+        Self::SessionClosed,
+        Self::DuplicateSnapshot,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::InvalidArtifact,
+        Self::NoApprover,
+        Self::NoRecipient,
+        Self::RateLimited,
+        Self::Internal,
+        Self::Unavailable,
+    ];
+
     /// The code without its prefix.
     #[must_use]
     pub fn as_str(self) -> &'static str {

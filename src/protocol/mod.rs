@@ -27,3 +27,4 @@ pub mod session;
 pub mod signature;
 pub mod timestamp;
 pub mod token;
+pub mod trace;

@@ -11,6 +11,7 @@ use crate::protocol::id::{
     ApproverId, EnforcerId, MessageId, NodeId, OperationId, RequestId, TenantId,
 };
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::trace::TraceContext;
 
 /// Who acknowledges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,18 +46,34 @@ pub struct AckRow {
     pub message: MessageId,
 }
 
+/// An ack that was taken.
+#[derive(Debug)]
+pub struct Acked {
+    /// The exchange or prompt it is about.
+    pub request_id: RequestId,
+    /// When that ends.
+    pub expires_at: Option<Timestamp>,
+    /// Whether it delivered a decision.
+    pub delivered: bool,
+    /// The trace in which the exchange was submitted.
+    pub origin: Option<TraceContext>,
+}
+
 /// The statement that takes acks.
 pub struct TakeAcks {
     /// The clock whose offset the database's gets.
     pub clock: Clock,
     /// The node that writes.
     pub node: NodeId,
+    /// Whether it is asked in which trace an exchange was submitted.
+    pub traced: bool,
 }
 
 impl Work for TakeAcks {
+    const NAME: &'static str = "ack";
     type Row = AckRow;
-    /// What the message is about and when that ends, if there is such a message for this recipient.
-    type Fact = Option<(RequestId, Option<Timestamp>)>;
+    /// `None` if there is no such message for this recipient.
+    type Fact = Option<Acked>;
 
     fn reach(rows: &[AckRow]) -> Reach<'_> {
         Reach::of(rows.iter().map(|row| &row.tenant))
@@ -74,7 +91,7 @@ impl Work for TakeAcks {
         &self,
         connection: &mut PgConnection,
         rows: &[AckRow],
-    ) -> Result<Vec<Option<(RequestId, Option<Timestamp>)>>, sqlx::Error> {
+    ) -> Result<Vec<Option<Acked>>, sqlx::Error> {
         let found = sqlx::query!(
             r#"
             with input as (
@@ -152,9 +169,15 @@ impl Work for TakeAcks {
             )
             select i.operation_id as "operation!",
                    coalesce(m.request_id, x.request_id) as "request_id?",
-                   coalesce(m.expires_at, e.expires_at) as "expires_at?"
+                   coalesce(m.expires_at, e.expires_at) as "expires_at?",
+                   d.operation_id is not null as "delivered!",
+                   case when $8 then (select y.trace ->> 'traceparent'
+                                        from exchange_payloads y
+                                       where y.tenant_id = e.tenant_id and y.request_id = e.request_id
+                                         and y.part = 'artifact') end as "origin?"
               from input i
               left join mine m on m.operation_id = i.operation_id
+              left join delivered d on d.operation_id = i.operation_id
               left join items x on x.operation_id = i.operation_id
               left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(m.request_id, x.request_id)
                                    and m.kind is distinct from 'prompt.send'
@@ -166,13 +189,19 @@ impl Work for TakeAcks {
             &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
             self.clock.offset(),
             self.node.as_str(),
+            self.traced,
         )
         .fetch_all(connection)
         .await?;
         let mut facts = Vec::with_capacity(found.len());
         for row in found {
             let about = match row.request_id {
-                Some(id) => Some((rows::id(&id)?, row.expires_at.map(Timestamp::from))),
+                Some(id) => Some(Acked {
+                    request_id: rows::id(&id)?,
+                    expires_at: row.expires_at.map(Timestamp::from),
+                    delivered: row.delivered,
+                    origin: rows::context(row.origin.as_deref(), None),
+                }),
                 None => None,
             };
             facts.push((row.operation, about));

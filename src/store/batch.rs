@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::PgConnection;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -14,6 +14,8 @@ use tokio_util::task::TaskTracker;
 use super::error::{Class, StoreError, classify};
 use super::pool::Pool;
 use super::reach::Reach;
+use crate::telemetry::Metrics;
+use crate::telemetry::instrument::{Counter, Histogram};
 
 /// Most rows of a batch: past this a statement's own time outweighs what is saved.
 const MAX_ROWS: usize = 256;
@@ -35,6 +37,8 @@ const MAX_HELD: usize = 512;
 
 /// A kind of statement that takes many rows at once.
 pub trait Work: Send + Sync + 'static {
+    /// What it is called in metrics.
+    const NAME: &'static str;
     /// What one caller brings.
     type Row: Send + Sync + 'static;
     /// What one caller gets.
@@ -68,6 +72,25 @@ struct Job<W: Work> {
     room: OwnedSemaphorePermit,
 }
 
+/// What is measured of one kind of statement.
+struct Measures {
+    rows: Arc<Histogram>,
+    time: Arc<Histogram>,
+    retried: Arc<Counter>,
+    failed: Arc<Counter>,
+}
+
+impl Measures {
+    fn of(metrics: &Metrics, statement: &'static str) -> Self {
+        Self {
+            rows: metrics.batch_rows.of([statement]),
+            time: metrics.batch_time.of([statement]),
+            retried: metrics.batch_trouble.of([statement, "retried"]),
+            failed: metrics.batch_trouble.of([statement, "failed"]),
+        }
+    }
+}
+
 /// Gathers rows into batches.
 pub struct Batcher<W: Work> {
     sender: mpsc::Sender<Job<W>>,
@@ -85,9 +108,11 @@ impl<W: Work> Batcher<W> {
             under_way: under_way.subscribe(),
         }));
         let work = Arc::new(work);
+        let measures = Arc::new(Measures::of(pool.metrics(), W::NAME));
         for _ in 0..workers {
             let (work, pool, intake) = (Arc::clone(&work), pool.clone(), Arc::clone(&intake));
             let under_way = under_way.clone();
+            let measures = Arc::clone(&measures);
             tasks.spawn(async move {
                 loop {
                     let batch = {
@@ -99,7 +124,10 @@ impl<W: Work> Batcher<W> {
                         under_way.send_modify(|count| *count += 1);
                         batch
                     };
-                    run_batch(&*work, &pool, batch).await;
+                    let begun = Instant::now();
+                    measures.rows.observe(count_of(batch.len()));
+                    run_batch(&*work, &pool, &measures, batch).await;
+                    measures.time.took(begun.elapsed());
                     under_way.send_modify(|count| *count -= 1);
                 }
             });
@@ -225,8 +253,13 @@ impl<W: Work> Intake<W> {
     }
 }
 
+/// A number of rows, of which a batch has few.
+fn count_of(rows: usize) -> f64 {
+    u32::try_from(rows).map_or(f64::INFINITY, f64::from)
+}
+
 /// Runs one batch and answers every row of it.
-async fn run_batch<W: Work>(work: &W, pool: &Pool, batch: Vec<Job<W>>) {
+async fn run_batch<W: Work>(work: &W, pool: &Pool, measures: &Measures, batch: Vec<Job<W>>) {
     let mut rooms = Vec::with_capacity(batch.len());
     let (rows, replies): (Vec<_>, Vec<_>) = batch
         .into_iter()
@@ -239,28 +272,33 @@ async fn run_batch<W: Work>(work: &W, pool: &Pool, batch: Vec<Job<W>>) {
         Ok(facts) => return answer(replies, facts.into_iter().map(Ok)),
         Err(Failure::Statement(error)) => error,
         Err(Failure::Store(error)) => {
+            measures.failed.increment();
             return answer(replies, std::iter::repeat_with(|| Err(error.clone())));
         }
     };
     match classify(&error) {
         // Alone, a row that met another's uncommitted work sees it committed: hence once more even for a single one.
         Class::Data => {
+            measures.retried.increment();
             for (row, reply) in rows.iter().zip(replies) {
                 let fact = attempt(work, pool, std::slice::from_ref(row)).await;
                 answer(vec![reply], single(fact));
             }
         }
         Class::Conflict | Class::Lost => {
+            measures.retried.increment();
             tracing::debug!(%error, rows = rows.len(), "a batch is tried again");
             match attempt(work, pool, &rows).await {
                 Ok(facts) => answer(replies, facts.into_iter().map(Ok)),
                 Err(failure) => {
+                    measures.failed.increment();
                     let error = failure.logged();
                     answer(replies, std::iter::repeat_with(|| Err(error.clone())));
                 }
             }
         }
         Class::Other => {
+            measures.failed.increment();
             let error = Failure::Statement(error).logged();
             answer(replies, std::iter::repeat_with(|| Err(error.clone())));
         }

@@ -68,8 +68,8 @@ impl Store {
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat, StoreError> {
         // All: nodes belong to no tenant.
         let mut lease = self.quiet.lease(Reach::All).await?;
-        let beat = sqlx::query_as!(
-            Heartbeat,
+        let before = self.clock.now();
+        let beat = sqlx::query!(
             r#"
             with renewed as (
                 update nodes set heartbeat_at = clock_timestamp(), secret_check = $4
@@ -83,7 +83,8 @@ impl Store {
                 on conflict on constraint nodes_pkey do update
                    set heartbeat_at = excluded.heartbeat_at, secret_check = excluded.secret_check
             )
-            select exists (select from renewed) as "renewed!",
+            select clock_timestamp() + $5::interval as "now!",
+                   exists (select from renewed) as "renewed!",
                    exists (select from nodes n
                             where n.node_id <> $1 and n.secret_check <> $4
                               and n.heartbeat_at > clock_timestamp() - make_interval(secs => $3)) as "secrets_differ!"
@@ -92,10 +93,16 @@ impl Store {
             self.node.as_str(),
             LEASE_SECONDS,
             secret_check,
+            self.clock.offset(),
         )
         .fetch_one(lease.connection()?)
         .await;
-        Ok(lease.settle(beat)?)
+        let beat = lease.settle(beat)?;
+        self.compare_clocks(before, beat.now, self.clock.now());
+        Ok(Heartbeat {
+            renewed: beat.renewed,
+            secrets_differ: beat.secrets_differ,
+        })
     }
 
     /// Notes whether a channel's peer still shows signs of life.

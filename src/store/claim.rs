@@ -2,6 +2,7 @@
 //! time: by the newest living channel, then, unanswered, by the next.
 
 use sqlx::PgConnection;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Work;
@@ -36,6 +37,19 @@ pub enum ForEnforcer {
     Prompt(PromptDelivery),
 }
 
+/// A claimed message, and what there is to know of its way here.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The message.
+    pub message: ForEnforcer,
+    /// When it was created.
+    pub created_at: OffsetDateTime,
+    /// Whether it was never offered before.
+    pub first: bool,
+    /// How long after its time it is offered again, in seconds.
+    pub late: Option<f64>,
+}
+
 /// A claim for one channel.
 #[derive(Debug)]
 pub struct ClaimRow {
@@ -60,8 +74,9 @@ pub struct Claim {
 }
 
 impl Work for Claim {
+    const NAME: &'static str = "claim";
     type Row = ClaimRow;
-    type Fact = Vec<ForEnforcer>;
+    type Fact = Vec<Claimed>;
 
     fn reach(rows: &[ClaimRow]) -> Reach<'_> {
         Reach::of(rows.iter().map(|row| &row.tenant))
@@ -80,7 +95,7 @@ impl Work for Claim {
         &self,
         connection: &mut PgConnection,
         rows: &[ClaimRow],
-    ) -> Result<Vec<Vec<ForEnforcer>>, sqlx::Error> {
+    ) -> Result<Vec<Vec<Claimed>>, sqlx::Error> {
         let claimed = sqlx::query!(
             r#"
             with input as (
@@ -151,8 +166,8 @@ impl Work for Claim {
                       where coalesce(r.before, 0) < $12) p
             ),
             locked as materialized (
-                select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, d.operation_id,
-                       d.mine
+                select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, m.next_attempt_at,
+                       d.operation_id, d.mine
                   from messages m
                   join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
                             and d.recipient = m.recipient and d.message_id = m.message_id
@@ -176,18 +191,22 @@ impl Work for Claim {
                    and m.target_channel is not distinct from l.target_channel
                    and m.offered_at is not distinct from l.offered_at
                 returning l.operation_id, m.message_id, m.kind, m.tenant_id, m.request_id, m.created_at, m.seq, m.sender,
-                          m.body, m.expires_at
+                          m.body, m.expires_at, l.offered_at is null as first,
+                          extract(epoch from clock_timestamp() + $6::interval - l.next_attempt_at)::float8 as late
             )
             select q.operation_id as "operation!", q.message_id as "message_id!", q.kind as "kind!",
                    q.request_id as "request_id!", q.created_at as "created_at!", q.sender as "sender?",
-                   q.body ->> 'reason' as "reason?",
+                   q.body ->> 'reason' as "reason?", q.first as "first!", q.late as "late?",
                    coalesce(q.expires_at, e.expires_at) as "expires_at?", e.decided_at as "decided_at?", e.decided_by as "decided_by?",
-                   coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?"
+                   coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?",
+                   o.trace ->> 'traceparent' as "traceparent?", o.trace ->> 'tracestate' as "tracestate?"
               from claimed q
               left join exchanges e on q.kind <> 'prompt.send' and e.tenant_id = q.tenant_id
                                    and e.request_id = q.request_id
               left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
                                            and y.request_id = q.request_id and y.part = 'decision'
+              left join exchange_payloads o on q.kind = 'decision.deliver' and o.tenant_id = q.tenant_id
+                                           and o.request_id = q.request_id and o.part = 'artifact'
               left join prompt_payloads p on q.kind = 'prompt.send' and p.tenant_id = q.tenant_id
                                          and p.request_id = q.request_id
              order by q.created_at, q.seq, q.message_id
@@ -207,7 +226,7 @@ impl Work for Claim {
         )
         .fetch_all(connection)
         .await?;
-        let mut messages: std::collections::HashMap<Uuid, Vec<ForEnforcer>> =
+        let mut messages: std::collections::HashMap<Uuid, Vec<Claimed>> =
             std::collections::HashMap::new();
         for row in claimed {
             let message_id = MessageId(row.message_id);
@@ -229,7 +248,11 @@ impl Work for Claim {
                                 .map_or_else(|| row.created_at.into(), Timestamp::from),
                             decided_by: rows::id(&decided_by)?,
                             body,
-                            trace: row.trace,
+                            trace: rows::carrying(
+                                row.trace,
+                                row.traceparent.as_deref(),
+                                row.tracestate.as_deref(),
+                            ),
                         },
                     }
                 }
@@ -256,7 +279,13 @@ impl Work for Claim {
                     ));
                 }
             };
-            messages.entry(row.operation).or_default().push(message);
+            messages.entry(row.operation).or_default().push(Claimed {
+                message,
+                created_at: row.created_at,
+                first: row.first,
+                // Earlier than due where a newer channel takes over.
+                late: row.late.filter(|late| *late >= 0.0),
+            });
         }
         Ok(rows
             .iter()

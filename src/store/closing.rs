@@ -31,6 +31,7 @@ pub struct OpenChannels {
 }
 
 impl Work for OpenChannels {
+    const NAME: &'static str = "open_channel";
     type Row = OpenRow;
     type Fact = ();
 
@@ -90,6 +91,7 @@ pub struct CloseChannels {
 }
 
 impl Work for CloseChannels {
+    const NAME: &'static str = "close_channel";
     type Row = CloseRow;
     type Fact = ();
 

@@ -11,6 +11,7 @@ use crate::protocol::decision::{Decision, Trust};
 use crate::protocol::exchange::DecisionFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::trace::TraceContext;
 
 /// A decision to be written.
 #[derive(Debug)]
@@ -38,6 +39,10 @@ pub struct DecisionOutcome {
     pub enforcer: Option<EnforcerId>,
     /// When the exchange ends, if it exists.
     pub expires_at: Option<Timestamp>,
+    /// How long the exchange had waited, in seconds, if this decided it.
+    pub waited: Option<f64>,
+    /// The trace in which it was submitted.
+    pub origin: Option<TraceContext>,
 }
 
 /// The statement that takes decisions.
@@ -46,9 +51,12 @@ pub struct Decide {
     pub clock: Clock,
     /// The node that writes.
     pub node: NodeId,
+    /// Whether it is asked in which trace an exchange was submitted.
+    pub traced: bool,
 }
 
 impl Work for Decide {
+    const NAME: &'static str = "decide";
     type Row = DecisionRow;
     type Fact = DecisionOutcome;
 
@@ -139,7 +147,7 @@ impl Decide {
             ),
             locked as materialized (
                 select e.tenant_id, e.request_id, e.operation_id, e.state, e.seq, e.enforcer_id, e.artifact_hash,
-                       e.repo_ref, e.expires_at, e.signer_key_id, e.nonce, e.signature, e.verified
+                       e.repo_ref, e.accepted_at, e.expires_at, e.signer_key_id, e.nonce, e.signature, e.verified
                   from exchanges e
                   join input i on i.tenant_id = e.tenant_id and i.request_id = e.request_id
                  order by e.tenant_id, e.request_id
@@ -243,7 +251,13 @@ impl Decide {
                    coalesce(l.artifact_hash = i.artifact_hash, false) as "hash_matches!",
                    coalesce(l.repo_ref = i.repo_ref, true) as "repo_matches!",
                    exists (select from keyed k where k.operation_id = i.operation_id and k.revoked) as "key_revoked!",
-                   l.verified as "verified?"
+                   l.verified as "verified?",
+                   case when w.operation_id is not null then extract(epoch from j.at - l.accepted_at)::float8 end
+                       as "waited?",
+                   case when $18 then (select y.trace ->> 'traceparent'
+                                         from exchange_payloads y
+                                        where y.tenant_id = l.tenant_id and y.request_id = l.request_id
+                                          and y.part = 'artifact') end as "origin?"
               from input i
               left join locked l on l.tenant_id = i.tenant_id and l.request_id = i.request_id
               left join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
@@ -266,6 +280,7 @@ impl Decide {
             &unregistered,
             self.clock.offset(),
             self.node.as_str(),
+            self.traced,
         )
         .fetch_all(connection)
         .await?;
@@ -290,6 +305,8 @@ impl Decide {
                     fact,
                     enforcer,
                     expires_at: row.expires_at.map(Into::into),
+                    waited: row.waited,
+                    origin: rows::context(row.origin.as_deref(), None),
                 },
             ));
         }

@@ -45,6 +45,8 @@ pub struct ExpiredExchange {
     pub tenant: TenantId,
     /// The exchange.
     pub request_id: RequestId,
+    /// How long ago its time ran out, in seconds.
+    pub late: f64,
 }
 
 impl Store {
@@ -237,7 +239,9 @@ impl Store {
                 select w.tenant_id, w.request_id, w.at, w.operation_id, 'pendingApproval', 'expired', 'gateway', $4
                   from won w
             )
-            select w.tenant_id as "tenant_id!", w.request_id as "request_id!" from won w
+            select w.tenant_id as "tenant_id!", w.request_id as "request_id!",
+                   extract(epoch from clock_timestamp() + $1::interval - w.at)::float8 as "late!"
+              from won w
             "#,
             self.clock.offset(),
             limit,
@@ -253,6 +257,7 @@ impl Store {
                 Ok(ExpiredExchange {
                     tenant: rows::id(&row.tenant_id)?,
                     request_id: rows::id(&row.request_id)?,
+                    late: row.late,
                 })
             })
             .collect::<Result<_, sqlx::Error>>()

@@ -69,6 +69,7 @@ pub struct ReadExchanges {
 }
 
 impl Work for ReadExchanges {
+    const NAME: &'static str = "read_exchange";
     type Row = ReadRow;
     type Fact = ReadFact;
 
@@ -165,12 +166,15 @@ impl ReadExchanges {
                    (select array_agg(x.approver_id)
                       from inbox_items x
                      where x.tenant_id = e.tenant_id and x.request_id = e.request_id) as "approver_ids?",
-                   y.body::text as "body?", y.trace::text as "trace?"
+                   y.body::text as "body?", y.trace::text as "trace?",
+                   o.trace ->> 'traceparent' as "traceparent?", o.trace ->> 'tracestate' as "tracestate?"
               from unnest($1::uuid[], $2::text[], $3::text[]) as i (operation_id, tenant_id, request_id)
              cross join (select clock_timestamp() + $4::interval as at) c
               join exchanges e on e.tenant_id = i.tenant_id and e.request_id = i.request_id
               left join exchange_payloads y
                      on y.tenant_id = e.tenant_id and y.request_id = e.request_id and y.part = 'decision'
+              left join exchange_payloads o
+                     on o.tenant_id = y.tenant_id and o.request_id = y.request_id and o.part = 'artifact'
             "#,
             &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
@@ -193,7 +197,11 @@ impl ReadExchanges {
                         decided_at: decided_at.into(),
                         decided_by: rows::id(&decided_by)?,
                         body,
-                        trace: row.trace,
+                        trace: rows::carrying(
+                            row.trace,
+                            row.traceparent.as_deref(),
+                            row.tracestate.as_deref(),
+                        ),
                     })
                 }
                 _ => None,

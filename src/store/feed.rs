@@ -48,6 +48,7 @@ pub struct ListUnacked {
 }
 
 impl Work for ListUnacked {
+    const NAME: &'static str = "list_unacked";
     type Row = ListRow;
     type Fact = Vec<Listed>;
 
@@ -172,6 +173,7 @@ pub struct ReadBodies {
 }
 
 impl Work for ReadBodies {
+    const NAME: &'static str = "read_bodies";
     type Row = BodiesRow;
     type Fact = Vec<ForApprover>;
 

@@ -71,6 +71,7 @@ fn sorted<K>(
 pub struct ReadCredentials;
 
 impl Work for ReadCredentials {
+    const NAME: &'static str = "read_credential";
     type Row = LookupRow<CredentialId>;
     type Fact = Option<Credential>;
 
@@ -114,6 +115,7 @@ impl Work for ReadCredentials {
 pub struct ReadCertificates;
 
 impl Work for ReadCertificates {
+    const NAME: &'static str = "read_certificate";
     type Row = LookupRow<[u8; 32]>;
     type Fact = Option<Credential>;
 

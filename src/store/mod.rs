@@ -7,6 +7,7 @@
 pub mod ack;
 pub mod audit;
 pub mod batch;
+mod census;
 pub mod channel;
 pub mod claim;
 pub mod closing;
@@ -40,15 +41,18 @@ pub mod signing_key;
 pub mod submit;
 pub mod tenant;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use self::ack::{AckRow, TakeAcks};
+use self::ack::{AckRow, Acked, TakeAcks};
 use self::batch::Batcher;
-use self::claim::{Claim, ClaimRow, ForEnforcer};
+use self::claim::{Claim, ClaimRow, Claimed};
 use self::closing::{CloseChannels, OpenChannels};
 use self::credential::Credential;
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
@@ -72,6 +76,7 @@ use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, NodeId, RequestI
 use crate::protocol::pairing::RoutingToken;
 use crate::protocol::prompt::{AckFact, PromptFact};
 use crate::protocol::timestamp::Timestamp;
+use crate::telemetry::Metrics;
 
 /// Connections that write one kind of batch at once: while one commits, the other's fills.
 const WORKERS: usize = 2;
@@ -86,6 +91,8 @@ pub struct Store {
     node: NodeId,
     /// This run of the process: a restarted node is another one.
     instance: Uuid,
+    /// How far the database's clock was ahead of the node's, in microseconds, when it was last compared.
+    ahead: AtomicI64,
     submissions: Batcher<Submit>,
     decisions: Batcher<Decide>,
     acks: Batcher<TakeAcks>,
@@ -125,28 +132,39 @@ impl Store {
         config: &Config,
         node: &NodeId,
         clock: &Clock,
+        metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Result<Self, StoreError> {
         let options = pool::connect_options(&config.database)?;
         let wait = Duration::from_millis(config.database.acquire_timeout_ms);
         let row_security = config.database.row_security;
         let size = config.database.pool_size;
-        let pool = Pool::new(options.clone(), size, wait, row_security)?;
+        let pool = Pool::new(
+            "requests",
+            metrics,
+            options.clone(),
+            size,
+            wait,
+            row_security,
+        )?;
         let size = config.database.quiet_pool_size;
-        let quiet = Pool::new(options, size, wait, row_security)?;
+        let quiet = Pool::new("quiet", metrics, options, size, wait, row_security)?;
         let submit = Submit {
             clock: clock.clone(),
             node: node.clone(),
             max_pending: i64::from(config.limits.pending_per_approver),
             key_lifetime: seconds(config.idempotency.lifetime_seconds),
         };
+        let traced = config.telemetry.exports();
         let decide = Decide {
             clock: clock.clone(),
             node: node.clone(),
+            traced,
         };
         let take_acks = TakeAcks {
             clock: clock.clone(),
             node: node.clone(),
+            traced,
         };
         let push = &config.push;
         let claim = Claim {
@@ -223,7 +241,24 @@ impl Store {
             clock: clock.clone(),
             node: node.clone(),
             instance,
+            ahead: AtomicI64::default(),
         })
+    }
+
+    /// What time it is to the database, as well as the node can tell without asking.
+    #[must_use]
+    pub fn database_now(&self) -> OffsetDateTime {
+        let ahead = time::Duration::microseconds(self.ahead.load(Ordering::Relaxed));
+        self.clock.now().inner().saturating_add(ahead)
+    }
+
+    /// Notes what time it was to the database between two moments of the node's.
+    fn compare_clocks(&self, before: Timestamp, database: OffsetDateTime, after: Timestamp) {
+        let middle = before.inner() + (after.inner() - before.inner()) / 2;
+        let ahead: time::Duration = database - middle;
+        let micros = i64::try_from(ahead.whole_microseconds()).unwrap_or(i64::MAX);
+        self.ahead.store(micros, Ordering::Relaxed);
+        self.metrics().clock_offset.set(ahead.as_seconds_f64());
     }
 
     /// Takes a submission.
@@ -236,11 +271,8 @@ impl Store {
         self.decisions.run(row).await
     }
 
-    /// Takes an ack and tells the exchange it is about, and when that ends; `None` if there is no such message for this recipient.
-    pub async fn ack(
-        &self,
-        row: AckRow,
-    ) -> Result<Option<(RequestId, Option<Timestamp>)>, StoreError> {
+    /// Takes an ack; `None` if there is no such message for this recipient.
+    pub async fn ack(&self, row: AckRow) -> Result<Option<Acked>, StoreError> {
         self.acks.run(row).await
     }
 
@@ -343,7 +375,7 @@ impl Store {
     }
 
     /// Claims an enforcer's messages for one of its channels.
-    pub async fn claim(&self, row: ClaimRow) -> Result<Vec<ForEnforcer>, StoreError> {
+    pub async fn claim(&self, row: ClaimRow) -> Result<Vec<Claimed>, StoreError> {
         self.claims.run(row).await
     }
 
@@ -358,6 +390,24 @@ impl Store {
         row: PromptAckRow,
     ) -> Result<Option<(EnforcerId, AckFact)>, StoreError> {
         self.prompt_acks.run(row).await
+    }
+
+    /// The node that writes.
+    #[must_use]
+    pub fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    /// What is measured on the node.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        self.pool.metrics()
+    }
+
+    /// Sets the gauges about the pools.
+    pub fn observe(&self) {
+        self.pool.observe();
+        self.quiet.observe();
     }
 
     /// Connections for requests: how many are open, and how many of them idle.

@@ -45,6 +45,7 @@ pub enum TokenFact {
 pub struct ReadTokens;
 
 impl Work for ReadTokens {
+    const NAME: &'static str = "read_routing_token";
     type Row = TokenRow;
     type Fact = TokenFact;
 
@@ -113,6 +114,7 @@ pub struct PairedRow {
 pub struct ReadPaired;
 
 impl Work for ReadPaired {
+    const NAME: &'static str = "read_paired";
     type Row = PairedRow;
     type Fact = Vec<ApproverId>;
 

@@ -13,6 +13,8 @@ use sqlx::{ConnectOptions, Connection};
 use super::error::{Class, StoreError, classify};
 use super::reach::Reach;
 use crate::config;
+use crate::telemetry::Metrics as NodeMetrics;
+use crate::telemetry::instrument::Histogram;
 
 /// How long a connection may be idle before it is asked whether it still lives.
 const ASK_AFTER: Duration = Duration::from_secs(1);
@@ -95,11 +97,18 @@ pub struct Pool {
     row_security: bool,
     /// When the log last told why connections cannot be had.
     complained: Arc<Mutex<Option<Instant>>>,
+    /// What it is called in metrics.
+    name: &'static str,
+    /// How long connections were waited for.
+    acquire: Arc<Histogram>,
+    metrics: Arc<NodeMetrics>,
 }
 
 impl Pool {
     /// A pool of at most `size` connections, none of them open yet.
     pub fn new(
+        name: &'static str,
+        metrics: &Arc<NodeMetrics>,
         options: PgConnectOptions,
         size: usize,
         wait: Duration,
@@ -117,6 +126,9 @@ impl Pool {
             pool,
             row_security,
             complained: Arc::default(),
+            name,
+            acquire: metrics.pool_acquire.of([name]),
+            metrics: Arc::clone(metrics),
         })
     }
 
@@ -140,7 +152,10 @@ impl Pool {
 
     /// Borrows a connection that may be for anyone.
     async fn borrow(&self) -> Result<Lease, StoreError> {
-        let error = match self.pool.get().await {
+        let begun = Instant::now();
+        let found = self.pool.get().await;
+        self.acquire.took(begun.elapsed());
+        let error = match found {
             Ok(object) => {
                 return Ok(Lease {
                     object: Some(object),
@@ -176,6 +191,33 @@ impl Pool {
     pub fn usage(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)
+    }
+
+    /// What is measured on the node.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<NodeMetrics> {
+        &self.metrics
+    }
+
+    /// Sets the gauges about it.
+    pub fn observe(&self) {
+        let (status, metrics) = (self.pool.status(), &self.metrics);
+        let open = |state, count| {
+            metrics
+                .pool_connections
+                .of([self.name, state])
+                .set_count(count);
+        };
+        open("idle", status.available);
+        open("used", status.size.saturating_sub(status.available));
+        metrics
+            .pool_limit
+            .of([self.name])
+            .set_count(status.max_size);
+        metrics
+            .pool_waiting
+            .of([self.name])
+            .set_count(status.waiting);
     }
 }
 

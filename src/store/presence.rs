@@ -39,6 +39,7 @@ pub struct TakeHellos {
 }
 
 impl Work for TakeHellos {
+    const NAME: &'static str = "hello";
     type Row = HelloRow;
     type Fact = ();
 

@@ -47,6 +47,7 @@ pub struct TakePrompts {
 }
 
 impl Work for TakePrompts {
+    const NAME: &'static str = "submit_prompt";
     type Row = PromptRow;
     type Fact = PromptFact;
 

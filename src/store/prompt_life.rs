@@ -32,6 +32,7 @@ pub struct TakePromptAcks {
 }
 
 impl Work for TakePromptAcks {
+    const NAME: &'static str = "ack_prompt";
     type Row = PromptAckRow;
     /// What was found and whose prompt it is, if there is such a prompt for this enforcer.
     type Fact = Option<(EnforcerId, AckFact)>;

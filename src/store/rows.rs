@@ -10,6 +10,7 @@ use crate::protocol::exchange::State;
 use crate::protocol::id::TextId;
 use crate::protocol::pairing::Nonce;
 use crate::protocol::prompt::Status;
+use crate::protocol::trace::TraceContext;
 
 /// A text column of a batch.
 pub(super) fn texts<'a, R>(rows: &'a [R], column: impl Fn(&'a R) -> &'a str) -> Vec<&'a str> {
@@ -68,4 +69,21 @@ pub(super) fn prompt_status(text: &str) -> Result<Status, sqlx::Error> {
 /// Reads a state.
 pub(super) fn state(text: &str) -> Result<State, sqlx::Error> {
     State::parse(text).ok_or_else(|| foreign("state"))
+}
+
+/// The trace context that two members of a stored `trace` make.
+pub fn context(parent: Option<&str>, state: Option<&str>) -> Option<TraceContext> {
+    TraceContext::parse(parent?, state)
+}
+
+/// A message's `trace`, with the context of its exchange's submission unless it has one of its own.
+pub fn carrying(
+    trace: Option<String>,
+    parent: Option<&str>,
+    state: Option<&str>,
+) -> Option<String> {
+    match context(parent, state) {
+        Some(context) => Some(context.carried_by(trace)),
+        None => trace,
+    }
 }

@@ -28,6 +28,7 @@ pub struct KeysRow {
 pub struct ReadKeys;
 
 impl Work for ReadKeys {
+    const NAME: &'static str = "read_keys";
     type Row = KeysRow;
     type Fact = Vec<SigningKey>;
 

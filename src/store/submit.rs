@@ -55,6 +55,7 @@ pub struct Submit {
 }
 
 impl Work for Submit {
+    const NAME: &'static str = "submit";
     type Row = SubmissionRow;
     type Fact = SubmissionFact;
 

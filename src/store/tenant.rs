@@ -14,6 +14,7 @@ use crate::protocol::id::TenantId;
 pub struct ReadTenants;
 
 impl Work for ReadTenants {
+    const NAME: &'static str = "read_tenant";
     type Row = TenantId;
     type Fact = bool;
 

@@ -2,8 +2,8 @@
 //! NOTIFY inside the writing transaction would hold a cluster-wide lock across its flush to disk.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
@@ -12,11 +12,12 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Health, Key, Waiters};
+use super::{Cause, Health, Key, Waiters};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
 use crate::store::notify::{Hearer, Notifier};
+use crate::telemetry::Metrics;
 
 /// Shortest time between two notifications of a node.
 const COALESCE: Duration = Duration::from_millis(10);
@@ -48,12 +49,16 @@ pub(super) struct Bus {
     listening: Notify,
     /// How many of our canaries came back.
     heard: AtomicU64,
+    /// When the last one was sent, until it is back.
+    canary: Mutex<Option<Instant>>,
+    metrics: Arc<Metrics>,
 }
 
 impl Bus {
     pub(super) fn new(
         config: &Config,
         clock: &Clock,
+        metrics: Arc<Metrics>,
         waiters: Arc<Waiters>,
         health: Arc<Health>,
     ) -> Self {
@@ -65,7 +70,13 @@ impl Bus {
             waiters,
             health,
             heard: AtomicU64::new(0),
+            canary: Mutex::default(),
+            metrics,
         }
+    }
+
+    fn canary(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.canary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts sender and hearer.
@@ -106,6 +117,7 @@ impl Bus {
             if Instant::now() >= next_canary && !stopping {
                 next_canary = Instant::now() + jitter(canary_every);
                 payloads.push(format!("c {}", self.tag));
+                *self.canary() = Some(Instant::now());
             }
             // Nothing but this connection depends on the call, so cutting it short loses nothing but the connection.
             match timeout(PATIENCE, self.flush(&mut notifier, &payloads))
@@ -153,6 +165,7 @@ impl Bus {
                 None => notifier.insert(Notifier::connect(&self.database).await?),
             };
             notifier.send(payload).await?;
+            self.metrics.hints_sent.increment();
         }
         Ok(())
     }
@@ -208,6 +221,7 @@ impl Bus {
 
     /// Acts on one hint. What is not understood comes from a newer version and means: look.
     fn understand(&self, payload: &str) {
+        self.metrics.hints_heard.increment();
         let mut words = payload.split(' ');
         let (kind, tag) = (words.next(), words.next());
         let own = tag == Some(self.tag.as_str());
@@ -215,11 +229,14 @@ impl Bus {
             Some("k") if own => {}
             Some("k") => {
                 for digest in words.filter_map(|word| u64::from_str_radix(word, 16).ok()) {
-                    self.waiters.wake(digest);
+                    self.waiters.wake(digest, Cause::Hint);
                 }
             }
             Some("c") if own => {
                 self.heard.fetch_add(1, Ordering::Relaxed);
+                if let Some(sent) = self.canary().take() {
+                    self.metrics.canary.took(sent.elapsed());
+                }
                 self.health.hearing.store(true, Ordering::Relaxed);
             }
             Some("c") => {}

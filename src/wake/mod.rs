@@ -18,6 +18,15 @@ use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
 use crate::store::Store;
 
+/// What woke someone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A hint, from this node or another.
+    Hint,
+    /// The net, which looks whether or not there were hints.
+    Net,
+}
+
 /// Hints waiting for the bus; past this it says "look at everything".
 const BUS_QUEUE: usize = 8_192;
 
@@ -50,7 +59,14 @@ impl Hub {
         let health = Arc::new(Health::default());
         let bus = (config.wake.mode == WakeMode::Notify).then(|| {
             let (sender, receiver) = mpsc::channel(BUS_QUEUE);
-            let bus = bus::Bus::new(config, clock, Arc::clone(&waiters), Arc::clone(&health));
+            let metrics = Arc::clone(store.metrics());
+            let bus = bus::Bus::new(
+                config,
+                clock,
+                metrics,
+                Arc::clone(&waiters),
+                Arc::clone(&health),
+            );
             bus.start(receiver, tasks, stop);
             sender
         });
@@ -72,7 +88,7 @@ impl Hub {
     /// Names who must look, after the commit: waiters here at once, the other nodes through the bus.
     pub fn wake(&self, keys: impl IntoIterator<Item = Key>) {
         for key in keys {
-            self.waiters.wake(key.digest());
+            self.waiters.wake(key.digest(), Cause::Hint);
             if let Some(bus) = &self.bus
                 && bus.try_send(key).is_err()
             {
@@ -104,7 +120,7 @@ struct Waiters {
 /// One key that someone waits on. Two keys of one digest share it and are woken together.
 struct Entry {
     key: Key,
-    counter: watch::Sender<()>,
+    counter: watch::Sender<Cause>,
 }
 
 impl Waiters {
@@ -117,7 +133,7 @@ impl Waiters {
         let mut entries = self.entries();
         let entry = entries.entry(digest).or_insert_with(|| Entry {
             key,
-            counter: watch::Sender::new(()),
+            counter: watch::Sender::new(Cause::Hint),
         });
         Waiter {
             digest,
@@ -126,15 +142,15 @@ impl Waiters {
         }
     }
 
-    fn wake(&self, digest: u64) {
+    fn wake(&self, digest: u64, cause: Cause) {
         if let Some(entry) = self.entries().get(&digest) {
-            entry.counter.send_replace(());
+            entry.counter.send_replace(cause);
         }
     }
 
     fn wake_everyone(&self) {
         for entry in self.entries().values() {
-            entry.counter.send_replace(());
+            entry.counter.send_replace(Cause::Hint);
         }
     }
 
@@ -150,16 +166,19 @@ impl Waiters {
 /// A registered interest; forgotten when dropped.
 pub struct Waiter {
     digest: u64,
-    changes: Option<watch::Receiver<()>>,
+    changes: Option<watch::Receiver<Cause>>,
     waiters: Arc<Waiters>,
 }
 
 impl Waiter {
-    /// Waits until someone says to look since the last look.
-    pub async fn woken(&mut self) {
+    /// Waits until someone says to look since the last look, and tells who.
+    pub async fn woken(&mut self) -> Cause {
         match &mut self.changes {
-            // The entry lives as long as we do, so the sender is never gone.
-            Some(changes) => drop(changes.changed().await),
+            Some(changes) => {
+                // The entry lives as long as we do, so the sender is never gone.
+                drop(changes.changed().await);
+                *changes.borrow()
+            }
             None => std::future::pending().await,
         }
     }

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Health, Key, Waiters};
+use super::{Cause, Health, Key, Waiters};
 use crate::config::{self, WakeMode};
 use crate::jitter::jitter;
 use crate::store::Store;
@@ -63,7 +63,7 @@ async fn look(waiters: &Waiters, store: &Store) {
         match store.settled_exchanges(&exchanges).await {
             Ok(settled) => {
                 for (tenant, request) in settled {
-                    waiters.wake(Key::Exchange(tenant, request).digest());
+                    waiters.wake(Key::Exchange(tenant, request).digest(), Cause::Net);
                 }
             }
             Err(error) => tracing::warn!(%error, "the net could not look"),
@@ -71,7 +71,11 @@ async fn look(waiters: &Waiters, store: &Store) {
     }
     for some in recipients.chunks(PER_LOOK) {
         match store.expectant(some, RECENT.as_secs_f64()).await {
-            Ok(keys) => keys.iter().for_each(|key| waiters.wake(key.digest())),
+            Ok(keys) => {
+                for key in keys {
+                    waiters.wake(key.digest(), Cause::Net);
+                }
+            }
             Err(error) => tracing::warn!(%error, "the net could not look"),
         }
     }

@@ -9,7 +9,7 @@ use countersign::store::reach::Reach;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
-use crate::support::cluster::config;
+use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
 use crate::support::roles::Roles;
 use crate::support::until;
@@ -19,7 +19,15 @@ fn pool(database: &Database, roles: &Roles, size: usize) -> Pool {
     let mut config = config(database);
     roles.confine(&mut config);
     let options = connect_options(&config.database).unwrap();
-    Pool::new(options, size, Duration::from_secs(5), true).unwrap()
+    Pool::new(
+        "tests",
+        &metrics(),
+        options,
+        size,
+        Duration::from_secs(5),
+        true,
+    )
+    .unwrap()
 }
 
 fn tenant(name: &str) -> TenantId {

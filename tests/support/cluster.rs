@@ -11,6 +11,7 @@ use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::protocol::id::TenantId;
 use countersign::store::audit::Actor;
 use countersign::store::credential::RoleName;
+use countersign::telemetry::Metrics;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,8 @@ pub const CLUSTER_SECRET: &str = "cluster-secret-of-the-tests-0123456789abcdef";
 pub struct TestNode {
     /// Where it listens.
     pub url: String,
+    /// Where its metrics are read.
+    pub metrics: String,
     /// Its use cases, for what cannot be seen from outside.
     pub gateway: Arc<Gateway>,
     stop: CancellationToken,
@@ -64,9 +67,15 @@ pub fn config(database: &Database) -> Config {
     config.database.pool_size = 8;
     config.server.lame_duck_ms = 0;
     config.rates.enabled = false;
+    config.telemetry.metrics_listen = "127.0.0.1:0".into();
     config.platform.operator_key = Secret::from(OPERATOR_KEY);
     config.security.cluster_secret = Secret::from(CLUSTER_SECRET);
     config
+}
+
+/// Metrics of no node.
+pub fn metrics() -> Arc<Metrics> {
+    Arc::new(Metrics::new(&Clock::system()))
 }
 
 /// Starts one node.
@@ -77,10 +86,13 @@ pub async fn start_node(config: Config, clock: &Clock) -> TestNode {
         .expect("a node");
     let stop = CancellationToken::new();
     let url = format!("http://{}", app.address());
+    let metrics = app.metrics_address();
+    let metrics = metrics.map_or_else(String::new, |address| format!("http://{address}/metrics"));
     let gateway = Arc::clone(app.gateway());
     let running = tokio::spawn(app.run(stop.clone()));
     TestNode {
         url,
+        metrics,
         gateway,
         stop,
         running,

@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod client;
 pub mod cluster;
+pub mod collector;
 pub mod contract;
 pub mod database;
 pub mod fleet;
@@ -14,6 +15,7 @@ pub mod proxy;
 pub mod push;
 pub mod raw;
 pub mod roles;
+pub mod scrape;
 pub mod tls;
 
 pub use self::answer::Answer;

@@ -316,3 +316,22 @@ async fn a_user_and_a_client_of_one_name_are_two_callers() {
         "oauth:client_id:ci oauth:sub:ci"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_asked_about_in_the_trace_of_the_call_that_brought_it() {
+    let (cluster, provider) = scene(2_000).await;
+    for parent in [
+        Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        None,
+    ] {
+        let token = format!("token-{}", parent.is_some());
+        provider.know(&token, Says::Json(alice(&cluster)));
+        let client = cluster.client(Some(&token));
+        let mut call = client.call(Method::GET, "/v1/approvers/alice/inbox");
+        if let Some(parent) = parent {
+            call = call.header("traceparent", parent);
+        }
+        call.send().await.expect(200);
+        assert_eq!(provider.traceparent().as_deref(), parent);
+    }
+}

@@ -57,6 +57,7 @@ struct Desk {
     asking: AtomicUsize,
     most_asking: AtomicUsize,
     authorization: Mutex<Option<String>>,
+    traceparent: Mutex<Option<String>>,
 }
 
 /// The server.
@@ -132,6 +133,11 @@ impl Provider {
     pub fn authorization(&self) -> String {
         self.desk.authorization.lock().unwrap().clone().unwrap()
     }
+
+    /// In which trace it was last asked.
+    pub fn traceparent(&self) -> Option<String> {
+        self.desk.traceparent.lock().unwrap().clone()
+    }
 }
 
 async fn jwks(State(desk): State<Arc<Desk>>) -> Response {
@@ -146,6 +152,8 @@ async fn introspect(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Byt
     desk.most_asking.fetch_max(asking, Ordering::SeqCst);
     let authorization = headers[header::AUTHORIZATION].to_str().unwrap().to_owned();
     *desk.authorization.lock().unwrap() = Some(authorization);
+    let traceparent = headers.get("traceparent");
+    *desk.traceparent.lock().unwrap() = traceparent.map(|value| value.to_str().unwrap().to_owned());
     assert_eq!(
         headers[header::CONTENT_TYPE],
         "application/x-www-form-urlencoded"

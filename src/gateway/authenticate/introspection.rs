@@ -21,6 +21,7 @@ use crate::gateway::error::Error;
 use crate::outbound::{Outbound, form_encoded};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, Claims, Refused, judge_introspection};
+use crate::telemetry::trace;
 
 /// How long a token that is not good is remembered as such.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
@@ -121,11 +122,12 @@ impl Introspection {
                     known.insert(hash, Entry::Asking(told.clone()));
                     let (this, token) = (Arc::clone(self), token.to_owned());
                     // A task of its own: others may wait for the answer when this caller hangs up.
-                    tasks.spawn(async move {
+                    let asking = async move {
                         let answer = this.ask(&token).await;
                         this.remember(hash, now, &answer);
                         tell.send_replace(Some(answer));
-                    });
+                    };
+                    tasks.spawn(trace::within(trace::current(), asking));
                     told
                 }
             }

@@ -1,0 +1,112 @@
+//! `[telemetry]`: metrics and traces.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigError, Secret};
+
+section! {
+    /// `[telemetry]`: metrics and traces.
+    Telemetry {
+        /// Where `GET /metrics` is answered, without credentials; nowhere if empty.
+        metrics_listen: String = "127.0.0.1:9464".into(),
+        /// Where metrics and spans are sent by OTLP over HTTP, such as `http://collector:4318`; nowhere if empty.
+        otlp_endpoint: String = String::new(),
+        /// Headers that go with them, as `name=value,name=value`, values percent-encoded.
+        otlp_headers: Secret = Secret::default(),
+        /// A file that holds `otlp_headers`; read where it is not set itself.
+        otlp_headers_file: Option<PathBuf> = None,
+        /// How often metrics are sent.
+        export_seconds: u64 = 15,
+        /// How much of what no caller traces is traced, from 0 to 1; what a caller traces is.
+        sample_ratio: f64 = 1.0,
+        /// What the nodes are called in traces and metrics that are sent.
+        service_name: String = "countersign".into(),
+    }
+}
+
+impl Telemetry {
+    /// Where metrics are read, if anywhere.
+    pub fn metrics_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        if self.metrics_listen.is_empty() {
+            return Ok(None);
+        }
+        let address = self.metrics_listen.parse();
+        address.map(Some).map_err(|_| ConfigError::Invalid {
+            key: "telemetry.metrics_listen",
+            problem: "must be an address and a port, such as 127.0.0.1:9464, or empty".into(),
+        })
+    }
+
+    /// Whether anything is sent to a collector.
+    #[must_use]
+    pub fn exports(&self) -> bool {
+        !self.otlp_endpoint.is_empty()
+    }
+
+    /// Where spans and metrics are sent, if anywhere.
+    pub fn otlp_urls(&self) -> Result<Option<(Uri, Uri)>, ConfigError> {
+        if !self.exports() {
+            return Ok(None);
+        }
+        let url = |path: &str| {
+            let text = format!("{}{path}", self.otlp_endpoint.trim_end_matches('/'));
+            let url: Option<Uri> = text.parse().ok();
+            let url = url.filter(|url| matches!(url.scheme_str(), Some("http" | "https")));
+            url.filter(|url| url.host().is_some())
+                .ok_or_else(|| ConfigError::Invalid {
+                    key: "telemetry.otlp_endpoint",
+                    problem:
+                        "must be the URL of a collector, such as http://127.0.0.1:4318, or empty"
+                            .into(),
+                })
+        };
+        Ok(Some((url("/v1/traces")?, url("/v1/metrics")?)))
+    }
+
+    /// The headers that go with what is sent.
+    pub fn otlp_header_map(&self) -> Result<HeaderMap, ConfigError> {
+        let mut headers = HeaderMap::new();
+        let pairs = self.otlp_headers.expose().split(',').map(str::trim);
+        for pair in pairs.filter(|pair| !pair.is_empty()) {
+            let header = pair.split_once('=').and_then(|(name, value)| {
+                let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+                let mut value = HeaderValue::from_str(&value).ok()?;
+                value.set_sensitive(true);
+                Some((name.trim().parse::<HeaderName>().ok()?, value))
+            });
+            let (name, value) = header.ok_or_else(|| ConfigError::Invalid {
+                key: "telemetry.otlp_headers",
+                problem:
+                    "must be name=value pairs with commas between them, values percent-encoded"
+                        .into(),
+            })?;
+            headers.append(name, value);
+        }
+        Ok(headers)
+    }
+
+    /// Checks what types cannot say.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.metrics_address()?;
+        self.otlp_urls()?;
+        self.otlp_header_map()?;
+        let invalid = |key, problem: &str| {
+            Err(ConfigError::Invalid {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
+        if !(0.0..=1.0).contains(&self.sample_ratio) {
+            return invalid("telemetry.sample_ratio", "must lie between 0 and 1");
+        }
+        if self.export_seconds == 0 {
+            return invalid("telemetry.export_seconds", "must be at least 1");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Trace contexts as W3C writes them, in headers and in the `trace` of Envelopes. What does not read as one is ignored, never
+//! refused: tracing must not decide what is accepted.
+
+use std::fmt::Write as _;
+
+use super::json;
+
+/// Longest `tracestate` that is carried on; a longer one is dropped, as the recommendation allows.
+const MAX_STATE: usize = 512;
+
+/// Where in which trace something happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    /// The trace.
+    pub trace_id: [u8; 16],
+    /// The span in it.
+    pub span_id: [u8; 8],
+    /// Whether it is recorded.
+    pub sampled: bool,
+    /// What other systems wish to be carried along.
+    pub state: Option<String>,
+}
+
+/// Bytes of lower-case hex.
+fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    if pairs.len() != N || !rest.is_empty() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
+}
+
+/// A `tracestate` that can be carried on.
+fn state(text: &str) -> Option<String> {
+    let good = !text.is_empty() && text.len() <= MAX_STATE;
+    let good = good && text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    good.then(|| text.to_owned())
+}
+
+impl TraceContext {
+    /// Reads `traceparent` and `tracestate`.
+    #[must_use]
+    pub fn parse(parent: &str, tracestate: Option<&str>) -> Option<Self> {
+        let mut parts = parent.splitn(5, '-');
+        let mut next = || parts.next();
+        let (version, trace_id, span_id, flags) = (next()?, next()?, next()?, next()?);
+        let [version] = bytes(version)?;
+        let more = next().is_some();
+        // Version 255 is none; later ones may have more to say, the first has not.
+        if version == 0xff || (version == 0 && more) {
+            return None;
+        }
+        let (trace_id, span_id) = (bytes(trace_id)?, bytes(span_id)?);
+        let [flags] = bytes(flags)?;
+        if trace_id == [0; 16] || span_id == [0; 8] {
+            return None;
+        }
+        Some(Self {
+            trace_id,
+            span_id,
+            sampled: flags & 1 == 1,
+            state: tracestate.and_then(state),
+        })
+    }
+
+    /// The context that an Envelope's `trace` holds.
+    #[must_use]
+    pub fn of_trace(trace: &str) -> Option<Self> {
+        let document = json::parse(trace.as_bytes()).ok()?;
+        let object = document.as_object()?;
+        let text = |name| object.get(name)?.as_str();
+        Self::parse(text("traceparent")?, text("tracestate"))
+    }
+
+    /// The trace in hex.
+    #[must_use]
+    pub fn trace_text(&self) -> String {
+        hex(&self.trace_id)
+    }
+
+    /// The span in hex.
+    #[must_use]
+    pub fn span_text(&self) -> String {
+        hex(&self.span_id)
+    }
+
+    /// As a `traceparent`.
+    #[must_use]
+    pub fn traceparent(&self) -> String {
+        let flags = u8::from(self.sampled);
+        format!("00-{}-{}-{flags:02x}", self.trace_text(), self.span_text())
+    }
+
+    /// An Envelope's `trace` with this context in it, unless it has one of its own. Nothing else in its text is touched.
+    #[must_use]
+    pub fn carried_by(&self, trace: Option<String>) -> String {
+        let mut members = format!("\"traceparent\":\"{}\"", self.traceparent());
+        if let Some(state) = &self.state {
+            let quoted = serde_json::Value::from(state.as_str()).to_string();
+            members.extend([",\"tracestate\":", &quoted]);
+        }
+        let Some(trace) = trace else {
+            return format!("{{{members}}}");
+        };
+        let document = json::parse(trace.as_bytes()).ok();
+        let object = document.as_ref().and_then(|document| document.as_object());
+        let has_own = object.is_none_or(|object| {
+            object.get("traceparent").is_some() || object.get("tracestate").is_some()
+        });
+        match trace.strip_prefix('{') {
+            Some(rest) if !has_own => {
+                let empty = object.is_some_and(json::Object::is_empty);
+                let comma = if empty { "" } else { "," };
+                format!("{{{members}{comma}{rest}")
+            }
+            _ => trace,
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _infallible = write!(text, "{byte:02x}");
+    }
+    text
+}

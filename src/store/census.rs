@@ -1,0 +1,44 @@
+//! Counting what is pending. Bounded, however long the backlog: past a thousand nobody needs the exact figure, and
+//! the count must not cost more the worse things are.
+
+use super::Store;
+use super::error::StoreError;
+use super::reach::Reach;
+
+/// Most rows that are counted, of an index that holds nothing but pending exchanges.
+const MOST: i64 = 1_000;
+
+/// How many exchanges there are, in the whole cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Census {
+    /// Waiting for a decision.
+    pub pending: i64,
+    /// Past their time and not closed yet.
+    pub overdue: i64,
+}
+
+impl Store {
+    /// Counts what is pending.
+    pub async fn census(&self) -> Result<Census, StoreError> {
+        // All: an operator asks for the cluster, and learns no more than two numbers.
+        let mut lease = self.quiet.lease(Reach::All).await?;
+        let census = sqlx::query_as!(
+            Census,
+            r#"
+            select (select count(*)
+                      from (select from exchanges e
+                             where e.state = 'pendingApproval' and e.expires_at > clock_timestamp() + $1::interval
+                             limit $2) p) as "pending!",
+                   (select count(*)
+                      from (select from exchanges e
+                             where e.state = 'pendingApproval' and e.expires_at <= clock_timestamp() + $1::interval
+                             limit $2) o) as "overdue!"
+            "#,
+            self.clock.offset(),
+            MOST,
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(census)?)
+    }
+}

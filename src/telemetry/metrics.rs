@@ -1,0 +1,254 @@
+//! Every metric of a node: name, labels, buckets and help stand here, once. `deploy/telemetry.md` tells operators the same,
+//! and a test holds the two together.
+
+use time::OffsetDateTime;
+
+use super::instrument::{Counter, Definition, Family, Gauge, Histogram, Instrument, Reading};
+use super::process;
+use super::routes::Routes;
+use crate::clock::Clock;
+use crate::protocol::error::Code;
+use crate::protocol::exchange::State;
+
+/// From half a millisecond to half a minute: calls, statements, pushes.
+const LATENCY: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+/// From a second to a week: people.
+const PATIENCE: &[f64] = &[
+    1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0,
+];
+/// From a hundredth of a second to ten minutes: being late.
+const LAG: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0];
+/// Up to the most rows of a batch.
+const ROWS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+macro_rules! table {
+    ($($field:ident: $type:ty = $name:literal [$($label:literal),*] $(in $bounds:ident)?, $help:literal;)+) => {
+        /// The metrics of a node.
+        pub struct Metrics { $(#[doc = $help] pub $field: $type),+ }
+
+        impl Metrics {
+            /// All at zero, those without a closed set of series at none.
+            fn at_zero() -> Self {
+                Self { $($field: <$type>::new(const { &Definition {
+                    name: $name,
+                    help: $help,
+                    labels: &[$($label),*],
+                    bounds: table!(@bounds $($bounds)?),
+                } })),+ }
+            }
+
+            /// What they all stand at.
+            #[must_use]
+            pub fn read(&self) -> Vec<Reading> {
+                vec![$(Reading {
+                    definition: const { &Definition {
+                        name: $name,
+                        help: $help,
+                        labels: &[$($label),*],
+                        bounds: table!(@bounds $($bounds)?),
+                    } },
+                    kind: <$type>::KIND,
+                    series: self.$field.read(),
+                }),+]
+            }
+        }
+    };
+    (@bounds) => { &[] };
+    (@bounds $bounds:ident) => { $bounds };
+}
+
+table! {
+    requests: Routes = "countersign_http_request_duration_seconds" ["method", "route", "status"] in LATENCY,
+        "Time from a request's headers to its answer's, by route and class of status.";
+    frames: Family<Histogram, 2> = "countersign_frame_duration_seconds" ["type", "outcome"] in LATENCY,
+        "Time from a WebSocket frame to the answer to it, by type of message.";
+    refusals: Family<Counter, 1> = "countersign_refusals_total" ["code"],
+        "Calls and frames refused, by error code.";
+    throttled: Family<Counter, 1> = "countersign_rate_limited_total" ["kind"],
+        "Calls and frames over their rate limit, by kind of call.";
+    connections: Gauge = "countersign_connections" [],
+        "Connections that clients have open.";
+    turned_away: Family<Counter, 1> = "countersign_connections_refused_total" ["reason"],
+        "Connections closed at the door.";
+    body_memory: Gauge = "countersign_body_memory_bytes" [],
+        "Memory set aside for large bodies and answers.";
+    body_memory_limit: Gauge = "countersign_body_memory_limit_bytes" [],
+        "Most memory that large bodies and answers may take.";
+
+    transitions: Family<Counter, 2> = "countersign_exchange_transitions_total" ["from", "to"],
+        "Changes of state that this node wrote.";
+    pending: Gauge = "countersign_exchanges_pending" [],
+        "Exchanges that wait for a decision, in the whole cluster; counted up to 1000.";
+    overdue: Gauge = "countersign_exchanges_overdue" [],
+        "Exchanges past their time that no node has closed yet, in the whole cluster; counted up to 1000.";
+    decision_latency: Histogram = "countersign_decision_latency_seconds" [] in PATIENCE,
+        "Time from an exchange's acceptance to its decision, by the database's clock.";
+    push_latency: Family<Histogram, 2> = "countersign_push_latency_seconds" ["type", "transport"] in LATENCY,
+        "Time from a message's commit to its first being written to a channel that was open.";
+    sent: Family<Counter, 2> = "countersign_messages_sent_total" ["type", "transport"],
+        "Messages written to channels, repeats included.";
+    channels: Family<Gauge, 2> = "countersign_channels" ["transport", "role"],
+        "Channels open on this node.";
+    closed: Family<Counter, 1> = "countersign_channels_closed_total" ["reason"],
+        "Channels that the gateway ended.";
+    waits: Gauge = "countersign_waits" [],
+        "Waits under way on this node.";
+
+    wake_healthy: Gauge = "countersign_wake_healthy" [],
+        "Whether hints from other nodes arrive (1), or the node polls (0).";
+    canary: Histogram = "countersign_wake_canary_seconds" [] in LATENCY,
+        "Time a canary takes through PostgreSQL and back.";
+    hints_sent: Counter = "countersign_wake_notifications_sent_total" [],
+        "Notifications sent to the other nodes, canaries included.";
+    hints_heard: Counter = "countersign_wake_notifications_received_total" [],
+        "Notifications heard, the node's own included.";
+    missed: Family<Counter, 1> = "countersign_wake_missed_total" ["waiter"],
+        "News over a second old that only the net brought.";
+
+    batch_rows: Family<Histogram, 1> = "countersign_batch_rows" ["statement"] in ROWS,
+        "Rows that shared one statement.";
+    batch_time: Family<Histogram, 1> = "countersign_batch_duration_seconds" ["statement"] in LATENCY,
+        "Time a batch took, its wait for a connection included.";
+    batch_trouble: Family<Counter, 2> = "countersign_batch_trouble_total" ["statement", "outcome"],
+        "Batches that did not go through at once: tried again, or given up.";
+    pool_connections: Family<Gauge, 2> = "countersign_pool_connections" ["pool", "state"],
+        "Connections to PostgreSQL that are open.";
+    pool_limit: Family<Gauge, 1> = "countersign_pool_limit" ["pool"],
+        "Most connections a pool may open.";
+    pool_waiting: Family<Gauge, 1> = "countersign_pool_waiting" ["pool"],
+        "Calls that wait for a connection.";
+    pool_acquire: Family<Histogram, 1> = "countersign_pool_acquire_seconds" ["pool"] in LATENCY,
+        "Time until a connection was there, or was not.";
+
+    sweep_time: Family<Histogram, 2> = "countersign_sweep_duration_seconds" ["sweep", "outcome"] in LATENCY,
+        "Time a sweep took.";
+    sweep_lag: Family<Histogram, 1> = "countersign_sweep_lag_seconds" ["sweep"] in LAG,
+        "How late expiry was written down, and messages were offered again.";
+    heartbeat_age: Gauge = "countersign_heartbeat_age_seconds" [],
+        "Time since the node's lease was last renewed; its channels are taken for dead after 15 s.";
+    clock_offset: Gauge = "countersign_clock_offset_seconds" [],
+        "How far the database's clock is ahead of this node's.";
+
+    exports: Family<Counter, 2> = "countersign_otlp_exports_total" ["signal", "outcome"],
+        "Requests to the collector.";
+    spans_dropped: Counter = "countersign_otlp_spans_dropped_total" [],
+        "Spans that were not exported: too many at once, or a collector that was away.";
+
+    build_info: Family<Gauge, 1> = "countersign_build_info" ["version"],
+        "1, labelled with the version that runs.";
+    started: Gauge = "countersign_start_time_seconds" [],
+        "When the node was started, in seconds since 1970.";
+    resident: Gauge = "countersign_resident_memory_bytes" [],
+        "Memory of the process that is resident.";
+    descriptors: Gauge = "countersign_open_descriptors" [],
+        "File descriptors that the process has open.";
+    descriptor_limit: Gauge = "countersign_descriptor_limit" [],
+        "Most file descriptors that the process may have open.";
+}
+
+/// Types of frames that clients send; any other counts as `other`.
+const FRAMES: [&str; 5] = [
+    "artifact.submit",
+    "decision.submit",
+    "ack.submit",
+    "prompt.ack",
+    "hello",
+];
+
+/// A frame's type as a label.
+#[must_use]
+pub fn frame_label(msg_type: Option<&str>) -> &'static str {
+    let known = FRAMES.into_iter().find(|known| Some(*known) == msg_type);
+    known.unwrap_or("other")
+}
+
+impl Metrics {
+    /// All at zero. Series whose labels can be told are there from the start, so that their first step is seen as one.
+    #[must_use]
+    pub fn new(clock: &Clock) -> Self {
+        let metrics = Self::at_zero();
+        let now = clock.now().inner() - OffsetDateTime::UNIX_EPOCH;
+        metrics.started.set(now.as_seconds_f64());
+        metrics.build_info.of([env!("CARGO_PKG_VERSION")]).set(1.0);
+        for code in Code::ALL {
+            metrics.refusals.of([code.as_str()]);
+        }
+        let pending = State::PendingApproval;
+        for (from, to) in [
+            ("none", pending),
+            (pending.as_str(), State::Decided),
+            (State::Decided.as_str(), State::Delivered),
+            (pending.as_str(), State::Expired),
+            (pending.as_str(), State::Withdrawn),
+            (pending.as_str(), State::Cancelled),
+        ] {
+            metrics.transitions.of([from, to.as_str()]);
+        }
+        for transport in ["websocket", "sse"] {
+            for role in ["enforcer", "approver"] {
+                metrics.channels.of([transport, role]);
+            }
+            for kind in ["approval.request", "decision.deliver"] {
+                metrics.push_latency.of([kind, transport]);
+                metrics.sent.of([kind, transport]);
+            }
+        }
+        for waiter in ["approver", "enforcer", "exchange"] {
+            metrics.missed.of([waiter]);
+        }
+        for sweep in ["expiry", "redelivery"] {
+            metrics.sweep_lag.of([sweep]);
+        }
+        for reason in ["full", "address", "proxy", "handshake"] {
+            metrics.turned_away.of([reason]);
+        }
+        for reason in [
+            "drain",
+            "credential",
+            "replaced",
+            "lease_lost",
+            "slow",
+            "silent",
+        ] {
+            metrics.closed.of([reason]);
+        }
+        for kind in [
+            "submissions",
+            "decisions",
+            "acks",
+            "reads",
+            "connects",
+            "address",
+            "guesses",
+        ] {
+            metrics.throttled.of([kind]);
+        }
+        metrics
+    }
+
+    /// Looks at the process, for the gauges about it.
+    pub fn observe_process(&self) {
+        let set = |gauge: &Gauge, value: Option<u64>| {
+            if let Some(value) = value {
+                gauge.set(approximately(value));
+            }
+        };
+        set(&self.resident, process::resident_bytes());
+        set(&self.descriptor_limit, process::most_descriptors());
+        if let Some(count) = process::open_descriptors() {
+            self.descriptors.set_count(count);
+        }
+    }
+}
+
+/// A count as a gauge holds it.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge of bytes may be off by one in 2^53"
+)]
+pub fn approximately(count: u64) -> f64 {
+    count as f64
+}
