@@ -34,7 +34,7 @@ test-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
 	scripts/prepare --check
 
 .PHONY: test-run
-test-run: postgres ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
+test-run: postgres haproxy ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
 	$(CARGO) test --locked $(ARGS)
 
 .PHONY: fmt
@@ -83,3 +83,7 @@ clean: ## Remove everything that was built.
 .PHONY: postgres
 postgres:
 	@scripts/install-postgres
+
+.PHONY: haproxy
+haproxy:
+	@scripts/install-haproxy

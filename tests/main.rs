@@ -59,5 +59,6 @@ mod submission;
 mod telemetry;
 mod tls;
 mod tokens;
+mod topology;
 mod twins;
 mod waking;

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::support::Cluster;
 use crate::support::cluster::metrics;
 use crate::support::push::Socket;
+use crate::support::tls::Conversation;
 use countersign::config::Server;
 use countersign::http::seats::Seats;
 use countersign::store::credential::RoleName;
@@ -88,6 +89,30 @@ async fn connections_past_the_limit_are_closed_and_make_room_when_they_end() {
             && said.starts_with("HTTP/1.1 200")
     })
     .await;
+}
+
+/// A balancer keeps connections for its next calls, and takes a moment to see that a node stops.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_can_still_be_used_while_balancers_look_away() {
+    let mut cluster = Cluster::with(1, |config| config.server.lame_duck_ms = 5_000).await;
+    let node = cluster.nodes.remove(0);
+    let address = node.url.replace("http://", "");
+    let connect = async || {
+        let stream = TcpStream::connect(&address).await.unwrap();
+        Conversation::over(stream).await.unwrap()
+    };
+    let mut kept = connect().await;
+    kept.get("/livez", &[]).await.unwrap().expect(200);
+    let stopping = tokio::spawn(node.stop());
+    crate::support::until("the node says so", Duration::from_secs(4), async || {
+        let ready = connect().await.get("/readyz", &[]).await;
+        ready.unwrap().status == 503
+    })
+    .await;
+    let answer = kept.get("/livez", &[]).await.unwrap().expect(200);
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert!(kept.get("/livez", &[]).await.is_err(), "that was the last");
+    stopping.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

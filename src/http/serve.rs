@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::Version;
+use axum::http::header::{CONNECTION, HeaderValue};
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -61,6 +62,8 @@ struct Service {
     metrics: Arc<Metrics>,
     patience: Patience,
     drain: CancellationToken,
+    /// The end of the lame duck's time.
+    closing: CancellationToken,
     hard: CancellationToken,
 }
 
@@ -90,6 +93,10 @@ pub async fn serve(
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
     let seats = Seats::new(config, metrics);
+    // Between the first word of stopping and the closed door there is time for a load balancer to see that the node is no
+    // longer ready: whoever connects meanwhile is served, and asked not to come back. Connections that it keeps idle stay
+    // open for as long, since it may be sending on one of them right now.
+    let closing = CancellationToken::new();
     let service = Arc::new(Service {
         router,
         builder,
@@ -101,11 +108,9 @@ pub async fn serve(
             idle: Duration::from_secs(config.idle_timeout_seconds),
         },
         drain: drain.clone(),
+        closing: closing.clone(),
         hard: hard.clone(),
     });
-    // Between the first word of stopping and the closed door there is time for a load balancer to see that the node is no
-    // longer ready: whoever connects meanwhile is served, and asked not to come back.
-    let closing = CancellationToken::new();
     let lame_duck = Duration::from_millis(config.lame_duck_ms);
     let close_later = {
         let (drain, closing) = (drain.clone(), closing.clone());
@@ -232,6 +237,7 @@ impl Service {
         let service = {
             let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
             let (router, door) = (self.router.clone(), self.door.clone());
+            let drain = self.drain.clone();
             service_fn(move |mut request: hyper::Request<Incoming>| {
                 spoke.cancel();
                 introduce(&door, peer, &mut request);
@@ -241,13 +247,18 @@ impl Service {
                 let version = request.version();
                 let in_flight = meter.begin(version);
                 let (router, meter) = (router.clone(), Arc::clone(&meter));
+                let drain = drain.clone();
                 async move {
-                    let answer = router.oneshot(request).await?;
+                    let mut answer = router.oneshot(request).await?;
                     // Over HTTP/1 what is not taken keeps the socket from being written, which the stream itself notices.
-                    Ok::<_, Infallible>(match version {
-                        Version::HTTP_2 => answer.map(|body| meter.ledger.watch(body, in_flight)),
-                        _ => answer,
-                    })
+                    if version == Version::HTTP_2 {
+                        return Ok(answer.map(|body| meter.ledger.watch(body, in_flight)));
+                    }
+                    if drain.is_cancelled() {
+                        let last = HeaderValue::from_static("close");
+                        answer.headers_mut().entry(CONNECTION).or_insert(last);
+                    }
+                    Ok::<_, Infallible>(answer)
                 }
             })
         };
@@ -259,7 +270,8 @@ impl Service {
         let mut rounds = tokio::time::interval(WATCH_EVERY);
         // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
         let mut silence = std::pin::pin!(tokio::time::sleep(self.patience.headers));
-        let (mut draining, mut last_words, mut retiring) = (false, false, false);
+        let (mut draining, mut closing) = (false, false);
+        let (mut last_words, mut retiring) = (false, false);
         loop {
             tokio::select! {
                 ended = connection.as_mut() => return ended,
@@ -280,8 +292,9 @@ impl Service {
                         silence.as_mut().reset(Instant::now() + LAST_WORDS.min(self.patience.headers));
                     }
                 }
+                () = self.closing.cancelled(), if draining && !closing => closing = true,
                 // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
-                () = spoke.cancelled(), if draining && !last_words => {
+                () = spoke.cancelled(), if closing && !last_words => {
                     last_words = true;
                     connection.as_mut().graceful_shutdown();
                 }

@@ -31,8 +31,42 @@ impl Fleet {
 
     /// Starts `count` nodes with settings of their own, as environment variables without our prefix.
     pub fn start_with(database_url: &str, count: usize, settings: &[(&str, &str)]) -> Self {
+        let mut fleet = Self::empty(database_url, settings);
+        for _ in 0..count {
+            fleet.add("127.0.0.1:0");
+        }
+        fleet
+    }
+
+    /// Starts a node on each of these addresses of this machine, all on the same port, as in containers.
+    pub fn start_alike(database_url: &str, hosts: &[&str], settings: &[(&str, &str)]) -> Self {
+        let mut fleet = Self::empty(database_url, settings);
+        for host in hosts {
+            fleet.add_alike(host);
+        }
+        fleet
+    }
+
+    /// One more on another address, and the same port.
+    pub fn add_alike(&mut self, host: &str) {
+        let port = match self.nodes.first() {
+            Some(node) => node.url.rsplit(':').next().expect("a port").to_owned(),
+            None => "0".to_owned(),
+        };
+        self.add(&format!("{host}:{port}"));
+    }
+
+    fn add(&mut self, listen: &str) {
+        let (url, process) = self.spawn(listen);
+        self.nodes.push(FleetNode {
+            url,
+            process: Some(process),
+        });
+    }
+
+    fn empty(database_url: &str, settings: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut fleet = Self {
+        Self {
             nodes: Vec::new(),
             database_url: database_url.to_owned(),
             directory,
@@ -41,15 +75,7 @@ impl Fleet {
                 .iter()
                 .map(|(name, value)| (format!("COUNTERSIGN_{name}"), (*value).to_owned()))
                 .collect(),
-        };
-        for _ in 0..count {
-            let (url, process) = fleet.spawn("127.0.0.1:0");
-            fleet.nodes.push(FleetNode {
-                url,
-                process: Some(process),
-            });
         }
-        fleet
     }
 
     /// Every node's address.

@@ -9,6 +9,7 @@ pub mod contract;
 pub mod database;
 pub mod fleet;
 pub mod framing;
+pub mod haproxy;
 pub mod messages;
 pub mod process;
 pub mod proxy;
