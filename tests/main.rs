@@ -29,6 +29,7 @@ mod corpus;
 mod cors;
 mod coverage;
 mod decision;
+mod deployment;
 mod documents;
 mod faults;
 mod generic;

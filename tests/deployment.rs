@@ -1,0 +1,217 @@
+//! What we ship besides the binary agrees with it: every variable is a key of the configuration, versions are one version,
+//! and nobody is less patient than a node that drains.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use countersign::config::Config;
+use serde_json::Value;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|_| panic!("{path}"))
+}
+
+/// Every file in `deploy/`, and the compose file.
+fn shipped() -> Vec<PathBuf> {
+    let mut files = vec![Path::new(ROOT).join("docker-compose.yml")];
+    let mut directories = vec![Path::new(ROOT).join("deploy")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// What follows a word, up to the end of its line.
+fn after<'a>(text: &'a str, word: &str) -> &'a str {
+    let (_, rest) = text
+        .split_once(word)
+        .unwrap_or_else(|| panic!("no {word:?}"));
+    rest.lines().next().unwrap().trim().trim_matches('"')
+}
+
+/// The seconds that follow a word, written as `30`, `30s` or `500ms`.
+fn seconds(text: &str, word: &str) -> f64 {
+    let rest = after(text, word);
+    let digits = rest.find(|c: char| !c.is_ascii_digit());
+    let (number, unit) = rest.split_at(digits.unwrap_or(rest.len()));
+    let number: f64 = number.parse().unwrap_or_else(|_| panic!("{word}: {rest}"));
+    if unit.starts_with("ms") {
+        number / 1_000.0
+    } else {
+        number
+    }
+}
+
+#[test]
+fn every_variable_we_ship_is_a_key_of_the_configuration() {
+    let known = serde_json::to_value(Config::default()).unwrap();
+    let mut seen = BTreeSet::new();
+    for path in shipped() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for rest in text.split("COUNTERSIGN_").skip(1) {
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            let Some((section, key)) = rest[..end.unwrap_or(rest.len())].split_once("__") else {
+                continue;
+            };
+            let (section, key) = (section.to_lowercase(), key.to_lowercase());
+            // The chart's own way to name any key.
+            if section.is_empty() || key.is_empty() {
+                continue;
+            }
+            let is_key = known
+                .get(&section)
+                .and_then(|keys| keys.get(&key))
+                .is_some();
+            assert!(is_key, "{}: {section}.{key}", path.display());
+            seen.insert(format!("{section}.{key}"));
+        }
+    }
+    for expected in ["database.url_file", "tls.proxies", "server.drain_seconds"] {
+        assert!(seen.contains(expected), "{seen:?}");
+    }
+}
+
+/// The compose file's own variables are told at its head, and no others.
+#[test]
+fn every_variable_of_the_compose_file_is_explained() {
+    let text = read("docker-compose.yml");
+    let (head, body) = text.split_once("\nname:").unwrap();
+    for rest in body.split("${").skip(1) {
+        let name = rest.split([':', '}']).next().unwrap();
+        assert!(head.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn versions_are_one_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    let chart = read("deploy/helm/countersign/Chart.yaml");
+    assert_eq!(after(&chart, "\nversion: "), version);
+    assert_eq!(after(&chart, "\nappVersion: "), version);
+    let compose = read("docker-compose.yml");
+    let images: Vec<&str> = compose
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("image: countersign:"))
+        .collect();
+    assert!(!images.is_empty() && images.iter().all(|tag| *tag == version));
+    let minor = |text: &str| text.split('.').nth(1).unwrap().parse::<u32>().unwrap();
+    let image = read("deploy/Dockerfile");
+    assert!(
+        minor(after(&image, "ARG RUST_VERSION=")) >= minor(env!("CARGO_PKG_RUST_VERSION")),
+        "the image's compiler is new enough"
+    );
+}
+
+#[test]
+fn nobody_is_less_patient_than_a_node() {
+    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    let key = |section: &str, key: &str| {
+        let config = serde_json::to_value(Config::default()).unwrap();
+        config[section][key].as_u64().unwrap() as f64
+    };
+    let drain = key("server", "drain_seconds");
+    let compose = read("docker-compose.yml");
+    let (_, gateway) = compose.split_once("\n  gateway:\n").unwrap();
+    assert!(seconds(gateway, "stop_grace_period: ") > drain);
+    let unit = read("deploy/countersign.service");
+    assert!(seconds(&unit, "TimeoutStopSec=") > drain);
+    let values = read("deploy/helm/countersign/values.yaml");
+    let (_, chart_drain) = values.split_once("\ndrain:\n").unwrap();
+    assert!((seconds(chart_drain, "\n  seconds: ") - drain).abs() < f64::EPSILON);
+
+    let balancer = read("deploy/haproxy/haproxy.cfg");
+    let wait = key("limits", "wait_max_seconds");
+    assert!(seconds(&balancer, "timeout client ") > wait);
+    assert!(seconds(&balancer, "timeout server ") > wait);
+    assert!(seconds(&balancer, "timeout tunnel ") > key("push", "idle_seconds"));
+    // It is seen to stop while it still takes connections: one round to the first answer, another, and the answers themselves.
+    let seen = seconds(&balancer, "check inter ") + seconds(&balancer, "fastinter ");
+    assert!(2.0 * seen < key("server", "lame_duck_ms") / 1_000.0);
+    let nginx = read("deploy/nginx/nginx.conf");
+    assert!(seconds(&nginx, "proxy_read_timeout ") > key("push", "idle_seconds").max(wait));
+}
+
+/// Runs the script of the first start in a directory.
+fn first_start(directory: &Path) {
+    let output = Command::new("sh")
+        .arg(Path::new(ROOT).join("deploy/compose/first-start"))
+        .env("SECRETS", directory)
+        .env("NAME", "gateway.example")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
+
+#[test]
+fn the_first_start_makes_secrets_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let volumes = ["gateway", "database", "balancer"];
+    for volume in volumes {
+        std::fs::create_dir(directory.path().join(volume)).unwrap();
+    }
+    let all = || -> Vec<(PathBuf, String)> {
+        let files = volumes.iter().flat_map(|volume| {
+            let files = std::fs::read_dir(directory.path().join(volume)).unwrap();
+            files.map(|file| file.unwrap().path())
+        });
+        files
+            .map(|file| (file.clone(), std::fs::read_to_string(file).unwrap()))
+            .collect()
+    };
+    first_start(directory.path());
+    let made = all();
+    assert_eq!(made.len(), 10, "{made:?}");
+    let different: BTreeSet<&String> = made.iter().map(|(_, text)| text).collect();
+    assert_eq!(different.len(), made.len(), "no two are alike");
+    for (path, _) in &made {
+        let mode = path.metadata().unwrap().mode() & 0o777;
+        let expected = if path.parent().unwrap().ends_with("gateway") {
+            0o400
+        } else {
+            0o444
+        };
+        assert_eq!(mode, expected, "{}", path.display());
+    }
+    // What was lost comes back, what is there stays.
+    let lost = directory.path().join("gateway/operator-key");
+    std::fs::remove_file(&lost).unwrap();
+    first_start(directory.path());
+    for (path, text) in all() {
+        let before = made.iter().find(|(known, _)| *known == path).unwrap();
+        assert_eq!(text == before.1, path != lost, "{}", path.display());
+    }
+    let verified = Command::new("openssl")
+        .args(["verify", "-verify_hostname", "gateway.example", "-CAfile"])
+        .arg(directory.path().join("balancer/ca.pem"))
+        .arg(directory.path().join("balancer/server.pem"))
+        .output()
+        .unwrap();
+    assert!(verified.status.success(), "{verified:?}");
+}
+
+/// The chart's defaults are what its schema allows; the schema knows every one of them.
+#[test]
+fn the_charts_schema_names_every_value() {
+    let schema: Value =
+        serde_json::from_str(&read("deploy/helm/countersign/values.schema.json")).unwrap();
+    let values = read("deploy/helm/countersign/values.yaml");
+    let top = values
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+        .map(|line| line.split(':').next().unwrap());
+    for name in top {
+        assert!(schema["properties"].get(name).is_some(), "{name}");
+    }
+}
