@@ -148,7 +148,15 @@ async fn forgetting_waits_for_locks_in_the_order_of_everyone_else() {
     config.database.lock_timeout_ms = 20_000;
     config.database.statement_timeout_ms = 30_000;
     let node = NodeId::parse("another").unwrap();
-    let store = Store::open(&config, &node, &cluster.clock, &TaskTracker::new()).unwrap();
+    let metrics = std::sync::Arc::new(countersign::telemetry::Metrics::new(&cluster.clock));
+    let store = Store::open(
+        &config,
+        &node,
+        &cluster.clock,
+        &metrics,
+        &TaskTracker::new(),
+    )
+    .unwrap();
     let mut other = database.connect().await;
     let lock = async |other: &mut PgConnection, request: &str| {
         let sql = format!("select from inbox_items where request_id = '{request}' for update");
