@@ -122,7 +122,7 @@ impl Work for TakeAcks {
                   from input i
                  cross join clock c
                   join inbox_items x on i.recipient_kind = 'approver' and x.tenant_id = i.tenant_id
-                                    and x.approver_id = i.recipient and x.message_id = i.message_id
+                                    and (x.approver_id = i.recipient) is true and x.message_id = i.message_id
                  order by x.tenant_id, x.request_id, x.approver_id
                    for no key update of x
             ),

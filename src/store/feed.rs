@@ -210,7 +210,7 @@ impl Work for ReadBodies {
                    y.body::text as "body?", y.trace::text as "trace?"
               from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[])
                    as i (operation_id, tenant_id, approver_id, message_id)
-              join inbox_items x on x.tenant_id = i.tenant_id and x.approver_id = i.approver_id
+              join inbox_items x on x.tenant_id = i.tenant_id and (x.approver_id = i.approver_id) is true
                                 and x.message_id = i.message_id
               join exchanges e on e.tenant_id = x.tenant_id and e.request_id = x.request_id
               left join exchange_payloads y

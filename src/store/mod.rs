@@ -1,8 +1,8 @@
 //! All SQL, and nothing but: each function is one guarded statement that writes if and only if the state allows, and
 //! reports facts. A row that is found by its key is found by nothing else: conditions beside the key are spelled so that no
-//! partial index answers to them (`closed_as` for `closed_at`, `coalesce(acked_at, 'infinity') = 'infinity'`), because on
-//! a table that was not analysed yet the planner takes such an index for empty, and reads all of it. Whoever locks takes
-//! exchanges first, then inbox items, then messages, each sorted by key.
+//! partial index answers to them (`closed_as` for `closed_at`, `coalesce(acked_at, 'infinity') = 'infinity'`), nor another
+//! key (`(approver_id = …) is true`), because the planner may take such an index for all but empty, and read all of it.
+//! Whoever locks takes exchanges first, then inbox items, then messages, each sorted by key.
 
 pub mod ack;
 pub mod audit;
