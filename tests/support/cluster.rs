@@ -147,7 +147,7 @@ impl Cluster {
                 roles.confine(&mut config);
             }
             change(&mut config);
-            nodes.push(start_node(config, &clock).await);
+            nodes.push(Box::pin(start_node(config, &clock)).await);
         }
         let administration = nodes
             .first()
