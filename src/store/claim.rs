@@ -199,14 +199,18 @@ impl Work for Claim {
                    q.body ->> 'reason' as "reason?", q.first as "first!", q.late as "late?",
                    coalesce(q.expires_at, e.expires_at) as "expires_at?", e.decided_at as "decided_at?", e.decided_by as "decided_by?",
                    coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?",
-                   o.trace ->> 'traceparent' as "traceparent?", o.trace ->> 'tracestate' as "tracestate?"
+                   o.traceparent as "traceparent?", o.tracestate as "tracestate?"
               from claimed q
               left join exchanges e on q.kind <> 'prompt.send' and e.tenant_id = q.tenant_id
                                    and e.request_id = q.request_id
               left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
                                            and y.request_id = q.request_id and y.part = 'decision'
-              left join exchange_payloads o on q.kind = 'decision.deliver' and o.tenant_id = q.tenant_id
-                                           and o.request_id = q.request_id and o.part = 'artifact'
+              -- The limit keeps this from being turned into a hash of every artifact's.
+              left join lateral (select o.trace ->> 'traceparent' as traceparent, o.trace ->> 'tracestate' as tracestate
+                                   from exchange_payloads o
+                                  where q.kind = 'decision.deliver' and o.tenant_id = q.tenant_id
+                                    and o.request_id = q.request_id and o.part = 'artifact'
+                                  limit 1) o on true
               left join prompt_payloads p on q.kind = 'prompt.send' and p.tenant_id = q.tenant_id
                                          and p.request_id = q.request_id
              order by q.created_at, q.seq, q.message_id

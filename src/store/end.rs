@@ -197,7 +197,8 @@ impl Store {
             with due as materialized (
                 select e.tenant_id, e.request_id, e.expires_at
                   from exchanges e
-                 where e.state = 'pendingApproval' and e.expires_at <= clock_timestamp() + $1::interval
+                 -- A clock that is read once: one that moves is no bound for an index, and all that is pending would be read.
+                 where e.state = 'pendingApproval' and e.expires_at <= (select clock_timestamp() + $1::interval)
                  order by e.expires_at
                  limit $2
             ),

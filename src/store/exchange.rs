@@ -167,14 +167,17 @@ impl ReadExchanges {
                       from inbox_items x
                      where x.tenant_id = e.tenant_id and x.request_id = e.request_id) as "approver_ids?",
                    y.body::text as "body?", y.trace::text as "trace?",
-                   o.trace ->> 'traceparent' as "traceparent?", o.trace ->> 'tracestate' as "tracestate?"
+                   o.traceparent as "traceparent?", o.tracestate as "tracestate?"
               from unnest($1::uuid[], $2::text[], $3::text[]) as i (operation_id, tenant_id, request_id)
              cross join (select clock_timestamp() + $4::interval as at) c
               join exchanges e on e.tenant_id = i.tenant_id and e.request_id = i.request_id
               left join exchange_payloads y
                      on y.tenant_id = e.tenant_id and y.request_id = e.request_id and y.part = 'decision'
-              left join exchange_payloads o
-                     on o.tenant_id = y.tenant_id and o.request_id = y.request_id and o.part = 'artifact'
+              -- The limit keeps this from being turned into a hash of every artifact's.
+              left join lateral (select o.trace ->> 'traceparent' as traceparent, o.trace ->> 'tracestate' as tracestate
+                                   from exchange_payloads o
+                                  where o.tenant_id = y.tenant_id and o.request_id = y.request_id and o.part = 'artifact'
+                                  limit 1) o on true
             "#,
             &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
