@@ -19,8 +19,9 @@ use crate::jitter::jitter;
 use crate::store::notify::{Hearer, Notifier};
 use crate::telemetry::Metrics;
 
-/// Shortest time between two notifications of a node.
-const COALESCE: Duration = Duration::from_millis(10);
+/// Shortest time between two flushes of a node: what comes meanwhile is said at once. Longer, and a steady trickle of wakes
+/// would wait for nothing; shorter, and a flood would be said one by one.
+const COALESCE: Duration = Duration::from_millis(2);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
 /// Keys taken into one flush.
