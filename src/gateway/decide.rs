@@ -3,7 +3,7 @@
 use super::Gateway;
 use super::caller::Approver;
 use super::error::Error;
-use crate::protocol::decision::{Decision, Trust, judge_signature};
+use crate::protocol::decision::{Decision, Trust};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{Decided, DecisionRefusal, State, judge_decision};
 use crate::protocol::id::ApproverId;
@@ -52,14 +52,8 @@ impl Gateway {
         let message = self.clock.message_id();
         trace::adopt_from(decision.trace.as_deref());
         let mut refusal = DecisionRefusal::JudgeAgain;
-        for _ in 0..TRIES {
-            let keys = self.store.keys_of(tenant, &approver).await?;
-            let trust = judge_signature(
-                &decision,
-                &keys,
-                self.config.decisions.verify,
-                self.clock.now(),
-            )?;
+        for attempt in 0..TRIES {
+            let trust = self.trust(tenant, &approver, &decision, attempt > 0).await?;
             let verified = matches!(trust, Trust::Verified(_));
             let row = DecisionRow {
                 operation,

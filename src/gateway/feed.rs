@@ -1,34 +1,20 @@
 //! What a channel sends, pulled page by page as its client reads: rows are the queue, so nothing is queued here but ids.
 //! No unacknowledged message is ever skipped, and what is sent once is offered again, later and later, until it is acked.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use time::OffsetDateTime;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 use uuid::Uuid;
 
 use super::Gateway;
 use super::channel::{Channel, Closing, role_of};
 use super::error::Error;
-use super::push::{Push, for_approver, for_enforcer};
-use crate::protocol::id::{ApproverId, EnforcerId, MessageId, TenantId};
+use super::push::{Push, for_enforcer};
+use super::walk::{ApproverWalk, OVERLAP, PER_PAGE};
+use crate::protocol::id::{EnforcerId, TenantId};
 use crate::store::claim::{self, ClaimRow, Claimed};
-use crate::store::feed::{BodiesRow, ListRow};
-use crate::telemetry::Metrics;
 use crate::wake::{Cause, Key};
-
-/// Ids listed at once.
-const PER_LIST: i64 = 500;
-/// Messages read at once: their bodies are held until the client has taken them.
-const PER_PAGE: usize = 8;
-/// Bytes read at once, unless a single message has more.
-const PAGE_BYTES: usize = 1 << 20;
-/// How far rows may commit out of order: a walk starts this much before the last row seen.
-const OVERLAP: time::Duration = time::Duration::seconds(60);
-/// How often everything unacknowledged is walked, whatever the marks say.
-const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
 
 /// What a channel sends.
 pub struct Feed {
@@ -54,93 +40,6 @@ enum Source {
     },
 }
 
-/// How far an approver's channel has got.
-struct ApproverWalk {
-    tenant: TenantId,
-    approver: ApproverId,
-    withdrawals: bool,
-    /// Where the walk under way goes on.
-    walk: Option<(OffsetDateTime, Uuid)>,
-    /// The last row seen.
-    mark: OffsetDateTime,
-    /// To be read and sent.
-    queue: VecDeque<(MessageId, usize)>,
-    /// Sent and, as far as known, not acknowledged.
-    sent: HashMap<MessageId, Offer>,
-    /// When each of them is due again, the earliest first: a wake must not cost a look at all of them.
-    due: BTreeSet<(Instant, MessageId)>,
-    walk_all_at: Instant,
-    /// First pause before a message is offered again; it doubles up to the last.
-    reoffer: (Duration, Duration),
-}
-
-/// What was sent, and when it is due again.
-struct Offer {
-    bytes: usize,
-    pause: Duration,
-    due: Instant,
-}
-
-impl ApproverWalk {
-    /// Starts a walk a little before the last row seen.
-    fn look(&mut self) {
-        let start = self
-            .mark
-            .checked_sub(OVERLAP)
-            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        self.walk.get_or_insert((start, Uuid::nil()));
-    }
-
-    /// When something is to be done without being woken.
-    fn next_due(&self) -> Instant {
-        self.due
-            .first()
-            .map_or(self.walk_all_at, |(due, _)| self.walk_all_at.min(*due))
-    }
-
-    /// Puts what is due again into the queue.
-    fn requeue_due(&mut self) {
-        let now = Instant::now();
-        let mut again = Vec::new();
-        while let Some((due, id)) = self.due.first().copied()
-            && due <= now
-        {
-            self.due.pop_first();
-            again.extend(self.sent.get(&id).map(|offer| (id, offer.bytes)));
-        }
-        again.sort();
-        self.queue.extend(again);
-        if self.walk_all_at <= now {
-            self.walk_all_at = now + crate::jitter::jitter(WALK_ALL_EVERY);
-            self.walk = Some((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
-        }
-    }
-
-    /// Notes that a message is being sent, and tells whether that is for the first time.
-    fn note_sent(&mut self, id: MessageId, bytes: usize, metrics: &Metrics) -> bool {
-        let now = Instant::now();
-        let before = self.forget(id);
-        if let Some(offer) = &before {
-            let lag = metrics.sweep_lag.of(["redelivery"]);
-            lag.took(now.saturating_duration_since(offer.due));
-        }
-        let pause = before.as_ref().map_or(self.reoffer.0, |offer| {
-            (offer.pause * 2).min(self.reoffer.1)
-        });
-        let due = now + pause;
-        self.due.insert((due, id));
-        self.sent.insert(id, Offer { bytes, pause, due });
-        before.is_none()
-    }
-
-    /// Forgets that a message was sent.
-    fn forget(&mut self, id: MessageId) -> Option<Offer> {
-        let offer = self.sent.remove(&id)?;
-        self.due.remove(&(offer.due, id));
-        Some(offer)
-    }
-}
-
 impl Feed {
     /// The feed of an approver's channel. It starts with everything unacknowledged, or 60 s before `resume_after`.
     pub async fn approver(
@@ -164,21 +63,7 @@ impl Feed {
         let start = resumed
             .and_then(|at| at.checked_sub(OVERLAP))
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        let walk = ApproverWalk {
-            tenant,
-            approver,
-            withdrawals,
-            walk: Some((start, Uuid::nil())),
-            mark: OffsetDateTime::UNIX_EPOCH,
-            queue: VecDeque::new(),
-            sent: HashMap::new(),
-            due: BTreeSet::new(),
-            walk_all_at: Instant::now() + crate::jitter::jitter(WALK_ALL_EVERY),
-            reoffer: (
-                Duration::from_secs(gateway.config.push.reoffer_seconds),
-                Duration::from_secs(gateway.config.push.reoffer_max_seconds),
-            ),
-        };
+        let walk = ApproverWalk::new(gateway, tenant, approver, withdrawals, start);
         Ok(Self {
             source: Source::Approver(Box::new(walk)),
             channel,
@@ -245,7 +130,7 @@ impl Feed {
         let ready = async move {
             match source {
                 Source::Approver(walk) => {
-                    if walk.walk.is_some() || !walk.queue.is_empty() {
+                    if walk.has_more() {
                         return;
                     }
                     tokio::select! {
@@ -253,7 +138,7 @@ impl Feed {
                             *woken = cause;
                             walk.look();
                         }
-                        () = sleep_until(walk.next_due()) => walk.requeue_due(),
+                        () = sleep_until(walk.next_due()) => walk.take_due(),
                     }
                 }
                 Source::Enforcer { look, .. } => {
@@ -270,9 +155,7 @@ impl Feed {
     /// The next few messages; none once there is nothing more for now.
     pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
         match &mut self.source {
-            Source::Approver(walk) => {
-                next_for_approver(&self.gateway, walk, self.channel.opened_at).await
-            }
+            Source::Approver(walk) => walk.next_page(&self.gateway, self.channel.opened_at).await,
             Source::Enforcer {
                 tenant,
                 enforcer,
@@ -302,82 +185,6 @@ impl Feed {
                 let bytes: usize = page.iter().map(|push| push.text.len()).sum();
                 *look = page.len() >= PER_PAGE || bytes >= claim::PAGE_BYTES;
                 Ok(page)
-            }
-        }
-    }
-}
-
-async fn next_for_approver(
-    gateway: &Gateway,
-    walk: &mut ApproverWalk,
-    opened_at: OffsetDateTime,
-) -> Result<Vec<Push>, Error> {
-    loop {
-        if !walk.queue.is_empty() {
-            let mut wanted: Vec<(MessageId, usize)> = Vec::with_capacity(PER_PAGE);
-            let mut total = 0;
-            for (id, bytes) in walk.queue.iter().take(PER_PAGE) {
-                if !wanted.is_empty() && total + bytes > PAGE_BYTES {
-                    break;
-                }
-                total += bytes;
-                wanted.push((*id, *bytes));
-            }
-            let row = BodiesRow {
-                operation: gateway.clock.operation_id(),
-                tenant: walk.tenant.clone(),
-                approver: walk.approver.clone(),
-                messages: wanted.iter().map(|(id, _)| *id).collect(),
-                bytes: total,
-            };
-            let found = gateway.store.bodies(row).await?;
-            walk.queue.drain(..wanted.len());
-            let mut page = Vec::with_capacity(found.len());
-            for message in found {
-                let id = message.message();
-                let bytes = wanted
-                    .iter()
-                    .find(|(wanted, _)| *wanted == id)
-                    .map_or(0, |(_, bytes)| *bytes);
-                wanted.retain(|(wanted, _)| *wanted != id);
-                let first = walk.note_sent(id, bytes, &gateway.metrics);
-                // One that cannot be printed is logged where that was found, and must not keep its neighbours.
-                page.extend(for_approver(gateway, &walk.approver, message, first));
-            }
-            // What did not come back was acknowledged, removed, or is no longer current.
-            for (id, _) in &wanted {
-                walk.forget(*id);
-            }
-            if page.is_empty() {
-                continue;
-            }
-            // What was there before the channel says nothing of how fast news travel.
-            for push in &mut page {
-                push.first &= push.created_at.inner() >= opened_at;
-            }
-            return Ok(page);
-        }
-        let Some(after) = walk.walk else {
-            return Ok(Vec::new());
-        };
-        let row = ListRow {
-            operation: gateway.clock.operation_id(),
-            tenant: walk.tenant.clone(),
-            approver: walk.approver.clone(),
-            after,
-            withdrawals: walk.withdrawals,
-            limit: PER_LIST,
-        };
-        let listed = gateway.store.list_unacked(row).await?;
-        let complete = i64::try_from(listed.len()).unwrap_or(i64::MAX) < PER_LIST;
-        walk.walk = listed
-            .last()
-            .filter(|_| !complete)
-            .map(|last| (last.created_at, last.message.0));
-        for line in listed {
-            walk.mark = walk.mark.max(line.created_at);
-            if !walk.sent.contains_key(&line.message) {
-                walk.queue.push_back((line.message, line.bytes));
             }
         }
     }

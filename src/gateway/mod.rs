@@ -13,6 +13,7 @@ mod feed;
 mod generic;
 mod guesses;
 mod inbox;
+mod keys;
 pub mod limit;
 mod load;
 mod measure;
@@ -27,6 +28,7 @@ pub mod secret;
 mod session;
 mod submit;
 mod sweep;
+mod walk;
 mod withdraw;
 
 use std::sync::Arc;
@@ -95,6 +97,7 @@ pub struct Gateway {
     readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
     waits: WaitCounter,
     loads: load::Loads,
+    keys: keys::Keys,
     limiter: limit::Limiter,
     guesses: guesses::Guesses,
     channels: channel::Channels,
@@ -136,6 +139,7 @@ impl Gateway {
             readiness: tokio::sync::Mutex::new(None),
             waits: WaitCounter::default(),
             loads: load::Loads::default(),
+            keys: keys::Keys::default(),
             limiter: limit::Limiter::default(),
             guesses: guesses::Guesses::default(),
             channels: channel::Channels::default(),

@@ -5,8 +5,8 @@ use super::error::Error;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
+use crate::store::bodies::ForApprover;
 use crate::store::claim::{Claimed, ForEnforcer};
-use crate::store::feed::ForApprover;
 
 /// A message, ready to send.
 #[derive(Debug)]

@@ -126,7 +126,7 @@ pub enum Verify {
 }
 
 /// One of an approver's keys.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningKey {
     /// Its name.
     pub id: SignerKeyId,
@@ -146,7 +146,7 @@ pub struct SigningKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     /// It verified under this key.
-    Verified(PublicKey),
+    Verified(SigningKey),
     /// The approver has no key yet.
     Unregistered,
     /// Nobody asked.
@@ -188,7 +188,7 @@ pub fn judge_signature(
             .public_key
             .verifies(decision.signable.as_bytes(), &decision.signature)
     {
-        Ok(Trust::Verified(key.public_key))
+        Ok(Trust::Verified(key.clone()))
     } else {
         Err(Distrust::Invalid)
     }

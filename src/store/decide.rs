@@ -1,13 +1,14 @@
 //! Taking decisions: lock, look at the clock, judge, write. At most one decision per exchange, whatever the races.
 
 use sqlx::{Connection as _, PgConnection};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Work;
 use super::reach::Reach;
 use super::rows;
 use crate::clock::Clock;
-use crate::protocol::decision::{Decision, Trust};
+use crate::protocol::decision::{Decision, SigningKey, Trust};
 use crate::protocol::exchange::DecisionFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
 use crate::protocol::timestamp::Timestamp;
@@ -123,13 +124,17 @@ impl Decide {
         connection: &mut PgConnection,
         rows: &[DecisionRow],
     ) -> Result<Vec<DecisionOutcome>, sqlx::Error> {
-        let keys: Vec<Option<Vec<u8>>> = rows
+        let keys: Vec<Option<&SigningKey>> = rows
             .iter()
             .map(|row| match &row.trust {
-                Trust::Verified(key) => Some(key.as_bytes().to_vec()),
+                Trust::Verified(key) => Some(key),
                 Trust::Unregistered | Trust::Unchecked => None,
             })
             .collect();
+        let limit = |at: fn(&SigningKey) -> Option<Timestamp>| -> Vec<Option<OffsetDateTime>> {
+            let limits = keys.iter().map(|key| key.and_then(at));
+            limits.map(|at| at.map(Timestamp::inner)).collect()
+        };
         let unregistered: Vec<bool> = rows
             .iter()
             .map(|row| row.trust == Trust::Unregistered)
@@ -138,12 +143,13 @@ impl Decide {
             r#"
             with input as (
                 select tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
-                       artifact_hash, repo_ref, body, trace, message_id, public_key, unregistered
+                       artifact_hash, repo_ref, body, trace, message_id, public_key, not_before, not_after, unregistered
                   from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
                               $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::uuid[], $14::bytea[],
-                              $15::boolean[])
+                              $19::timestamptz[], $20::timestamptz[], $15::boolean[])
                        as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
-                             artifact_hash, repo_ref, body, trace, message_id, public_key, unregistered)
+                             artifact_hash, repo_ref, body, trace, message_id, public_key, not_before, not_after,
+                             unregistered)
             ),
             locked as materialized (
                 select e.tenant_id, e.request_id, e.operation_id, e.state, e.seq, e.enforcer_id, e.artifact_hash,
@@ -154,13 +160,13 @@ impl Decide {
                    for no key update of e
             ),
             judged as materialized (
-                select l.tenant_id, l.request_id, l.state, l.expires_at, l.artifact_hash, l.repo_ref, l.seq,
-                       l.enforcer_id, clock_timestamp() + $16::interval as at
-                  from locked l
+                select l.*, clock_timestamp() + $16::interval as at from locked l
             ),
             -- Locked after the exchange, so that a revocation that came first is seen, however long the wait was.
             keyed as materialized (
-                select i.operation_id, k.revoked_at is not null as revoked, k.public_key = i.public_key as same_key
+                select i.operation_id, k.revoked_at is not null as revoked,
+                       row(k.public_key, k.not_before, k.not_after)
+                           is not distinct from row(i.public_key, i.not_before, i.not_after) as same
                   from judged j
                   join input i on i.tenant_id = j.tenant_id and i.request_id = j.request_id
                   join signing_keys k on k.tenant_id = i.tenant_id and k.approver_id = i.approver_id
@@ -174,17 +180,6 @@ impl Decide {
                   join inbox_items x on x.tenant_id = i.tenant_id and x.request_id = i.request_id
                                     and x.approver_id = i.approver_id
             ),
-            trusted as materialized (
-                select i.operation_id
-                  from input i
-                 where (i.public_key is null
-                        or exists (select from keyed k
-                                    where k.operation_id = i.operation_id and k.same_key and not k.revoked))
-                   -- The limit keeps this from being turned into a hash of everybody's keys.
-                   and (not i.unregistered
-                        or (select true from signing_keys k
-                             where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id limit 1) is null)
-            ),
             pick as materialized (
                 select i.tenant_id, i.request_id, i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce,
                        i.signature, i.body, i.trace, i.message_id, i.public_key is not null as verified,
@@ -192,8 +187,14 @@ impl Decide {
                   from input i
                   join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
                   join asked a on a.operation_id = i.operation_id
-                  join trusted t on t.operation_id = i.operation_id
-                 where j.state = 'pendingApproval' and j.expires_at > j.at and j.artifact_hash = i.artifact_hash
+                 where (i.public_key is null
+                        or exists (select from keyed k
+                                    where k.operation_id = i.operation_id and k.same and not k.revoked))
+                   -- The limit keeps this from being turned into a hash of everybody's keys.
+                   and (not i.unregistered
+                        or (select true from signing_keys k
+                             where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id limit 1) is null)
+                   and j.state = 'pendingApproval' and j.expires_at > j.at and j.artifact_hash = i.artifact_hash
                    and (j.repo_ref is null or i.repo_ref is null or j.repo_ref = i.repo_ref)
             ),
             won as (
@@ -240,26 +241,25 @@ impl Decide {
             )
             select i.operation_id as "operation!",
                    w.operation_id is not null as "written!",
-                   coalesce(l.operation_id = i.operation_id, false) as "own!",
-                   l.state as "state?",
-                   l.enforcer_id as "enforcer?",
-                   l.expires_at as "expires_at?",
+                   coalesce(j.operation_id = i.operation_id, false) as "own!",
+                   j.state as "state?",
+                   j.enforcer_id as "enforcer?",
+                   j.expires_at as "expires_at?",
                    coalesce(j.expires_at <= j.at, false) as "past!",
                    exists (select from asked a where a.operation_id = i.operation_id) as "asked!",
-                   coalesce(l.signer_key_id = i.signer_key_id and l.nonce = i.nonce and l.signature = i.signature, false)
+                   coalesce(j.signer_key_id = i.signer_key_id and j.nonce = i.nonce and j.signature = i.signature, false)
                        as "same!",
-                   coalesce(l.artifact_hash = i.artifact_hash, false) as "hash_matches!",
-                   coalesce(l.repo_ref = i.repo_ref, true) as "repo_matches!",
+                   coalesce(j.artifact_hash = i.artifact_hash, false) as "hash_matches!",
+                   coalesce(j.repo_ref = i.repo_ref, true) as "repo_matches!",
                    exists (select from keyed k where k.operation_id = i.operation_id and k.revoked) as "key_revoked!",
-                   l.verified as "verified?",
-                   case when w.operation_id is not null then extract(epoch from j.at - l.accepted_at)::float8 end
+                   j.verified as "verified?",
+                   case when w.operation_id is not null then extract(epoch from j.at - j.accepted_at)::float8 end
                        as "waited?",
                    case when $18 then (select y.trace ->> 'traceparent'
                                          from exchange_payloads y
-                                        where y.tenant_id = l.tenant_id and y.request_id = l.request_id
+                                        where y.tenant_id = j.tenant_id and y.request_id = j.request_id
                                           and y.part = 'artifact') end as "origin?"
               from input i
-              left join locked l on l.tenant_id = i.tenant_id and l.request_id = i.request_id
               left join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
               left join won w on w.operation_id = i.operation_id
             "#,
@@ -276,11 +276,13 @@ impl Decide {
             &rows::texts(rows, |row| row.decision.body.as_str()) as _,
             &rows::optional(rows, |row| row.decision.trace.as_deref()) as _,
             &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
-            &keys as _,
+            &keys.iter().map(|key| key.map(|key| key.public_key.as_bytes().to_vec())).collect::<Vec<_>>() as _,
             &unregistered,
             self.clock.offset(),
             self.node.as_str(),
             self.traced,
+            &limit(|key| key.not_before) as _,
+            &limit(|key| key.not_after) as _,
         )
         .fetch_all(connection)
         .await?;

@@ -7,6 +7,7 @@
 pub mod ack;
 pub mod audit;
 pub mod batch;
+pub mod bodies;
 mod census;
 pub mod channel;
 pub mod claim;
@@ -52,13 +53,14 @@ use uuid::Uuid;
 
 use self::ack::{AckRow, Acked, TakeAcks};
 use self::batch::Batcher;
+use self::bodies::{BodiesRow, ForApprover, ReadBodies};
 use self::claim::{Claim, ClaimRow, Claimed};
 use self::closing::{CloseChannels, OpenChannels};
 use self::credential::Credential;
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
 use self::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
-use self::feed::{BodiesRow, ForApprover, ListRow, ListUnacked, Listed, ReadBodies};
+use self::feed::{ListRow, ListUnacked, Listed};
 use self::lookup::{LookupRow, ReadCertificates, ReadCredentials};
 use self::paired::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
 use self::pool::Pool;

@@ -116,6 +116,8 @@ impl Pool {
     ) -> Result<Self, StoreError> {
         let pool = managed::Pool::builder(Manager { options })
             .max_size(size)
+            // The last one back is the next one out: a few warm connections do better than many cold ones.
+            .queue_mode(managed::QueueMode::Lifo)
             .wait_timeout(Some(wait))
             .create_timeout(Some(wait))
             .recycle_timeout(Some(wait))
