@@ -5,6 +5,7 @@ mod channels;
 mod crowd;
 mod frames;
 mod killed;
+mod late;
 mod rolling;
 mod routing;
 

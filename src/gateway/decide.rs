@@ -53,7 +53,9 @@ impl Gateway {
         trace::adopt_from(decision.trace.as_deref());
         let mut refusal = DecisionRefusal::JudgeAgain;
         for attempt in 0..TRIES {
-            let trust = self.trust(tenant, &approver, &decision, attempt > 0).await?;
+            let trust = self
+                .trust(tenant, &approver, &decision, attempt > 0)
+                .await?;
             let verified = matches!(trust, Trust::Verified(_));
             let row = DecisionRow {
                 operation,

@@ -203,7 +203,6 @@ impl From<DecisionRefusal> for Error {
             DecisionRefusal::RepoMismatch => {
                 Self::invalid("/body/repoRef", "the repoRef of the artifact")
             }
-            DecisionRefusal::KeyRevoked => Self::KeyRevoked,
             // The keys changed on every try: someone is registering keys in a loop.
             DecisionRefusal::JudgeAgain => Self::Unavailable,
         }

@@ -12,11 +12,14 @@ use crate::protocol::id::{ApproverId, TenantId};
 /// Most approvers remembered; past this the memory starts over.
 const MAX_REMEMBERED: usize = 10_000;
 
+/// Each approver's keys, revoked ones included.
+type Known = HashMap<(TenantId, ApproverId), Arc<[SigningKey]>>;
+
 /// What a node remembers of keys.
 #[derive(Default)]
 pub(super) struct Keys {
     /// Held for a few instructions, never across an await.
-    known: Mutex<HashMap<(TenantId, ApproverId), Arc<[SigningKey]>>>,
+    known: Mutex<Known>,
 }
 
 impl Gateway {
@@ -30,11 +33,25 @@ impl Gateway {
         again: bool,
     ) -> Result<Trust, Error> {
         let judge = |keys: &[SigningKey]| {
-            judge_signature(decision, keys, self.config.decisions.verify, self.clock.now())
+            judge_signature(
+                decision,
+                keys,
+                self.config.decisions.verify,
+                self.clock.now(),
+            )
         };
         let whose = (tenant.clone(), approver.clone());
-        let known = || self.keys.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let remembered = if again { None } else { known().get(&whose).cloned() };
+        let known = || {
+            self.keys
+                .known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let remembered = if again {
+            None
+        } else {
+            known().get(&whose).cloned()
+        };
         if let Some(keys) = remembered
             && let Ok(trust @ Trust::Verified(_)) = judge(&keys)
         {

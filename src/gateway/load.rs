@@ -11,10 +11,12 @@ use super::Gateway;
 use super::error::Error;
 use crate::protocol::id::{ApproverId, TenantId};
 
-/// How long a count is believed. Other nodes may add to the inbox meanwhile; the margin is for them.
-const BELIEVED_FOR: Duration = Duration::from_secs(5);
+/// How fast other nodes may fill an inbox, a second: a count is believed for as long as they cannot come near the limit.
+const FILLED_BY: i64 = 400;
 /// How near the limit an inbox is counted for every submission.
 const MARGIN: i64 = 2_000;
+/// How long a count is believed at least, and at most.
+const BELIEVED_FOR: (i64, i64) = (5, 60);
 /// Most inboxes remembered; past this the memory starts over.
 const MAX_REMEMBERED: usize = 100_000;
 
@@ -25,10 +27,21 @@ pub(super) struct Loads {
     known: Mutex<HashMap<(TenantId, ApproverId), Load>>,
 }
 
-/// One inbox: what was counted, and what this node added since.
+/// One inbox: what was counted, what this node added since, and how long that is believed.
 struct Load {
     pending: i64,
-    counted: Instant,
+    until: Instant,
+}
+
+impl Load {
+    fn counted(pending: i64, most: i64) -> Self {
+        let room = (most - MARGIN - pending) / FILLED_BY;
+        let seconds = room.clamp(BELIEVED_FOR.0, BELIEVED_FOR.1);
+        Self {
+            pending,
+            until: Instant::now() + Duration::from_secs(seconds.unsigned_abs()),
+        }
+    }
 }
 
 impl Gateway {
@@ -51,7 +64,7 @@ impl Gateway {
                 .unwrap_or_else(PoisonError::into_inner);
             known
                 .get_mut(&key)
-                .filter(|load| load.counted.elapsed() < BELIEVED_FOR)
+                .filter(|load| Instant::now() < load.until)
                 .map(|load| {
                     load.pending += 1;
                     load.pending
@@ -69,13 +82,7 @@ impl Gateway {
             if known.len() >= MAX_REMEMBERED {
                 known.clear();
             }
-            known.insert(
-                key,
-                Load {
-                    pending,
-                    counted: Instant::now(),
-                },
-            );
+            known.insert(key, Load::counted(pending, most));
             pending
         };
         Ok(pending > most - MARGIN)

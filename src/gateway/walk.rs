@@ -153,6 +153,10 @@ impl ApproverWalk {
         opened_at: OffsetDateTime,
     ) -> Result<Vec<Push>, Error> {
         loop {
+            if self.walk.is_none() {
+                // What was there when the channel opened has been walked: not again for every wake, if nothing came since.
+                self.mark = self.mark.max(opened_at);
+            }
             let found = if self.queue.is_empty() {
                 let Some(after) = self.walk else {
                     return Ok(Vec::new());
@@ -202,7 +206,12 @@ impl ApproverWalk {
         let mut found = Vec::new();
         for line in listed {
             self.note_seen(line.created_at);
-            let Listed { message, bytes, body, .. } = line;
+            let Listed {
+                message,
+                bytes,
+                body,
+                ..
+            } = line;
             match body {
                 _ if self.sent.contains_key(&message) => {}
                 // In order: behind one that has yet to be read, all have.

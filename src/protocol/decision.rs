@@ -146,7 +146,7 @@ pub struct SigningKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     /// It verified under this key.
-    Verified(SigningKey),
+    Verified(Box<SigningKey>),
     /// The approver has no key yet.
     Unregistered,
     /// Nobody asked.
@@ -188,7 +188,7 @@ pub fn judge_signature(
             .public_key
             .verifies(decision.signable.as_bytes(), &decision.signature)
     {
-        Ok(Trust::Verified(key.clone()))
+        Ok(Trust::Verified(Box::new(key.clone())))
     } else {
         Err(Distrust::Invalid)
     }

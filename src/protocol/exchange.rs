@@ -201,8 +201,8 @@ pub struct DecisionFact {
     pub hash_matches: bool,
     /// Whether it names the artifact's repository.
     pub repo_matches: bool,
-    /// Whether the key it verified under has been revoked since.
-    pub key_revoked: bool,
+    /// Whether the key is no longer what the signature was judged by: revoked meanwhile, or limited in time.
+    pub key_changed: bool,
     /// Whether the decision on record verified.
     pub verified: Option<bool>,
 }
@@ -231,8 +231,6 @@ pub enum DecisionRefusal {
     HashMismatch,
     /// The decision is about another repository.
     RepoMismatch,
-    /// The key was revoked while the decision was being taken.
-    KeyRevoked,
     /// The approver's keys changed meanwhile: judge the signature again.
     JudgeAgain,
 }
@@ -245,6 +243,9 @@ pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Decided, De
             verified,
             duplicate: false,
         });
+    }
+    if fact.key_changed {
+        return Err(DecisionRefusal::JudgeAgain);
     }
     let Some(state) = fact.state.filter(|_| fact.asked) else {
         return Err(DecisionRefusal::NotFound);
@@ -260,7 +261,6 @@ pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Decided, De
         State::Expired => Err(DecisionRefusal::Expired),
         State::PendingApproval if !fact.hash_matches => Err(DecisionRefusal::HashMismatch),
         State::PendingApproval if !fact.repo_matches => Err(DecisionRefusal::RepoMismatch),
-        State::PendingApproval if fact.key_revoked => Err(DecisionRefusal::KeyRevoked),
         State::PendingApproval => Err(DecisionRefusal::JudgeAgain),
     }
 }

@@ -127,7 +127,7 @@ impl Decide {
         let keys: Vec<Option<&SigningKey>> = rows
             .iter()
             .map(|row| match &row.trust {
-                Trust::Verified(key) => Some(key),
+                Trust::Verified(key) => Some(&**key),
                 Trust::Unregistered | Trust::Unchecked => None,
             })
             .collect();
@@ -164,9 +164,10 @@ impl Decide {
             ),
             -- Locked after the exchange, so that a revocation that came first is seen, however long the wait was.
             keyed as materialized (
-                select i.operation_id, k.revoked_at is not null as revoked,
-                       row(k.public_key, k.not_before, k.not_after)
-                           is not distinct from row(i.public_key, i.not_before, i.not_after) as same
+                select i.operation_id,
+                       k.revoked_at is not null
+                           or row(k.public_key, k.not_before, k.not_after)
+                              is distinct from row(i.public_key, i.not_before, i.not_after) as changed
                   from judged j
                   join input i on i.tenant_id = j.tenant_id and i.request_id = j.request_id
                   join signing_keys k on k.tenant_id = i.tenant_id and k.approver_id = i.approver_id
@@ -189,7 +190,7 @@ impl Decide {
                   join asked a on a.operation_id = i.operation_id
                  where (i.public_key is null
                         or exists (select from keyed k
-                                    where k.operation_id = i.operation_id and k.same and not k.revoked))
+                                    where k.operation_id = i.operation_id and not k.changed))
                    -- The limit keeps this from being turned into a hash of everybody's keys.
                    and (not i.unregistered
                         or (select true from signing_keys k
@@ -251,7 +252,7 @@ impl Decide {
                        as "same!",
                    coalesce(j.artifact_hash = i.artifact_hash, false) as "hash_matches!",
                    coalesce(j.repo_ref = i.repo_ref, true) as "repo_matches!",
-                   exists (select from keyed k where k.operation_id = i.operation_id and k.revoked) as "key_revoked!",
+                   exists (select from keyed k where k.operation_id = i.operation_id and k.changed) as "key_changed!",
                    j.verified as "verified?",
                    case when w.operation_id is not null then extract(epoch from j.at - j.accepted_at)::float8 end
                        as "waited?",
@@ -297,7 +298,7 @@ impl Decide {
                 same: row.same,
                 hash_matches: row.hash_matches,
                 repo_matches: row.repo_matches,
-                key_revoked: row.key_revoked,
+                key_changed: row.key_changed,
                 verified: row.verified,
             };
             let enforcer = row.enforcer.as_deref().map(rows::id).transpose()?;

@@ -286,3 +286,34 @@ async fn a_first_key_registered_while_a_decision_waits_for_the_exchange_counts()
     decided.refused(403, "SIGNATURE_INVALID");
     assert_eq!(enforcer.state(&request).await, "pendingApproval");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_a_node_has_used_is_not_trusted_past_what_becomes_of_it_elsewhere() {
+    let (cluster, enforcer, alice) = super::parties(2).await;
+    let admin = cluster.admin().await;
+    let (here, elsewhere) = (alice.on(0), admin.on(1));
+    let decide = async |number: u8| {
+        let request = pending(&enforcer).await;
+        let body = signed(by(&format!("k{number}")), &signing_key(number));
+        here.decide(&request, body).await
+    };
+    for number in [1, 2] {
+        register(&elsewhere, &format!("k{number}"), number, json!({})).await;
+        decide(number).await.expect(200);
+    }
+    // Limited: the same key, and its time is over.
+    register(&elsewhere, "k1", 1, json!({ "notAfter": in_time(-1) })).await;
+    decide(1)
+        .await
+        .refused_at(403, "SIGNATURE_INVALID", "/body/signature");
+    elsewhere
+        .delete("/platform/v1/approvers/alice/keys/k2")
+        .await
+        .expect(204);
+    decide(2)
+        .await
+        .refused_at(403, "KEY_REVOKED", "/body/signerKeyId");
+    // Given time again, it counts at once.
+    register(&elsewhere, "k1", 1, json!({})).await;
+    decide(1).await.expect(200);
+}

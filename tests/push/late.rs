@@ -1,0 +1,130 @@
+//! Much that came a moment ago and is not acknowledged: a wake does not walk through it again, and still nothing that
+//! commits out of order is missed.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::approver_socket;
+use crate::support::push::Socket;
+use crate::support::{Approver, Cluster, Enforcer, request_id, sealed, until};
+
+/// Unacknowledged requests in the inbox.
+const UNACKED: i64 = 1_500;
+/// Requests between two looks.
+const REQUESTS: i64 = 40;
+/// Rows that a request and its push may read.
+const MOST_READ: i64 = 300;
+
+/// A node that offers nothing again while the test lasts.
+async fn scene() -> (Cluster, Enforcer, Approver) {
+    let cluster = Cluster::with(1, |config| {
+        config.push.reoffer_seconds = 600;
+        config.push.reoffer_max_seconds = 600;
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let approver = cluster.approver("alice").await;
+    (cluster, enforcer, approver)
+}
+
+/// Requests to alice that were created that many seconds ago, all but in one moment.
+async fn fill(cluster: &Cluster, count: i64, seconds_ago: i64) {
+    let (tenant, body) = (&cluster.tenant, sealed());
+    cluster
+        .database
+        .run(&format!(
+            "with made as materialized (
+                 select gen_random_uuid() as id, now() - interval '{seconds_ago} seconds' + n * interval '1 us' as at
+                   from generate_series(1, {count}) as n
+             ), exchange as (
+                 insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
+                                        artifact_type, artifact_hash, accepted_at, expires_at)
+                 select '{tenant}', id::text, id, id, 'pendingApproval', 1, 'build-bot', 'sealed', 'command.review',
+                        repeat('ab', 32), at, at + interval '1 day'
+                   from made
+             ), payload as (
+                 insert into exchange_payloads (tenant_id, request_id, part, body)
+                 select '{tenant}', id::text, 'artifact', '{body}' from made
+             )
+             insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at)
+             select '{tenant}', id::text, 'alice', id, at, at + interval '1 day' from made"
+        ))
+        .await;
+}
+
+/// Takes what is pushed until so many different requests came.
+async fn receive(socket: &mut Socket, seen: &mut HashSet<String>, count: usize) {
+    while seen.len() < count {
+        let asked = socket.expect_type("approval.request").await;
+        seen.insert(asked["requestId"].as_str().unwrap().to_owned());
+    }
+}
+
+/// Submits, and takes what is pushed until it comes.
+async fn push(enforcer: &Enforcer, socket: &mut Socket, seen: &mut HashSet<String>) {
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    receive(socket, seen, seen.len() + 1).await;
+    assert!(seen.contains(&request));
+}
+
+/// Rows of inboxes read so far, once the database has counted this many of them as written.
+async fn read(cluster: &Cluster, written: i64) -> i64 {
+    until(
+        "the database has counted",
+        Duration::from_secs(20),
+        async || {
+            let counted = "select n_tup_ins from pg_stat_user_tables where relname = 'inbox_items'";
+            cluster.database.number(counted).await >= written
+        },
+    )
+    .await;
+    let read =
+        "select sum(idx_tup_read)::bigint from pg_stat_user_indexes where relname = 'inbox_items'";
+    cluster.database.number(read).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_wake_reads_does_not_grow_with_what_came_in_the_last_minute() {
+    let (cluster, enforcer, approver) = scene().await;
+    fill(&cluster, UNACKED, 20).await;
+    cluster.database.run("analyze").await;
+    let mut socket = approver_socket(&cluster, 0, &approver).await;
+    let mut seen = HashSet::new();
+    receive(&mut socket, &mut seen, usize::try_from(UNACKED).unwrap()).await;
+    let mut least = i64::MAX;
+    for round in 0..3 {
+        let before = read(&cluster, UNACKED + round * REQUESTS).await;
+        for _ in 0..REQUESTS {
+            push(&enforcer, &mut socket, &mut seen).await;
+        }
+        let after = read(&cluster, UNACKED + (round + 1) * REQUESTS).await;
+        // In one of them the whole minute may be looked at again, which is every five seconds.
+        least = least.min((after - before) / REQUESTS);
+    }
+    println!("rows of the inbox read for one push behind {UNACKED} others: {least}");
+    assert!(least <= MOST_READ, "{least} rows read for one push");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_commits_long_after_its_time_is_pushed_all_the_same() {
+    let (cluster, enforcer, approver) = scene().await;
+    let mut socket = approver_socket(&cluster, 0, &approver).await;
+    let mut seen = HashSet::new();
+    for _ in 0..80 {
+        push(&enforcer, &mut socket, &mut seen).await;
+    }
+    // As if its transaction had taken half a minute: older than any that a wake looks at.
+    fill(&cluster, 1, 30).await;
+    push(&enforcer, &mut socket, &mut seen).await;
+    let all = seen.len() + 1;
+    tokio::time::timeout(
+        Duration::from_secs(30),
+        receive(&mut socket, &mut seen, all),
+    )
+    .await
+    .expect("it came");
+}
