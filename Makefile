@@ -58,7 +58,7 @@ audit: ## Check the dependencies' licenses, sources and, where they can be fetch
 	fi
 
 .PHONY: bench
-bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes some ten minutes.
+bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes some fifteen minutes.
 	scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench
 
 .PHONY: api-check

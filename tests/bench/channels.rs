@@ -1,6 +1,11 @@
 //! Memory of idle channels: five thousand on one node.
 
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures_util::future::try_join_all;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::time::timeout;
 
 use super::Bench;
 use super::client::{Connection, Socket, request};
@@ -11,6 +16,8 @@ use super::report::Target;
 const CHANNELS: usize = 5_000;
 /// How many are opened at once.
 const AT_ONCE: usize = 64;
+/// How long the last may take to be pinged: sockets are after 30 s, streams after 15, a fifth more or less.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Idle WebSockets and event streams, each kind on a node of its own.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
@@ -23,6 +30,7 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         .buffered(AT_ONCE)
         .try_collect()
         .await?;
+    let sockets = all_live(sockets, Socket::pinged).await?;
     add(bench, &nodes, "WebSocket", before, 8.0)?;
     drop((sockets, first));
     nodes.stop().await?;
@@ -35,9 +43,26 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         .buffered(AT_ONCE)
         .try_collect()
         .await?;
+    let streams = all_live(streams, Connection::pinged).await?;
     add(bench, &nodes, "event stream", before, 14.0)?;
     drop((streams, first));
     nodes.stop().await
+}
+
+/// Waits until every one of them was pinged: all are open at once, and have what a channel has once it has sent something.
+async fn all_live<C>(
+    mut channels: Vec<C>,
+    pinged: impl AsyncFn(&mut C) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<C>> {
+    let all = try_join_all(
+        channels
+            .iter_mut()
+            .map(async |channel| pinged(channel).await),
+    );
+    timeout(PATIENCE, all)
+        .await
+        .context("not all were pinged")??;
+    Ok(channels)
 }
 
 async fn open_socket(nodes: &Nodes, n: usize) -> anyhow::Result<Socket> {

@@ -65,6 +65,15 @@ impl Connection {
         Ok(())
     }
 
+    /// Reads such an answer up to an event that says that it is alive.
+    pub async fn pinged(&mut self) -> anyhow::Result<()> {
+        const PING: &[u8] = b"event: ping";
+        while !self.buffer.windows(PING.len()).any(|part| part == PING) {
+            self.fill().await?;
+        }
+        Ok(())
+    }
+
     /// Reads up to the end of an answer's headers, and tells where that is.
     async fn head(&mut self) -> anyhow::Result<usize> {
         self.buffer.clear();
@@ -121,6 +130,17 @@ impl Socket {
     /// Sends a text.
     pub async fn send(&mut self, text: String) -> anyhow::Result<()> {
         Ok(self.stream.send(Message::text(text)).await?)
+    }
+
+    /// Waits for a ping, and answers it; what else comes is passed over.
+    pub async fn pinged(&mut self) -> anyhow::Result<()> {
+        loop {
+            match self.stream.next().await.context("the socket ended")?? {
+                Message::Ping(_) => return Ok(self.stream.flush().await?),
+                Message::Close(frame) => anyhow::bail!("closed: {frame:?}"),
+                _ => {}
+            }
+        }
     }
 
     /// The next text.

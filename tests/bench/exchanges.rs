@@ -6,10 +6,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signer as _, SigningKey};
 
 use super::client::{Connection, Socket, member, request};
-use super::load::{each, in_seconds, median, random_id, saturate};
+use super::load::{each, in_seconds, random_id, saturate};
 use super::nodes::Nodes;
-use super::postgres::pgbench;
-use super::report::Target;
 use super::submissions::{Artifact, CONNECTIONS};
 use super::{Bench, reference};
 
@@ -101,34 +99,16 @@ impl Pair {
 async fn rate(bench: &Bench, nodes: usize, artifact: &Artifact) -> anyhow::Result<f64> {
     let nodes = bench.nodes(nodes).await?;
     let pairs = each((0..CONNECTIONS).map(|turn| Pair::meet(&nodes, turn, artifact))).await?;
-    let rate = saturate(&nodes.database, pairs, bench.seconds, Pair::exchange).await?;
+    let rate = saturate(&nodes.url, pairs, bench.seconds, Pair::exchange).await?;
     nodes.stop().await?;
     Ok(rate)
 }
 
-/// Whole exchanges against pgbench's three transactions, on one node and on three, turn by turn.
+/// Whole exchanges against pgbench's three transactions.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     let artifact = Artifact::usual()?;
     let script = reference::exchange(artifact.body());
-    let (mut references, mut ones, mut threes) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..bench.rounds {
-        let database = bench.postgres.migrated().await?;
-        references.push(pgbench(&database, &script, CONNECTIONS, bench.seconds).await?);
-        ones.push(rate(bench, 1, &artifact).await?);
-        threes.push(rate(bench, 3, &artifact).await?);
-    }
-    let (reference, one, three) = (median(references), median(ones), median(threes));
-    bench.report.add(
-        "whole exchanges, 64 at once, against pgbench",
-        (one, "/s"),
-        (reference, "/s"),
-        Target::AtLeast(1.0),
-    );
-    bench.report.add(
-        "the same on three nodes, against one",
-        (three, "/s"),
-        (one, "/s"),
-        Target::AtLeast(0.9),
-    );
-    Ok(())
+    let rate = async |bench: &Bench, nodes| rate(bench, nodes, &artifact).await;
+    let name = "whole exchanges, 64 at once";
+    bench.against_pgbench(name, &script, 1.0, rate).await
 }

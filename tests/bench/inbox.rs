@@ -50,7 +50,7 @@ pub async fn fill(
 /// Pages of both inboxes, turn by turn.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     let nodes = bench.nodes(1).await?;
-    let mut database = PgConnection::connect(&nodes.database).await?;
+    let mut database = PgConnection::connect(&nodes.url).await?;
     fill(&mut database, &nodes.tenant, "few", PAGE).await?;
     fill(&mut database, &nodes.tenant, "many", MANY).await?;
     database.execute("vacuum analyze").await?;

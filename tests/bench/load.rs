@@ -13,7 +13,7 @@ use time::format_description::well_known::Rfc3339;
 use tokio::time::{Instant, sleep_until};
 
 /// What is left out at the beginning: connections, caches and plans warm up.
-const WARM_UP: Duration = Duration::from_secs(4);
+pub const WARM_UP: Duration = Duration::from_secs(4);
 
 /// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they made. Meanwhile the
 /// database is analysed once, as it analyses itself in the first minutes of its life.
@@ -135,6 +135,21 @@ impl Latencies {
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Measures each of several things once in every round, and begins with another one each time: nobody always comes first.
+pub async fn in_turns<T, const N: usize>(
+    rounds: usize,
+    measure: impl AsyncFn(usize) -> anyhow::Result<T>,
+) -> anyhow::Result<[Vec<T>; N]> {
+    let mut all = [const { Vec::new() }; N];
+    for round in 0..rounds {
+        for turn in 0..N {
+            let which = (round + turn) % N;
+            all[which].push(measure(which).await?);
+        }
+    }
+    Ok(all)
 }
 
 /// Tries once per node or other choice, one after the other, and collects what comes of it.

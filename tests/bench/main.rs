@@ -18,9 +18,11 @@ use std::path::Path;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use self::nodes::Nodes;
+use self::load::{in_turns, median};
+use self::nodes::Running;
 use self::postgres::Postgres;
-use self::report::Report;
+use self::report::{Report, Target};
+use self::submissions::CONNECTIONS;
 
 /// What a part of the run needs.
 struct Bench {
@@ -80,15 +82,59 @@ async fn run() -> anyhow::Result<()> {
     println!("{}", bench.report.table());
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
     std::fs::create_dir_all(&directory)?;
-    std::fs::write(directory.join("results.txt"), bench.report.table())?;
-    std::fs::write(directory.join("results.svg"), chart::draw(&bench.report))?;
-    println!("also in target/bench: results.txt, results.svg");
+    let name = if only.is_empty() {
+        "results"
+    } else {
+        "partial"
+    };
+    let (text, picture) = (format!("{name}.txt"), format!("{name}.svg"));
+    std::fs::write(directory.join(&text), bench.report.table())?;
+    std::fs::write(directory.join(&picture), chart::draw(&bench.report))?;
+    println!("also in target/bench: {text}, {picture}");
     Ok(())
 }
 
 impl Bench {
     /// Nodes on a new database.
-    async fn nodes(&self, count: usize) -> anyhow::Result<Nodes> {
-        Nodes::start(self.postgres.database().await?, count).await
+    async fn nodes(&self, count: usize) -> anyhow::Result<Running> {
+        Running::start(self.postgres.database().await?, count).await
+    }
+
+    /// What pgbench makes of a script, in transactions per second.
+    async fn pgbench(&self, script: &str) -> anyhow::Result<f64> {
+        let Self {
+            postgres, seconds, ..
+        } = self;
+        postgres.pgbench(script, CONNECTIONS, *seconds).await
+    }
+
+    /// A rate on one node against pgbench, and on three nodes against one.
+    async fn against_pgbench(
+        &mut self,
+        name: &str,
+        script: &str,
+        least: f64,
+        rate: impl AsyncFn(&Bench, usize) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<()> {
+        let here = &*self;
+        let figures = in_turns(here.rounds, async |which| match which {
+            0 => here.pgbench(script).await,
+            1 => rate(here, 1).await,
+            _ => rate(here, 3).await,
+        });
+        let [reference, one, three] = figures.await?.map(median);
+        self.report.add(
+            &format!("{name}, against pgbench"),
+            (one, "/s"),
+            (reference, "/s"),
+            Target::AtLeast(least),
+        );
+        self.report.add(
+            "the same on three nodes, against one",
+            (three, "/s"),
+            (one, "/s"),
+            Target::AtLeast(0.9),
+        );
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Nodes as a user starts them: `countersign dev` on a database, each node a process.
 
+use std::ops::Deref;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,18 +10,28 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
+use super::postgres::Database;
+
 /// How long nodes may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Running nodes.
-pub struct Nodes {
+/// Nodes while they run.
+pub struct Running {
+    nodes: Nodes,
+    database: Database,
     child: Child,
+    _data: TempDir,
+}
+
+/// How nodes are reached.
+#[derive(Clone)]
+pub struct Nodes {
     /// Where each listens: `127.0.0.1:8080`.
     pub addresses: Vec<String>,
     /// Their processes.
     pub pids: Vec<u32>,
     /// Their database.
-    pub database: String,
+    pub url: String,
     /// Acts as any enforcer.
     pub enforcer: String,
     /// Acts as any approver.
@@ -29,7 +40,6 @@ pub struct Nodes {
     pub admin: String,
     /// The tenant of all of them.
     pub tenant: String,
-    _data: TempDir,
 }
 
 /// What a caller is called by.
@@ -51,15 +61,23 @@ struct Ready {
     approver: Key,
 }
 
-impl Nodes {
+impl Deref for Running {
+    type Target = Nodes;
+
+    fn deref(&self) -> &Nodes {
+        &self.nodes
+    }
+}
+
+impl Running {
     /// Starts this many on a database.
-    pub async fn start(database: String, count: usize) -> anyhow::Result<Self> {
+    pub async fn start(database: Database, count: usize) -> anyhow::Result<Self> {
         let data = TempDir::new()?;
         let file = data.path().join("ready.json");
         let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
             .args(["dev", "--listen", "127.0.0.1:0", "--nodes"])
             .arg(count.to_string())
-            .args(["--database-url", &database, "--ready-file"])
+            .args(["--database-url", &database.url, "--ready-file"])
             .arg(&file)
             .arg("--data-dir")
             .arg(data.path().join("data"))
@@ -77,23 +95,38 @@ impl Nodes {
             sleep(Duration::from_millis(20)).await;
         };
         let ready: Ready = serde_json::from_str(&text)?;
-        Ok(Self {
-            child,
+        let nodes = Nodes {
             addresses: ready
                 .nodes
                 .iter()
                 .map(|url| url.replace("http://", ""))
                 .collect(),
             pids: ready.pids,
-            database,
+            url: database.url.clone(),
             enforcer: ready.enforcer.api_key,
             approver: ready.approver.api_key,
             admin: ready.admin.api_key,
             tenant: ready.tenant_id,
+        };
+        Ok(Self {
+            nodes,
+            database,
+            child,
             _data: data,
         })
     }
 
+    /// Stops them, waits for their end, and takes their database away.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let pid = self.child.id().context("they ended already")?;
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(pid)?);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)?;
+        self.child.wait().await?;
+        self.database.remove().await
+    }
+}
+
+impl Nodes {
     /// A node, in turn.
     pub fn address(&self, turn: usize) -> &str {
         self.addresses
@@ -108,14 +141,5 @@ impl Nodes {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|rest| rest.trim().split(' ').next()?.parse().ok());
         kib.context("no VmRSS")
-    }
-
-    /// Stops them, and waits for their end.
-    pub async fn stop(mut self) -> anyhow::Result<()> {
-        let pid = self.child.id().context("they ended already")?;
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(pid)?);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)?;
-        self.child.wait().await?;
-        Ok(())
     }
 }

@@ -7,15 +7,33 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::Context as _;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::process::Command;
+use tokio::time::sleep;
 
-/// How long pgbench runs for nothing.
-const WARM_UP_SECONDS: u64 = 2;
+use super::load::{WARM_UP, analyse};
 
 /// The server.
 pub struct Postgres {
     /// Of the superuser's database.
     url: String,
     made: AtomicU32,
+}
+
+/// A database that is there for one measurement.
+pub struct Database {
+    /// Where it is.
+    pub url: String,
+    name: String,
+    server: String,
+}
+
+impl Database {
+    /// Takes it away, whoever still holds it: what is measured next shares the memory and the disk.
+    pub async fn remove(self) -> anyhow::Result<()> {
+        let mut connection = PgConnection::connect(&self.server).await?;
+        let drop = format!("drop database {} with (force)", self.name);
+        connection.execute(sqlx::AssertSqlSafe(drop)).await?;
+        Ok(())
+    }
 }
 
 impl Postgres {
@@ -37,68 +55,78 @@ impl Postgres {
     }
 
     /// A new database, and what came before it written out, so that nobody pays for another's work.
-    pub async fn database(&self) -> anyhow::Result<String> {
+    pub async fn database(&self) -> anyhow::Result<Database> {
         let name = format!("bench_{}", self.made.fetch_add(1, Ordering::Relaxed));
         let mut connection = PgConnection::connect(&self.url).await?;
         let create = format!("create database {name}");
         connection.execute(sqlx::AssertSqlSafe(create)).await?;
         connection.execute("checkpoint").await?;
         let (server, _) = self.url.rsplit_once('/').context("a database in the URL")?;
-        Ok(format!("{server}/{name}"))
+        Ok(Database {
+            url: format!("{server}/{name}"),
+            name,
+            server: self.url.clone(),
+        })
     }
 
     /// A new database with our tables in it and nothing else.
-    pub async fn migrated(&self) -> anyhow::Result<String> {
-        let url = self.database().await?;
+    async fn migrated(&self) -> anyhow::Result<Database> {
+        let database = self.database().await?;
         let done = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["migrate", "--database-url", &url])
+            .args(["migrate", "--database-url", &database.url])
             .stdout(Stdio::null())
             .status()
             .await?;
         anyhow::ensure!(done.success(), "the migration failed");
-        Ok(url)
+        Ok(database)
+    }
+
+    /// Runs a script with pgbench on a database of its own, and tells its transactions per second.
+    pub async fn pgbench(&self, script: &str, clients: usize, seconds: u64) -> anyhow::Result<f64> {
+        let database = self.migrated().await?;
+        let analysed = async {
+            sleep(WARM_UP / 2).await;
+            analyse(&database.url).await
+        };
+        let run = pgbench(&database.url, script, clients, seconds);
+        let (rate, ()) = tokio::try_join!(run, analysed)?;
+        database.remove().await?;
+        Ok(rate)
     }
 }
 
-/// Runs a script with pgbench and tells its transactions per second, after a run for nothing and a look of the database
-/// at its tables, as the gateway gets them.
-pub async fn pgbench(url: &str, script: &str, clients: usize, seconds: u64) -> anyhow::Result<f64> {
-    run(url, script, clients, WARM_UP_SECONDS, 0).await?;
-    super::load::analyse(url).await?;
-    run(url, script, clients, seconds, 1).await
-}
-
-async fn run(
-    url: &str,
-    script: &str,
-    clients: usize,
-    seconds: u64,
-    round: usize,
-) -> anyhow::Result<f64> {
+/// One run on connections that stay. What it reports second by second counts once it is warm, as the gateway's load does.
+async fn pgbench(url: &str, script: &str, clients: usize, seconds: u64) -> anyhow::Result<f64> {
     let file = tempfile::Builder::new().suffix(".sql").tempfile()?;
     std::fs::write(file.path(), script)?;
     let output = Command::new(program("pgbench")?)
-        .args([
-            "--no-vacuum",
-            "--protocol=prepared",
-            "--jobs=2",
-            "-D",
-            "n=0",
-        ])
-        .arg(format!("--define=round={round}"))
+        .args(["--no-vacuum", "--protocol=prepared", "--jobs=2"])
+        .args(["--progress=1", "--define=n=0"])
         .arg(format!("--client={clients}"))
-        .arg(format!("--time={seconds}"))
+        .arg(format!("--time={}", WARM_UP.as_secs() + seconds))
         .arg("-f")
         .arg(file.path())
         .arg(url)
         .output()
         .await?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    anyhow::ensure!(output.status.success(), "pgbench failed: {complaint}");
-    let tps = text.lines().find_map(|line| line.strip_prefix("tps = "));
-    let tps = tps.and_then(|rest| rest.split(' ').next()?.parse().ok());
-    tps.with_context(|| format!("pgbench said nothing of use: {text}{complaint}"))
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    anyhow::ensure!(output.status.success(), "pgbench failed: {said}");
+    let warm: Vec<f64> = said.lines().filter_map(warm_rate).collect();
+    let most = usize::try_from(seconds)?;
+    anyhow::ensure!(
+        (most.saturating_sub(1)..=most).contains(&warm.len()),
+        "pgbench reported {} of {seconds} seconds: {said}",
+        warm.len()
+    );
+    Ok(warm.iter().sum::<f64>() / f64::from(u32::try_from(warm.len())?))
+}
+
+/// Out of `progress: 5.0 s, 1234.5 tps, …`, where that second lies after the warm-up.
+fn warm_rate(line: &str) -> Option<f64> {
+    let (at, rest) = line.strip_prefix("progress: ")?.split_once(" s, ")?;
+    let (rate, _) = rest.split_once(" tps")?;
+    let at: f64 = at.parse().ok()?;
+    (at > WARM_UP.as_secs_f64() + 0.5).then(|| rate.parse().ok())?
 }
 
 /// One of PostgreSQL's programs, beside the server that runs.

@@ -1,18 +1,21 @@
 //! Push latency: from the commit on one node to the socket on another, against a bare commit with NOTIFY to a listener.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use sqlx::{Connection as _, Executor as _, PgConnection, Row as _};
+use tokio::runtime::Builder;
 use tokio::sync::mpsc;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{LocalSet, spawn_blocking, spawn_local};
 use tokio::time::{Instant, timeout};
 
 use super::Bench;
 use super::client::{Socket, member};
 use super::load::{
-    Latencies, Timetable, analyse, each, in_seconds, keep, random_id, saturate, wall_clock,
+    Latencies, Timetable, analyse, each, in_seconds, in_turns, keep, median, random_id, saturate,
+    wall_clock,
 };
 use super::nodes::Nodes;
 use super::report::Target;
@@ -27,12 +30,28 @@ const SUBMITTERS: usize = 8;
 /// How long the last push may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Runs on a thread of its own: whoever stamps what arrives has no other work meanwhile.
+async fn apart<T, F>(work: impl FnOnce() -> F + Send + 'static) -> anyhow::Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = anyhow::Result<T>>,
+{
+    spawn_blocking(move || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        LocalSet::new().block_on(&runtime, work())
+    })
+    .await?
+}
+
 /// From sending COMMIT, with a row of the usual size and a NOTIFY in the transaction, to the listener.
-async fn bare(bench: &Bench) -> anyhow::Result<Latencies> {
-    let database = bench.postgres.database().await?;
+async fn notified(database: String, seconds: u64) -> anyhow::Result<Latencies> {
     let mut writer = PgConnection::connect(&database).await?;
+    // Kept as the gateway keeps artifacts: not compressed.
     writer
-        .execute("create table notes (id text primary key, body text not null)")
+        .execute(
+            "create table notes (id text primary key, body text not null);
+             alter table notes alter column body set storage external",
+        )
         .await?;
     let mut listener = PgListener::connect(&database).await?;
     listener.listen("notes").await?;
@@ -47,14 +66,14 @@ async fn bare(bench: &Bench) -> anyhow::Result<Latencies> {
             }
         }
     });
-    let (timetable, body) = (Timetable::new(A_SECOND, bench.seconds), "A".repeat(2 << 10));
+    let (timetable, artifact) = (Timetable::new(A_SECOND, seconds), Artifact::usual()?);
     let mut taken = Vec::new();
     while timetable.next().await.is_some() {
         let id = random_id()?;
         let mut transaction = writer.begin().await?;
         sqlx::query("insert into notes values ($1, $2)")
             .bind(&id)
-            .bind(&body)
+            .bind(artifact.body())
             .execute(&mut *transaction)
             .await?;
         sqlx::query("select pg_notify('notes', $1)")
@@ -95,7 +114,7 @@ async fn listen(
 }
 
 /// Submits to listeners on another node, on a timetable, and tells how long after its commit each push was there.
-async fn pushed(bench: &Bench, nodes: &Nodes, run: &str) -> anyhow::Result<Latencies> {
+async fn pushed(nodes: Nodes, seconds: u64, run: String) -> anyhow::Result<Latencies> {
     let (sender, mut received) = mpsc::unbounded_channel();
     let name = |n: usize| format!("{run}-{}", n % LISTENERS);
     let mut listening = Vec::new();
@@ -105,11 +124,11 @@ async fn pushed(bench: &Bench, nodes: &Nodes, run: &str) -> anyhow::Result<Laten
     }
     let lanes = each((0..SUBMITTERS).map(async |_| {
         // All on the first node: the listeners are on the second.
-        let mut lanes = Lane::open(nodes, 1, &Artifact::usual()?).await?;
+        let mut lanes = Lane::open(&nodes, 1, &Artifact::usual()?).await?;
         lanes.pop().ok_or_else(|| anyhow::anyhow!("no lane"))
     }))
     .await?;
-    let timetable = Timetable::new(A_SECOND, bench.seconds);
+    let timetable = Timetable::new(A_SECOND, seconds);
     let sent = std::cell::RefCell::new(Vec::new());
     keep(lanes, &timetable, async |lane: &mut Lane| {
         let id = random_id()?;
@@ -130,7 +149,7 @@ async fn pushed(bench: &Bench, nodes: &Nodes, run: &str) -> anyhow::Result<Laten
     for task in listening {
         task.abort();
     }
-    let mut connection = PgConnection::connect(&nodes.database).await?;
+    let mut connection = PgConnection::connect(&nodes.url).await?;
     let commits = sqlx::query(
         "select request_id, extract(epoch from pg_xact_commit_timestamp(xmin))::float8 as at
            from exchanges where tenant_id = $1 and request_id = any ($2)",
@@ -149,22 +168,51 @@ async fn pushed(bench: &Bench, nodes: &Nodes, run: &str) -> anyhow::Result<Laten
     Ok(Latencies::new(taken))
 }
 
-/// Pushes beside submissions to others, at half of what the nodes can take.
-async fn beside_load(bench: &Bench, nodes: &Nodes) -> anyhow::Result<(Latencies, f64)> {
-    let artifact = Artifact::usual()?;
-    let lanes = Lane::open(nodes, CONNECTIONS, &artifact).await?;
-    let most = saturate(&nodes.database, lanes, bench.seconds, Lane::submit).await?;
-    let lanes = Lane::open(nodes, CONNECTIONS, &artifact).await?;
-    let timetable = Timetable::new(most / 2.0, bench.seconds + 2);
-    let load = keep(lanes, &timetable, Lane::submit);
-    let (load, pushed) = tokio::join!(load, pushed(bench, nodes, "busy"));
-    load?;
-    Ok((pushed?, most))
+/// The same on a thread of its own.
+async fn push(bench: &Bench, nodes: &Nodes, run: &str) -> anyhow::Result<Latencies> {
+    let (nodes, seconds, run) = (nodes.clone(), bench.seconds, run.to_owned());
+    let taken = apart(move || pushed(nodes, seconds, run)).await?;
+    anyhow::ensure!(taken.len() > 100, "too few pushes to speak of");
+    Ok(taken)
+}
+
+/// How long pushes took, and how many submissions a second there were beside them.
+type Taken = (Latencies, f64);
+
+/// The reference, on a database of its own.
+async fn bare(bench: &Bench) -> anyhow::Result<Taken> {
+    let database = bench.postgres.database().await?;
+    let (url, seconds) = (database.url.clone(), bench.seconds);
+    let bare = apart(move || notified(url, seconds)).await?;
+    database.remove().await?;
+    Ok((bare, 0.0))
+}
+
+/// Pushes by nodes that do nothing else, or that also take half of the submissions they can, to others.
+async fn gateway(bench: &Bench, beside_load: bool) -> anyhow::Result<Taken> {
+    let nodes = bench.nodes(2).await?;
+    // Once for nothing: the first push of a node prepares its statements.
+    push(bench, &nodes, "warm").await?;
+    analyse(&nodes.url).await?;
+    let taken = if beside_load {
+        let artifact = Artifact::usual()?;
+        let lanes = Lane::open(&nodes, CONNECTIONS, &artifact).await?;
+        let most = saturate(&nodes.url, lanes, bench.seconds, Lane::submit).await?;
+        let lanes = Lane::open(&nodes, CONNECTIONS, &artifact).await?;
+        let timetable = Timetable::new(most / 2.0, bench.seconds + 2);
+        let load = keep(lanes, &timetable, Lane::submit);
+        let (_, busy) = tokio::try_join!(load, push(bench, &nodes, "busy"))?;
+        (busy, most / 2.0)
+    } else {
+        (push(bench, &nodes, "calm").await?, 0.0)
+    };
+    nodes.stop().await?;
+    Ok(taken)
 }
 
 /// Fills the inboxes of the listeners to come.
 async fn fill(nodes: &Nodes, run: &str, each_has: usize) -> anyhow::Result<()> {
-    let mut connection = PgConnection::connect(&nodes.database).await?;
+    let mut connection = PgConnection::connect(&nodes.url).await?;
     for n in 0..LISTENERS {
         super::inbox::fill(
             &mut connection,
@@ -180,42 +228,43 @@ async fn fill(nodes: &Nodes, run: &str, each_has: usize) -> anyhow::Result<()> {
 
 /// Push latency at rest, beside load, and with a backlog.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
-    LocalSet::new().run_until(measure_here(bench)).await
-}
-
-async fn measure_here(bench: &mut Bench) -> anyhow::Result<()> {
-    let bare = bare(bench).await?;
-    let nodes = bench.nodes(2).await?;
-    // Once for nothing: the first push of a node prepares its statements.
-    pushed(bench, &nodes, "warm").await?;
-    analyse(&nodes.database).await?;
-    let calm = pushed(bench, &nodes, "calm").await?;
-    anyhow::ensure!(calm.len() > 100, "too few pushes to speak of");
+    let here = &*bench;
+    let turns = in_turns(here.rounds, async |which| match which {
+        0 => bare(here).await,
+        1 => gateway(here, false).await,
+        _ => gateway(here, true).await,
+    });
+    let [bare, calm, busy] = turns.await?;
+    let middle = |turns: &[Taken], per_mille| {
+        let each = turns.iter().map(|(taken, _)| taken.quantile(per_mille));
+        median(each.collect())
+    };
     for (name, per_mille, most) in [("p50", 500, 3.0), ("p99", 990, 5.0)] {
         bench.report.add(
             &format!("push, commit on one node to socket on another, 200/s, {name}"),
-            (calm.quantile(per_mille), "ms"),
-            (bare.quantile(per_mille), "ms bare NOTIFY"),
+            (middle(&calm, per_mille), "ms"),
+            (middle(&bare, per_mille), "ms bare NOTIFY"),
             Target::AtMost(most),
         );
     }
-    let (busy, most) = beside_load(bench, &nodes).await?;
+    let half = median(busy.iter().map(|(_, beside)| *beside).collect());
     bench.report.add(
-        &format!(
-            "push beside {:.0} submissions/s (half of the most), p50",
-            most / 2.0
-        ),
-        (busy.quantile(500), "ms"),
-        (bare.quantile(500), "ms bare NOTIFY"),
+        &format!("push beside {half:.0} submissions/s (half of the most), p50"),
+        (middle(&busy, 500), "ms"),
+        (middle(&bare, 500), "ms bare NOTIFY"),
         Target::AtMost(5.0),
     );
-    nodes.stop().await?;
+    measure_backlog(bench).await
+}
+
+/// Push latency to those who have few pending, and to those who have many.
+async fn measure_backlog(bench: &mut Bench) -> anyhow::Result<()> {
     let nodes = bench.nodes(2).await?;
     fill(&nodes, "few", 10).await?;
     fill(&nodes, "many", 10_000 - 200).await?;
-    pushed(bench, &nodes, "warm").await?;
-    let few = pushed(bench, &nodes, "few").await?;
-    let many = pushed(bench, &nodes, "many").await?;
+    push(bench, &nodes, "warm").await?;
+    let few = push(bench, &nodes, "few").await?;
+    let many = push(bench, &nodes, "many").await?;
     bench.report.add(
         "push to an inbox with 10,000 pending, against 10, p50",
         (many.quantile(500), "ms"),

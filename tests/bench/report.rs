@@ -62,7 +62,7 @@ impl Report {
     /// All of it as text.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "{:<66} {:>14} {:>24} {:>7}  {}\n",
+            "Nodes as `countersign dev` starts them: row-level security is off.\n\n{:<66} {:>14} {:>24} {:>7}  {}\n",
             "measured", "figure", "reference", "ratio", "target"
         );
         for row in &self.rows {
