@@ -173,9 +173,9 @@ impl App {
             })?;
         let background = TaskTracker::new();
         let (drain, end) = (CancellationToken::new(), CancellationToken::new());
-        let door = Door::open(&config.tls, &background, &end)?;
-        let scrapes = listen_for_scrapes(&config).await?;
         let metrics = Arc::new(Metrics::new(&clock));
+        let door = Door::open(&config.tls, &metrics, &background, &end)?;
+        let scrapes = listen_for_scrapes(&config).await?;
         let store = Store::open(&config, &node, &clock, &metrics, &background)?;
         let store = Arc::new(store);
         let exporter = Exporter::new(&config.telemetry, node.as_str(), &clock, &metrics)?;

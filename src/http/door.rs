@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::proxied::Proxies;
 use super::tls::Tls;
 use crate::config::{self, ConfigError, TlsMode};
+use crate::telemetry::Metrics;
 
 /// The way in.
 #[derive(Clone)]
@@ -25,13 +26,14 @@ impl Door {
     /// The way in that is configured; its files are kept up to date on `tasks` until `end`.
     pub fn open(
         config: &config::Tls,
+        metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
         end: &CancellationToken,
     ) -> Result<Self, ConfigError> {
         Ok(match config.mode {
             TlsMode::Off => Self::Plain,
             TlsMode::On => {
-                let (tls, reloading) = Tls::open(config)?;
+                let (tls, reloading) = Tls::open(config, metrics)?;
                 tasks.spawn(end.clone().run_until_cancelled_owned(reloading));
                 Self::Tls(tls)
             }

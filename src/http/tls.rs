@@ -20,6 +20,7 @@ use tokio_rustls::server::TlsStream;
 use super::own::OrOwn;
 use crate::config::{self, ClientAuth, ConfigError};
 use crate::jitter::jitter;
+use crate::telemetry::Metrics;
 
 /// What the files held.
 struct Contents {
@@ -90,52 +91,62 @@ impl Tls {
     /// TLS from these files, and what keeps it up to date for as long as it runs.
     pub(super) fn open(
         config: &config::Tls,
+        metrics: &Arc<Metrics>,
     ) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + use<>), ConfigError> {
         let (tls, digest) = Self::load(config)?;
         let tls = Arc::new(tls);
         let every = Duration::from_secs(config.reload_seconds);
-        let reloading = Arc::clone(&tls).reload(digest, every);
+        let reloading = Arc::clone(&tls).reload(digest, every, Arc::clone(metrics));
         Ok((tls, reloading))
     }
 
     /// Looks at the files again and again. Connections keep what they began with; new ones take what is new.
-    async fn reload(self: Arc<Self>, mut seen: [[u8; 32]; 3], every: Duration) {
-        let mut complaint = None;
+    async fn reload(
+        self: Arc<Self>,
+        mut seen: [[u8; 32]; 3],
+        every: Duration,
+        metrics: Arc<Metrics>,
+    ) {
+        // What is wrong with the files last seen, and what was last said about it.
+        let (mut fault, mut complaint) = (None, None);
         loop {
             tokio::time::sleep(jitter(every)).await;
             let looking = Arc::clone(&self);
             let Ok(read) = tokio::task::spawn_blocking(move || looking.files.read()).await else {
                 continue;
             };
-            let outcome = read.and_then(|contents| {
-                let digest = contents.digest();
-                if digest == seen {
-                    return Ok(false);
-                }
-                // Remembered even if they are no good: a fault is worth one line, not one every few seconds.
-                seen = digest;
-                let built = self.files.build(&contents);
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = built?;
-                Ok(true)
-            });
-            match outcome {
-                Ok(true) => {
-                    complaint = None;
-                    tracing::info!("new TLS files are in force");
-                }
-                Ok(false) => {}
-                Err(error) => {
-                    let error = error.to_string();
-                    if complaint.as_ref() != Some(&error) {
-                        tracing::warn!(
-                            error,
-                            "the TLS files changed and are no good; the old ones stay in force"
-                        );
+            let wrong = match read {
+                Ok(contents) => {
+                    let digest = contents.digest();
+                    // Remembered even if they are no good: a fault is worth one line, not one every few seconds.
+                    if digest != seen {
+                        seen = digest;
+                        fault = self.take(&contents).err().map(|error| error.to_string());
                     }
-                    complaint = Some(error);
+                    fault.clone()
                 }
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(error) = &wrong
+                && complaint != wrong
+            {
+                tracing::warn!(
+                    error,
+                    "the TLS files changed and are no good; the old ones stay in force"
+                );
             }
+            let refused = f64::from(u8::from(wrong.is_some()));
+            metrics.tls_refused.set(refused);
+            complaint = wrong;
         }
+    }
+
+    /// Puts new files into force, if they are good.
+    fn take(&self, contents: &Contents) -> Result<(), ConfigError> {
+        let built = self.files.build(contents)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = built;
+        tracing::info!("new TLS files are in force");
+        Ok(())
     }
 
     /// Greets a client: the encrypted stream, and the thumbprint of the certificate it showed.

@@ -72,6 +72,8 @@ table! {
         "Connections that clients have open.";
     turned_away: Family<Counter, 1> = "countersign_connections_refused_total" ["reason"],
         "Connections closed at the door.";
+    tls_refused: Gauge = "countersign_tls_files_refused" [],
+        "Whether the TLS files are no good, so that the node goes on with older ones (1), or not (0).";
     body_memory: Gauge = "countersign_body_memory_bytes" [],
         "Memory set aside for large bodies and answers.";
     body_memory_limit: Gauge = "countersign_body_memory_limit_bytes" [],
