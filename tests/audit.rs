@@ -7,7 +7,7 @@ use countersign::store::credential::RoleName;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::history::{DAY, parties, pending};
+use crate::support::exchanges::{DAY, parties, pending};
 use crate::support::{
     Answer, Approver, Client, Cluster, Enforcer, compact, public_key, request_id, signing_key,
     until,

@@ -170,10 +170,7 @@ impl ParseTime for str {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_twins_and_strangers_on_one_node_is_told_apart() {
     let (cluster, enforcer, _) = scene().await;
-    let enforcer = Enforcer {
-        client: enforcer.client.on(0),
-        id: enforcer.id,
-    };
+    let enforcer = enforcer.on(0);
     let twins: Vec<String> = (0..5).map(|_| request_id()).collect();
     let calls = (0..200).map(async |turn: usize| {
         let request = match turn % 2 {

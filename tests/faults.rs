@@ -6,7 +6,7 @@ use crate::support::cluster::CLUSTER_SECRET;
 use crate::support::cluster::OPERATOR_KEY;
 use crate::support::process::{Process, countersign};
 use crate::support::proxy::Proxy;
-use crate::support::{Answer, Approver, Client, Cluster, compact, request_id, sealed, until};
+use crate::support::{Answer, Client, Cluster, compact, request_id, sealed, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_killed_between_commit_and_wake_delays_its_waiters_and_loses_nothing() {
@@ -50,10 +50,7 @@ async fn a_node_killed_between_commit_and_wake_delays_its_waiters_and_loses_noth
             async || gateway.waiting() == 1,
         )
         .await;
-        let there = Approver {
-            client: Client::new(vec![url], Some(approver.client.key())),
-            id: approver.id.clone(),
-        };
+        let there = approver.at(vec![url]);
         there.decide(&request, compact("approve")).await.expect(200);
         doomed.kill();
     };

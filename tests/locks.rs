@@ -43,16 +43,7 @@ async fn on(cluster: &Cluster, node: usize) -> (Enforcer, Approver) {
         cluster.enforcer("build-bot").await,
         cluster.approver("alice").await,
     );
-    (
-        Enforcer {
-            client: enforcer.client.on(node),
-            ..enforcer
-        },
-        Approver {
-            client: approver.client.on(node),
-            ..approver
-        },
-    )
+    (enforcer.on(node), approver.on(node))
 }
 
 /// An exchange, its decision, and the messages about it.

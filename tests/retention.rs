@@ -9,8 +9,8 @@ use serde_json::json;
 use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
-use crate::history::{DAY, decided, delivered, parties, pending};
 use crate::support::database::finish;
+use crate::support::exchanges::{DAY, decided, delivered, parties, pending};
 use crate::support::{Cluster, HASH, OTHER_HASH, compact, in_time, request_id, sealed, until};
 
 /// In how many rows of all tables this exchange occurs.

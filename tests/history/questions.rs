@@ -7,7 +7,7 @@ use countersign::store::credential::RoleName;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use super::{DAY, decided, delivered, pending};
+use crate::support::exchanges::{DAY, decided, delivered, pending};
 use crate::support::roles::Roles;
 use crate::support::{
     Cluster, Enforcer, compact, public_key, request_id, sealed_for, signed, signing_key, until,

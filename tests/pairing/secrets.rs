@@ -16,7 +16,7 @@ use super::{
 use crate::support::cluster::CLUSTER_SECRET;
 use crate::support::database::Database;
 use crate::support::process::{Process, countersign, signal};
-use crate::support::{Approver, Client, Cluster, Enforcer, request_id, until};
+use crate::support::{Cluster, request_id, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn neither_codes_nor_tokens_nor_the_secret_are_in_the_database() {
@@ -120,15 +120,8 @@ async fn a_node_without_a_secret_works_alone_and_logs_neither_codes_nor_tokens()
     let cluster = Cluster::on(database, 1, |_| {}).await;
     let enforcer = cluster.enforcer("build-bot").await;
     let alice = cluster.approver("alice").await;
-    let client = |key: &str| Client::new(vec![url.clone()], Some(key));
-    let enforcer = Enforcer {
-        client: client(enforcer.client.key()),
-        id: enforcer.id,
-    };
-    let alice = Approver {
-        client: client(alice.client.key()),
-        id: alice.id,
-    };
+    let enforcer = enforcer.at(vec![url.clone()]);
+    let alice = alice.at(vec![url.clone()]);
     let (code, nonce) = initiate(&enforcer).await;
     resolve(&alice, &code).await.expect(200);
     let paired = complete(&alice, &nonce).await.expect(200);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{enforcer_socket, scene};
-use crate::support::{compact, request_id, sealed, until};
+use crate::support::exchanges::decided;
+use crate::support::until;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_goes_to_the_newest_channel_and_moves_on_when_that_closes() {
@@ -11,16 +12,7 @@ async fn a_decision_goes_to_the_newest_channel_and_moves_on_when_that_closes() {
     let mut oldest = enforcer_socket(&cluster, 0, &enforcer).await;
     let mut older = enforcer_socket(&cluster, 1, &enforcer).await;
     let mut newest = enforcer_socket(&cluster, 2, &enforcer).await;
-    let request = request_id();
-    enforcer
-        .submit(&request, "alice", sealed())
-        .await
-        .expect(202);
-    approver
-        .on(0)
-        .decide(&request, compact("approve"))
-        .await
-        .expect(200);
+    let request = decided(&enforcer, &approver.on(0)).await;
     let first = newest.expect().await;
     assert_eq!(first["msgType"], "decision.deliver");
     assert!(
@@ -45,15 +37,7 @@ async fn an_unanswered_decision_is_offered_three_times_and_then_elsewhere() {
     let (cluster, enforcer, approver) = scene(2).await;
     let mut older = enforcer_socket(&cluster, 0, &enforcer).await;
     let mut newest = enforcer_socket(&cluster, 1, &enforcer).await;
-    let request = request_id();
-    enforcer
-        .submit(&request, "alice", sealed())
-        .await
-        .expect(202);
-    approver
-        .decide(&request, compact("approve"))
-        .await
-        .expect(200);
+    let request = decided(&enforcer, &approver).await;
     let first = newest.expect().await;
     for _ in 0..2 {
         cluster.pass(Duration::from_secs(60));
@@ -79,15 +63,7 @@ async fn an_unanswered_decision_is_offered_three_times_and_then_elsewhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_opened_later_takes_over_what_is_unacknowledged() {
     let (cluster, enforcer, approver) = scene(2).await;
-    let request = request_id();
-    enforcer
-        .submit(&request, "alice", sealed())
-        .await
-        .expect(202);
-    approver
-        .decide(&request, compact("approve"))
-        .await
-        .expect(200);
+    decided(&enforcer, &approver).await;
     let mut first = enforcer_socket(&cluster, 0, &enforcer).await;
     let message = first.expect().await;
     let mut second = enforcer_socket(&cluster, 1, &enforcer).await;
@@ -105,15 +81,7 @@ async fn a_channel_on_a_dead_node_swallows_nothing() {
                 '00000000-0000-7000-8000-000000000001', transport, now() + interval '1 minute'
            from channels";
     cluster.database.run(dead).await;
-    let request = request_id();
-    enforcer
-        .submit(&request, "alice", sealed())
-        .await
-        .expect(202);
-    approver
-        .decide(&request, compact("approve"))
-        .await
-        .expect(200);
+    decided(&enforcer, &approver).await;
     assert_eq!(living.expect().await["msgType"], "decision.deliver");
     let buried = "select count(*) from nodes where name = 'dead'";
     cluster
@@ -146,15 +114,7 @@ async fn a_channel_whose_closing_was_lost_does_not_starve_the_others() {
                 now() - interval '30 s'
            from channels";
     cluster.database.run(ghost).await;
-    let request = request_id();
-    enforcer
-        .submit(&request, "alice", sealed())
-        .await
-        .expect(202);
-    approver
-        .decide(&request, compact("approve"))
-        .await
-        .expect(200);
+    decided(&enforcer, &approver).await;
     assert_eq!(living.expect().await["msgType"], "decision.deliver");
     assert_eq!(
         cluster

@@ -3,7 +3,7 @@
 use countersign::store::credential::RoleName;
 
 use super::{attempt, count, end, reach, walled};
-use crate::history::{DAY, decided, pending};
+use crate::support::exchanges::{DAY, decided, pending};
 use crate::support::{Approver, Cluster, Enforcer};
 
 const HISTORY: [&str; 8] = [

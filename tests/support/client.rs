@@ -162,6 +162,14 @@ pub struct Enforcer {
 }
 
 impl Enforcer {
+    /// The same enforcer, but of other nodes.
+    pub fn at(self, urls: Vec<String>) -> Self {
+        Self {
+            client: Client::new(urls, Some(self.client.key())),
+            ..self
+        }
+    }
+
     /// The same enforcer, but on one node only.
     pub fn on(&self, node: usize) -> Self {
         Self {
@@ -248,6 +256,14 @@ pub struct Approver {
 }
 
 impl Approver {
+    /// The same approver, but of other nodes.
+    pub fn at(self, urls: Vec<String>) -> Self {
+        Self {
+            client: Client::new(urls, Some(self.client.key())),
+            ..self
+        }
+    }
+
     /// The same approver, but on one node only.
     pub fn on(&self, node: usize) -> Self {
         Self {

@@ -8,7 +8,7 @@ use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
 use countersign::gateway::Gateway;
 use countersign::gateway::administration::{Administration, CredentialRequest};
-use countersign::protocol::id::TenantId;
+use countersign::protocol::id::{CredentialId, TenantId};
 use countersign::store::audit::Actor;
 use countersign::store::credential::RoleName;
 use countersign::telemetry::Metrics;
@@ -20,6 +20,7 @@ use super::client::{Approver, Client, Enforcer};
 use super::database::Database;
 use super::proxy::Proxy;
 use super::roles::Roles;
+use super::tls::Pair;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
@@ -191,6 +192,19 @@ impl Cluster {
             .await
             .expect("a credential");
         made.api_key.expect("an API key")
+    }
+
+    /// Makes a certificate stand for someone of the tenant.
+    pub async fn bind(&self, pair: &Pair, role: RoleName, id: &str) -> CredentialId {
+        let request = CredentialRequest {
+            role,
+            bound_id: Some(id.to_owned()),
+            thumbprint: Some(pair.thumbprint()),
+            expires_at: None,
+        };
+        let administration = &self.administration;
+        let made = administration.create_credential(&self.tenant, request);
+        made.await.expect("a credential").id
     }
 
     /// A client with any key, or none.

@@ -131,6 +131,13 @@ impl Database {
             .expect("a text")
     }
 
+    /// How many exchanges came to each state: `decided 2,pendingApproval 3`.
+    pub async fn transitions(&self) -> String {
+        let counts = "select string_agg(to_state || ' ' || n, ',' order by to_state)
+                        from (select to_state, count(*) as n from exchange_events group by to_state) c";
+        self.text(counts).await
+    }
+
     /// How many rows each table has.
     pub async fn counts(&self) -> Vec<(String, i64)> {
         let mut counts = Vec::new();
@@ -141,12 +148,13 @@ impl Database {
         counts
     }
 
-    /// The text of every row of every table.
+    /// The text of every row of every table, line by line.
     pub async fn everything(&self) -> String {
         let mut all = String::new();
         for table in self.tables().await {
             let rows = format!("select coalesce(string_agg(t::text, chr(10)), '') from {table} t");
             all.push_str(&self.text(&rows).await);
+            all.push('\n');
         }
         all
     }

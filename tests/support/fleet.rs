@@ -1,6 +1,8 @@
 //! Nodes that are processes, on fixed ports, so that they can be killed or restarted under a client's feet.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::cluster::CLUSTER_SECRET;
@@ -140,6 +142,15 @@ impl Fleet {
         let (url, process) = self.spawn(&listen);
         assert_eq!(url, self.nodes[node].url);
         self.nodes[node].process = Some(process);
+    }
+}
+
+/// Set when dropped: a test that fails also stops whoever kills or restarts its nodes.
+pub struct Finally(pub Arc<AtomicBool>);
+
+impl Drop for Finally {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

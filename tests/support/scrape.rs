@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign::telemetry::{Metrics, prometheus};
+
 /// What a scrape showed.
 #[derive(Debug, Default)]
 pub struct Scrape {
@@ -31,6 +33,22 @@ pub async fn scrape(url: &str) -> Scrape {
     let content_type = response.headers()["content-type"].to_str().unwrap();
     assert_eq!(content_type, "text/plain; version=0.0.4; charset=utf-8");
     parse(&response.text().await.expect("text"))
+}
+
+/// Reads the metrics of no node.
+pub fn read(metrics: &Metrics) -> Scrape {
+    parse(&prometheus::print(&metrics.read()))
+}
+
+/// A value that counts something.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is a count"
+)]
+pub fn whole(value: f64) -> u64 {
+    assert!(value >= 0.0 && value.fract() == 0.0, "{value} is no count");
+    value as u64
 }
 
 fn is_name(text: &str) -> bool {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use countersign::config::{ClientAuth, Config};
 use countersign::gateway::administration::CredentialRequest;
-use countersign::protocol::id::CredentialId;
 use countersign::store::credential::RoleName;
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;
@@ -61,22 +60,6 @@ impl Site {
     async fn get(&self, shown: Option<&Pair>, path: &str) -> Option<Answer> {
         self.client(shown).get(self.url(), path, &[]).await.ok()
     }
-
-    /// Makes a certificate stand for someone.
-    async fn bind(&self, pair: &Pair, role: RoleName, id: &str) -> CredentialId {
-        let request = CredentialRequest {
-            role,
-            bound_id: Some(id.to_owned()),
-            thumbprint: Some(pair.thumbprint()),
-            expires_at: None,
-        };
-        let made = self
-            .cluster
-            .administration
-            .create_credential(&self.cluster.tenant, request)
-            .await;
-        made.unwrap().id
-    }
 }
 
 const INBOX: &str = "/v1/approvers/alice/inbox";
@@ -131,8 +114,10 @@ async fn a_certificate_that_does_not_verify_is_not_let_in() {
 async fn a_bound_certificate_acts_as_its_identity_and_no_other() {
     let site = Site::start(ClientAuth::Required).await;
     let (alice, bot) = (site.clients.client(), site.clients.client());
-    site.bind(&alice, RoleName::Approver, "alice").await;
-    site.bind(&bot, RoleName::Enforcer, "build-bot").await;
+    site.cluster.bind(&alice, RoleName::Approver, "alice").await;
+    site.cluster
+        .bind(&bot, RoleName::Enforcer, "build-bot")
+        .await;
     for version in [&TLS12, &TLS13] {
         let client = site.client(Some(&alice)).speaking(version);
         let stream = client.connect(site.url()).await.unwrap();
@@ -155,7 +140,7 @@ async fn a_bound_certificate_acts_as_its_identity_and_no_other() {
 async fn a_token_counts_before_the_certificate_even_if_it_is_bad() {
     let site = Site::start(ClientAuth::Optional).await;
     let alice = site.clients.client();
-    site.bind(&alice, RoleName::Approver, "alice").await;
+    site.cluster.bind(&alice, RoleName::Approver, "alice").await;
     let tenant = &site.cluster.tenant;
     let key = site.cluster.key(tenant, RoleName::Approver, Some("bob"));
     let key = key.await;
@@ -192,7 +177,7 @@ async fn a_token_counts_before_the_certificate_even_if_it_is_bad() {
 async fn a_revoked_certificate_ends_on_every_node_with_its_channels() {
     let site = Site::with(2, ClientAuth::Required, |_| {}).await;
     let alice = site.clients.client();
-    let credential = site.bind(&alice, RoleName::Approver, "alice").await;
+    let credential = site.cluster.bind(&alice, RoleName::Approver, "alice").await;
     let (mut sockets, mut open) = (Vec::new(), Vec::new());
     for url in site.cluster.urls() {
         let stream = site.client(Some(&alice)).connect(&url).await.unwrap();
@@ -229,7 +214,7 @@ async fn a_certificate_bound_after_it_was_refused_is_known_at_once() {
     let alice = site.clients.client();
     let answer = site.get(Some(&alice), INBOX).await;
     answer.unwrap().refused(401, "UNAUTHENTICATED");
-    site.bind(&alice, RoleName::Approver, "alice").await;
+    site.cluster.bind(&alice, RoleName::Approver, "alice").await;
     site.get(Some(&alice), INBOX).await.unwrap().expect(200);
 }
 
@@ -256,8 +241,10 @@ async fn a_thumbprint_is_taken_once_whoever_asks() {
 async fn a_request_is_pushed_over_wss_and_over_an_encrypted_event_stream() {
     let site = Site::start(ClientAuth::Optional).await;
     let (alice, bot) = (site.clients.client(), site.clients.client());
-    site.bind(&alice, RoleName::Approver, "alice").await;
-    site.bind(&bot, RoleName::Enforcer, "build-bot").await;
+    site.cluster.bind(&alice, RoleName::Approver, "alice").await;
+    site.cluster
+        .bind(&bot, RoleName::Enforcer, "build-bot")
+        .await;
     let stream = site.client(Some(&alice)).connect(site.url()).await.unwrap();
     let mut socket = Socket::over(stream, "approver", "alice").await.unwrap();
     let mut events = site.client(Some(&alice)).connect(site.url()).await.unwrap();

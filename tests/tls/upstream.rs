@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::config::{Config, TlsMode};
-use countersign::gateway::administration::CredentialRequest;
 use countersign::store::credential::RoleName;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -32,16 +31,7 @@ async fn ask(cluster: &Cluster, source: &str, path: &str, headers: &[(&str, &str
 /// A certificate that stands for alice.
 async fn alice(cluster: &Cluster) -> Pair {
     let pair = Authority::new("clients").client();
-    let request = CredentialRequest {
-        role: RoleName::Approver,
-        bound_id: Some("alice".into()),
-        thumbprint: Some(pair.thumbprint()),
-        expires_at: None,
-    };
-    let made = cluster
-        .administration
-        .create_credential(&cluster.tenant, request);
-    made.await.unwrap();
+    cluster.bind(&pair, RoleName::Approver, "alice").await;
     pair
 }
 

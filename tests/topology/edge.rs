@@ -4,7 +4,6 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign::gateway::administration::CredentialRequest;
 use countersign::store::credential::RoleName;
 use reqwest::Method;
 use serde_json::json;
@@ -12,23 +11,14 @@ use serde_json::json;
 use super::Site;
 use crate::support::haproxy::{CONFIGURATION, haproxy};
 use crate::support::tls::{Authority, Files, Pair, TlsClient};
-use crate::support::{Client, Cluster, Enforcer, public_key, request_id, sealed, signing_key};
+use crate::support::{Client, Cluster, public_key, request_id, sealed, signing_key};
 
 const INBOX: &str = "/v1/approvers/alice/inbox";
 
 /// A certificate that stands for alice.
 async fn alice(cluster: &Cluster, authority: &Authority) -> Pair {
     let pair = authority.client();
-    let request = CredentialRequest {
-        role: RoleName::Approver,
-        bound_id: Some("alice".into()),
-        thumbprint: Some(pair.thumbprint()),
-        expires_at: None,
-    };
-    let made = cluster
-        .administration
-        .create_credential(&cluster.tenant, request);
-    made.await.unwrap();
+    cluster.bind(&pair, RoleName::Approver, "alice").await;
     pair
 }
 
@@ -93,10 +83,7 @@ async fn nodes_come_go_and_die_without_a_failed_call() {
 
     let enforcer = site.cluster.enforcer("build-bot").await;
     let url = site.balancer.plain_url().await;
-    let enforcer = Enforcer {
-        client: Client::new(vec![url], Some(enforcer.client.key())),
-        id: enforcer.id,
-    };
+    let enforcer = enforcer.at(vec![url]);
     let submit = async || {
         for _ in 0..20 {
             let submission = enforcer.submission(&request_id(), "alice", sealed());

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::Site;
 use crate::support::database::Database;
-use crate::support::fleet::{Fleet, LONG};
+use crate::support::fleet::{Finally, Fleet, LONG};
 use crate::support::push::{By, Persistent};
-use crate::support::{Approver, Client, Cluster, Enforcer, compact, request_id, sealed, until};
+use crate::support::{Approver, Cluster, Enforcer, compact, request_id, sealed, until};
 
 /// Exchanges under way at once in each lane.
 const AT_ONCE: usize = 3;
@@ -34,16 +34,9 @@ impl Lane {
         let enforcer = cluster.enforcer(&format!("bot-{name}")).await;
         let approver = cluster.approver(&format!("human-{name}")).await;
         // Connections that stay open between calls: the balancer keeps some to the nodes, too.
-        let there = |key: &str| Client::new(vec![url.to_owned()], Some(key));
         Self {
-            enforcer: Enforcer {
-                client: there(enforcer.client.key()),
-                id: enforcer.id,
-            },
-            approver: Approver {
-                client: there(approver.client.key()),
-                id: approver.id,
-            },
+            enforcer: enforcer.at(vec![url.to_owned()]),
+            approver: approver.at(vec![url.to_owned()]),
             url: url.to_owned(),
             database: cluster.database.clone(),
             finished: AtomicUsize::new(0),
@@ -149,15 +142,6 @@ impl Lane {
     }
 }
 
-/// Set when dropped: a test that fails stops its restarts too.
-struct Finally(Arc<AtomicBool>);
-
-impl Drop for Finally {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Restarts every node in turn, each once all lanes have got on.
 fn roll(mut fleet: Fleet, lanes: &[Lane], done: &AtomicBool) -> Fleet {
     for round in 1..=fleet.nodes.len() {
@@ -207,8 +191,6 @@ async fn a_rolling_restart_behind_haproxy_fails_no_call_and_loses_nothing() {
         .map(|lane| lane.finished.load(Ordering::Relaxed))
         .sum();
     assert!(finished >= 3 * 3 * BETWEEN, "there was load: {finished}");
-    let counts = "select string_agg(to_state || ' ' || n, ',' order by to_state)
-                    from (select to_state, count(*) as n from exchange_events group by to_state) c";
     let expected = format!("decided {finished},delivered {finished},pendingApproval {finished}");
-    assert_eq!(cluster.database.text(counts).await, expected);
+    assert_eq!(cluster.database.transitions().await, expected);
 }
