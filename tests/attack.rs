@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use crate::support::fleet::{Fleet, resident_kib};
-use crate::support::{Approver, Client, Cluster, Enforcer, compact, request_id, sealed, with};
+use crate::support::{Approver, Cluster, Enforcer, compact, request_id, sealed, with};
 
 /// Honest parties of a fleet, with credentials of a cluster on the same database.
 async fn honest(cluster: &Cluster, fleet: &Fleet) -> (Enforcer, Approver) {
@@ -16,17 +16,7 @@ async fn honest(cluster: &Cluster, fleet: &Fleet) -> (Enforcer, Approver) {
         cluster.enforcer("honest-bot").await,
         cluster.approver("alice").await,
     );
-    let client = |key: &str| Client::new(fleet.urls(), Some(key));
-    (
-        Enforcer {
-            client: client(enforcer.client.key()),
-            ..enforcer
-        },
-        Approver {
-            client: client(approver.client.key()),
-            ..approver
-        },
-    )
+    (enforcer.at(fleet.urls()), approver.at(fleet.urls()))
 }
 
 /// Whole exchanges, one after another, for a while: all must succeed. Says how many, and the slowest.
@@ -123,10 +113,7 @@ async fn a_flood_from_one_principal_is_throttled_and_the_others_do_not_notice() 
     let fleet = Fleet::start_with(&cluster.database.url, 1, &settings);
     let (enforcer, approver) = honest(&cluster, &fleet).await;
     let flooder = cluster.enforcer("flood-bot").await;
-    let flooder = Enforcer {
-        client: Client::new(fleet.urls(), Some(flooder.client.key())),
-        ..flooder
-    };
+    let flooder = flooder.at(fleet.urls());
     let before = resident_kib(fleet.pid(0));
     let big = with(
         &sealed(),
@@ -209,7 +196,7 @@ async fn large_bodies_share_a_bounded_room_and_small_ones_need_none() {
     let refused = answers.iter().filter(|answer| *answer == "503").count();
     let grown = resident_kib(fleet.pid(0)).saturating_sub(before);
     println!("80 MB of slow bodies in 8 MiB of room: {refused} told 503, {grown} KiB");
-    assert!(refused > 0, "{answers:?}");
+    assert!(refused >= 5, "{answers:?}");
     assert!(grown < 64 << 10, "{grown} KiB");
     drop(slow);
     let large = with(

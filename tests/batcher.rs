@@ -7,6 +7,7 @@ use countersign::store::batch::{Batcher, Work};
 use countersign::store::error::StoreError;
 use countersign::store::pool::{Pool, connect_options};
 use countersign::store::reach::Reach;
+use countersign::telemetry::Metrics;
 use futures_util::future::{join, join_all};
 use sqlx::{Executor as _, PgConnection};
 use tokio::sync::Semaphore;
@@ -14,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
+use crate::support::scrape::{read, whole};
 
 /// A row of the work below: its twins, its size, and what goes wrong when it is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,18 +73,18 @@ impl Work for Noted {
 /// A batcher of one worker, held up by a first row while `rows` gather; then all are let go.
 /// Returns the batches after the first row's, and what each row was told.
 async fn gathered(rows: Vec<Row>) -> (Vec<Vec<Row>>, Vec<Result<Row, StoreError>>) {
+    measured(rows, &metrics()).await
+}
+
+/// The same, measured.
+async fn measured(
+    rows: Vec<Row>,
+    metrics: &Arc<Metrics>,
+) -> (Vec<Vec<Row>>, Vec<Result<Row, StoreError>>) {
     let database = Database::create().await;
     let config = config(&database).database;
     let options = connect_options(&config).unwrap();
-    let pool = Pool::new(
-        "tests",
-        &metrics(),
-        options,
-        2,
-        Duration::from_secs(5),
-        false,
-    )
-    .unwrap();
+    let pool = Pool::new("tests", metrics, options, 2, Duration::from_secs(5), false).unwrap();
     let (batches, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let work = Noted {
         batches: Arc::clone(&batches),
@@ -177,6 +179,16 @@ async fn a_batch_ends_at_its_most_rows_and_at_its_most_bytes() {
     assert_eq!(sizes, [3, 3, 1]);
 }
 
+/// How many batches were counted as tried again, and as given up.
+fn trouble(metrics: &Metrics) -> (u64, u64) {
+    let read = read(metrics);
+    let count = |outcome| {
+        let labels = [("statement", "noted"), ("outcome", outcome)];
+        whole(read.value("countersign_batch_trouble_total", &labels))
+    };
+    (count("retried"), count("failed"))
+}
+
 /// Ten rows, the seventh of which fails like this.
 fn with_one_that(sql: &'static str) -> Vec<Row> {
     let mut rows: Vec<Row> = (0..10).map(|n| row(&n.to_string())).collect();
@@ -186,7 +198,9 @@ fn with_one_that(sql: &'static str) -> Vec<Row> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_with_a_data_error_fails_alone() {
-    let (batches, answers) = gathered(with_one_that("select 1 / 0")).await;
+    let metrics = metrics();
+    let (batches, answers) = measured(with_one_that("select 1 / 0"), &metrics).await;
+    assert_eq!(trouble(&metrics), (1, 0));
     for (n, answer) in answers.iter().enumerate() {
         assert_eq!(answer.is_err(), n == 6, "{n}: {answer:?}");
     }
@@ -202,7 +216,9 @@ async fn a_batch_that_met_another_transaction_is_tried_once_more_and_whole() {
         "do $$ begin raise exception 'a conflict' using errcode = '40001'; end $$",
         "select pg_terminate_backend(pg_backend_pid())",
     ] {
-        let (batches, answers) = gathered(with_one_that(sql)).await;
+        let metrics = metrics();
+        let (batches, answers) = measured(with_one_that(sql), &metrics).await;
+        assert_eq!(trouble(&metrics), (1, 1), "{sql}");
         let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
         assert_eq!(sizes, [10, 10], "{sql}");
         assert!(
@@ -217,7 +233,9 @@ async fn a_batch_that_met_another_transaction_is_tried_once_more_and_whole() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_that_took_too_long_is_not_tried_again() {
     let slow = "set local statement_timeout = '50ms'; select pg_sleep(5)";
-    let (batches, answers) = gathered(with_one_that(slow)).await;
+    let metrics = metrics();
+    let (batches, answers) = measured(with_one_that(slow), &metrics).await;
+    assert_eq!(trouble(&metrics), (0, 1));
     assert_eq!(batches.len(), 1, "trying again would multiply the overload");
     assert!(
         answers

@@ -10,6 +10,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
+use crate::support::scrape::{read, whole};
 use crate::support::until;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,22 +81,36 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
 async fn an_exhausted_pool_says_so_in_time() {
     let database = Database::create().await;
     let options = connect_options(&config(&database).database).unwrap();
-    let pool = Pool::new(
-        "tests",
-        &metrics(),
-        options,
-        1,
-        Duration::from_secs(2),
-        false,
-    )
-    .unwrap();
+    let metrics = metrics();
+    let pool = Pool::new("tests", &metrics, options, 1, Duration::from_secs(2), false).unwrap();
+    let gauges = || {
+        pool.observe();
+        let read = read(&metrics);
+        let open = |state| {
+            let labels = [("pool", "tests"), ("state", state)];
+            whole(read.value("countersign_pool_connections", &labels))
+        };
+        let of_pool = |name| whole(read.value(name, &[("pool", "tests")]));
+        [
+            open("used"),
+            open("idle"),
+            of_pool("countersign_pool_waiting"),
+            of_pool("countersign_pool_limit"),
+        ]
+    };
+    assert_eq!(gauges(), [0, 0, 0, 1]);
     let held = pool.lease(Reach::All).await.unwrap();
-    let refused = pool.lease(Reach::All).await;
+    assert_eq!(gauges(), [1, 0, 0, 1]);
+    let waits = until("somebody waits", Duration::from_secs(2), async || {
+        gauges() == [1, 0, 1, 1]
+    });
+    let (refused, ()) = tokio::join!(pool.lease(Reach::All), waits);
     assert!(matches!(
         refused.err(),
         Some(countersign::store::error::StoreError::Unavailable(_))
     ));
     held.settle(Ok(())).unwrap();
+    assert_eq!(gauges(), [0, 1, 0, 1]);
     pool.lease(Reach::All)
         .await
         .unwrap()

@@ -6,3 +6,4 @@ mod documents;
 mod logs;
 mod metrics;
 mod traces;
+mod trouble;

@@ -1,6 +1,7 @@
 //! Every route against every way of not being allowed: a credential that has expired or was revoked, one that is bound to
 //! another id, and another tenant's. Made from the list of routes, so that a new one is in it or fails.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::gateway::administration::CredentialRequest;
@@ -11,7 +12,10 @@ use serde_json::{Value, json};
 
 use super::routes::{ROUTES, Role, Route};
 use super::unauthenticated;
-use crate::support::{Answer, Client, Cluster, in_time, now, request_id, sealed, until};
+use crate::support::{
+    Answer, Client, Cluster, envelope, in_time, now, public_key, request_id, sealed, signing_key,
+    until,
+};
 
 fn name(role: Role) -> Option<RoleName> {
     match role {
@@ -176,16 +180,18 @@ async fn belongings(cluster: &Cluster) -> Vec<String> {
 async fn what_another_tenant_has_answers_as_what_nobody_has_on_every_route() {
     let cluster = Cluster::start(1).await;
     let belongings = belongings(&cluster).await;
-    let tenant = cluster.administration.create_tenant("other").await.unwrap();
-    let before = cluster.database.everything().await;
-    let mut compared = 0;
+    let before = rows(&cluster).await;
+    let (mut compared, mut with_body) = (0, BTreeSet::new());
     for role in [Role::Enforcer, Role::Approver, Role::Admin] {
+        let tenant = cluster.administration.create_tenant("other").await.unwrap();
         let (_, key) = credential(&cluster, &tenant, name(role).unwrap(), None, None).await;
         let stranger: Client = cluster.client(Some(&key));
         for route in ROUTES.iter().filter(|route| {
             route.roles.contains(&role) && route.path.contains('{') && !route.path.contains("/sse/")
         }) {
-            for theirs in &belongings {
+            // Each has an unknown beside it: the stranger may make something of its own under either name.
+            for (n, theirs) in belongings.iter().enumerate() {
+                let unknown = format!("{n:016x}");
                 // As an id of whichever kind the path takes: each is of one kind alone, and unknown as any other.
                 let asked = async |about: &str| {
                     let path = route
@@ -194,23 +200,60 @@ async fn what_another_tenant_has_answers_as_what_nobody_has_on_every_route() {
                         .map(|part| if part.starts_with('{') { about } else { part })
                         .collect::<Vec<_>>()
                         .join("/");
-                    stranger.call(route.method(), &path).send().await
+                    let call = stranger.call(route.method(), &path);
+                    match body(route, role, about) {
+                        Some(body) => call.json(&body).send().await,
+                        None => call.send().await,
+                    }
                 };
-                let unknown = "0123456789abcdef";
-                let (one, other) = (asked(theirs).await, asked(unknown).await);
-                assert_eq!(
-                    shape(&one, theirs),
-                    shape(&other, unknown),
-                    "{} {} for {theirs}",
-                    route.method,
-                    route.path
-                );
+                let (one, other) = (asked(theirs).await, asked(&unknown).await);
+                let about = format!("{} {} for {theirs}", route.method, route.path);
+                assert_eq!(shape(&one, theirs), shape(&other, &unknown), "{about}");
+                if body(route, role, theirs).is_some() {
+                    with_body.insert((one.status, route.path));
+                }
                 compared += 1;
             }
         }
     }
     assert!(compared > 100, "{compared}");
-    let after = cluster.database.everything().await;
-    let rows = |text: &str| text.matches(&belongings[0]).count();
-    assert_eq!(rows(&after), rows(&before), "nothing was done to it");
+    let expected = [
+        (
+            200,
+            "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
+        ),
+        (404, "/platform/v1/exchanges/{requestId}/cancel"),
+        (404, "/v1/exchanges/{requestId}/refresh"),
+        (404, "/v1/exchanges/{requestId}/withdraw"),
+        (404, "/v1/requests/{requestId}/refresh"),
+    ];
+    assert_eq!(with_body, BTreeSet::from(expected), "judged, not misread");
+    assert_eq!(rows(&cluster).await, before, "nothing was done to it");
+}
+
+/// The body that a call about this takes from a role, if it takes one.
+fn body(route: &Route, role: Role, about: &str) -> Option<Value> {
+    let sender = match role {
+        Role::Enforcer => json!({ "enforcerId": "build-bot" }),
+        Role::Approver => json!({ "approverId": "alice" }),
+        Role::Admin | Role::Operator => json!({}),
+    };
+    let end = route.path.rsplit('/').next().unwrap_or_default();
+    match (route.method, end) {
+        ("POST", "withdraw") => Some(envelope("exchange.withdrawn", about, sender, json!({}))),
+        ("POST", "refresh") => Some(envelope("refresh.request", about, sender, json!({}))),
+        ("POST", "cancel") => Some(json!({ "reason": "because" })),
+        ("PUT", "{signerKeyId}") => Some(json!({ "publicKey": public_key(&signing_key(1)) })),
+        _ => None,
+    }
+}
+
+/// Every row of the tenant that all this is about.
+async fn rows(cluster: &Cluster) -> BTreeSet<String> {
+    let everything = cluster.database.everything().await;
+    let first = format!("({},", cluster.tenant);
+    let theirs = everything.lines().filter(|line| line.starts_with(&first));
+    let rows: BTreeSet<_> = theirs.map(str::to_owned).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    rows
 }

@@ -104,16 +104,17 @@ async fn what_an_exchange_reads_does_not_grow_with_the_backlog() {
     fill(&cluster, 4_000).await;
     // As the database does by itself, within a minute.
     cluster.database.run("analyze").await;
-    // Now and then a sweep reads more in between; what each exchange reads, it reads every time.
-    let mut least = i64::MAX;
+    // Now and then a sweep reads more in between: the round in the middle counts.
+    let mut rounds = Vec::new();
     for round in 1..=3 {
         let before = read(&cluster, round * EXCHANGES).await;
         for _ in 0..EXCHANGES {
             exchange((&enforcer, &mut enforcing), (&approver, &mut approving)).await;
         }
         let after = read(&cluster, (round + 1) * EXCHANGES).await;
-        least = least.min((after - before) / EXCHANGES);
+        rounds.push((after - before) / EXCHANGES);
     }
-    println!("rows read for one exchange beside 4,000 others: {least}");
-    assert!(least <= MOST_READ, "{least} rows read for one exchange");
+    rounds.sort_unstable();
+    println!("rows read for one exchange beside 4,000 others: {rounds:?}");
+    assert!(rounds[1] <= MOST_READ, "{rounds:?} rows read for one");
 }

@@ -8,21 +8,14 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
-use crate::support::fleet::{Fleet, LONG};
+use crate::support::exchanges::parties;
+use crate::support::fleet::{Finally, Fleet, LONG};
 use crate::support::push::{By, Persistent};
-use crate::support::{Answer, Approver, Client, Cluster, Enforcer, compact, request_id, sealed};
+use crate::support::{Answer, Cluster, compact, request_id, sealed};
 
 const EXCHANGES: usize = 1_000;
-
-/// Set when dropped: a test that fails stops its killer too.
-struct Finally(Arc<AtomicBool>);
-
-impl Drop for Finally {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Calls until a node answers with something that is final.
 async fn stubbornly(call: impl AsyncFn() -> Result<Answer, reqwest::Error>) -> Answer {
@@ -39,21 +32,10 @@ async fn stubbornly(call: impl AsyncFn() -> Result<Answer, reqwest::Error>) -> A
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_exchanges_survive_nodes_that_are_killed_all_the_time() {
     let cluster = Cluster::start(1).await;
-    let (enforcer, approver) = (
-        cluster.enforcer("build-bot").await,
-        cluster.approver("alice").await,
-    );
+    let (enforcer, approver) = parties(&cluster).await;
     let fleet = Fleet::start(&cluster.database.url, 3);
     let urls = fleet.urls();
-    let there = |key: &str| Client::new(urls.clone(), Some(key));
-    let enforcer = Enforcer {
-        client: there(enforcer.client.key()),
-        id: enforcer.id,
-    };
-    let approver = Approver {
-        client: there(approver.client.key()),
-        id: approver.id,
-    };
+    let (enforcer, approver) = (enforcer.at(urls.clone()), approver.at(urls.clone()));
     let done = Arc::new(AtomicBool::new(false));
     let _stop_killing = Finally(Arc::clone(&done));
 
@@ -138,7 +120,7 @@ async fn a_thousand_exchanges_survive_nodes_that_are_killed_all_the_time() {
         // The last acks may have been lost with their node: what comes again is acknowledged again.
         let undelivered = "select count(*) from exchanges where state <> 'delivered'";
         while cluster.database.number(undelivered).await > 0 {
-            let more = tokio::time::timeout(Duration::from_millis(200), channel.next());
+            let more = timeout(Duration::from_millis(200), channel.next());
             if let Ok(message) = more.await
                 && message["msgType"] == "decision.deliver"
             {
@@ -146,7 +128,8 @@ async fn a_thousand_exchanges_survive_nodes_that_are_killed_all_the_time() {
             }
         }
     };
-    tokio::join!(submitting, deciding, delivering);
+    let all = Box::pin(async { tokio::join!(submitting, deciding, delivering) });
+    timeout(LONG, all).await.expect("all of them end");
     done.store(true, Ordering::Relaxed);
     let kills = killing.await.unwrap();
     assert!(kills > 3, "nodes were killed: {kills}");
@@ -159,11 +142,9 @@ async fn a_thousand_exchanges_survive_nodes_that_are_killed_all_the_time() {
             .all(|messages| messages.len() == 1),
         "one message for each decision"
     );
-    let counts = "select string_agg(to_state || ' ' || n, ',' order by to_state)
-                    from (select to_state, count(*) as n from exchange_events group by to_state) c";
     let expected = format!("decided {EXCHANGES},delivered {EXCHANGES},pendingApproval {EXCHANGES}");
     assert_eq!(
-        cluster.database.text(counts).await,
+        cluster.database.transitions().await,
         expected,
         "nothing lost, nothing twice"
     );

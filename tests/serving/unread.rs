@@ -6,23 +6,28 @@ use std::time::Duration;
 use axum::body::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::support::{Approver, Cluster, request_id, sealed, until, with};
 
 /// How long a node may take to notice. Less than what the kernel itself allows a peer that takes nothing.
 const SOON: Duration = Duration::from_secs(15);
 
+/// How long a peer may take nothing.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
+/// What a client of HTTP/2 takes before it says more; less cannot be had to begin with.
+const WINDOW: u32 = (64 << 10) - 1;
+
 /// A node with room for one large page, and alice's inbox that makes one.
 async fn crowded() -> (Cluster, Approver) {
     let cluster = Cluster::with(1, |config| {
         config.limits.body_memory_bytes = 12 << 20;
-        config.server.write_timeout_seconds = 3;
+        config.server.write_timeout_seconds = WRITE_TIMEOUT.as_secs();
     })
     .await;
     let (enforcer, approver) = (
@@ -61,7 +66,10 @@ async fn asked(cluster: &Cluster, approver: &Approver) -> TcpStream {
 /// A client of HTTP/2 with the smallest windows.
 async fn multiplexed(cluster: &Cluster) -> SendRequest<Empty<Bytes>> {
     let stream = TcpStream::connect(address(cluster)).await.unwrap();
-    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+    let (sender, connection) = Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .handshake(TokioIo::new(stream))
         .await
         .unwrap();
     tokio::spawn(connection);
@@ -118,28 +126,36 @@ async fn nor_does_a_stream_whose_window_stays_shut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_gets_its_answer_whole() {
     let (cluster, approver) = crowded().await;
-    let slow = async {
-        let mut stream = asked(&cluster, &approver).await;
-        let (mut bytes, mut total) = (vec![0; 64 << 10], 0);
-        loop {
-            let count = stream.read(&mut bytes).await.unwrap();
-            if count == 0 {
-                return total;
-            }
-            total += count;
-            sleep(Duration::from_millis(5)).await;
+    let begun = Instant::now();
+    let mut stream = asked(&cluster, &approver).await;
+    let (mut bytes, mut total) = (vec![0; 64 << 10], 0);
+    loop {
+        let count = stream.read(&mut bytes).await.unwrap();
+        if count == 0 {
+            break;
         }
-    };
-    assert!(slow.await > 8_000_000);
+        total += count;
+        digest(count).await;
+    }
+    assert!(total > 8_000_000 && begun.elapsed() > WRITE_TIMEOUT);
+
+    let begun = Instant::now();
     let mut sender = multiplexed(&cluster).await;
     let key = approver.client.key();
     let page = get(&mut sender, key, "/v1/approvers/alice/inbox").await;
     let (mut body, mut total) = (page.into_body(), 0);
     while let Some(frame) = body.frame().await {
-        total += frame.unwrap().into_data().unwrap().len();
-        sleep(Duration::from_millis(5)).await;
+        let count = frame.unwrap().into_data().unwrap().len();
+        total += count;
+        digest(count).await;
     }
-    assert!(total > 8_000_000);
+    assert!(total > 8_000_000 && begun.elapsed() > WRITE_TIMEOUT);
+}
+
+/// What it takes to read so many bytes, at two million a second: in all longer than a peer may take nothing.
+async fn digest(bytes: usize) {
+    let half = u64::try_from(bytes / 2).unwrap();
+    sleep(Duration::from_micros(half)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

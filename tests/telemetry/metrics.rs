@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 
 use crate::support::push::{Socket, Stream};
-use crate::support::scrape::{Scrape, scrape};
+use crate::support::scrape::{Scrape, scrape, whole};
 use crate::support::{Cluster, compact, request_id, sealed, sealed_for, until};
 
 const REQUESTS: &str = "countersign_http_request_duration_seconds_count";
@@ -21,16 +21,6 @@ async fn sum(cluster: &Cluster, name: &str, labels: &[(&str, &str)]) -> u64 {
         sum += scrape(&node.metrics).await.count(name, labels);
     }
     whole(sum)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "it is a count"
-)]
-fn whole(value: f64) -> u64 {
-    assert!(value >= 0.0 && value.fract() == 0.0, "{value} is no count");
-    value as u64
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,6 +175,13 @@ fn assert_sane(scrape: &Scrape) {
     let version = [("version", env!("CARGO_PKG_VERSION"))];
     assert!((scrape.value("countersign_build_info", &version) - 1.0).abs() < 0.1);
     assert!((scrape.value("countersign_pool_limit", &[("pool", "requests")]) - 8.0).abs() < 0.1);
+    let open = |state| {
+        let labels = [("pool", "requests"), ("state", state)];
+        scrape.value("countersign_pool_connections", &labels)
+    };
+    assert!((1.0..=8.0).contains(&(open("idle") + open("used"))));
+    let waiting = scrape.value("countersign_pool_waiting", &[("pool", "requests")]);
+    assert_eq!(whole(waiting), 0, "nobody is in a hurry");
     assert!(
         scrape.value(
             "countersign_pool_acquire_seconds_count",

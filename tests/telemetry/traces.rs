@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
 use reqwest::Method;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::support::collector::{Collector, Told, hex, text};
+use crate::support::exchanges::{delivered, parties};
 use crate::support::push::{Socket, Stream};
 use crate::support::scrape::scrape;
 use crate::support::{Cluster, compact, request_id, sealed, until};
@@ -208,21 +210,14 @@ async fn the_collector_gets_the_metrics_that_a_scrape_shows() {
             .await
             .expect(202);
     }
-    let transitions = async || -> Option<i64> {
+    let exported = |name: &str| -> Option<Data> {
         let metrics = collector.metrics("node-0")?;
-        let scope = metrics
-            .resource_metrics
-            .into_iter()
-            .next()?
-            .scope_metrics
-            .into_iter()
-            .next()?;
-        let name = "countersign_exchange_transitions_total";
-        let metric = scope
-            .metrics
-            .into_iter()
-            .find(|metric| metric.name == name)?;
-        let Data::Sum(sum) = metric.data? else {
+        let scope = &metrics.resource_metrics.first()?.scope_metrics.first()?;
+        let found = scope.metrics.iter().find(|metric| metric.name == name)?;
+        found.data.clone()
+    };
+    let transitions = async || -> Option<i64> {
+        let Data::Sum(sum) = exported("countersign_exchange_transitions_total")? else {
             panic!("a counter is a sum")
         };
         assert!(sum.is_monotonic && sum.aggregation_temporality == 2);
@@ -231,28 +226,51 @@ async fn the_collector_gets_the_metrics_that_a_scrape_shows() {
             .into_iter()
             .find(|point| text(&point.attributes, "to").as_deref() == Some("pendingApproval"))?;
         match point.value? {
-            opentelemetry_proto::tonic::metrics::v1::number_data_point::Value::AsInt(count) => {
-                Some(count)
-            }
-            other
-            @ opentelemetry_proto::tonic::metrics::v1::number_data_point::Value::AsDouble(
-                _,
-            ) => {
-                panic!("a count is whole: {other:?}")
-            }
+            Value::AsInt(count) => Some(count),
+            other @ Value::AsDouble(_) => panic!("a count is whole: {other:?}"),
         }
     };
     until("the submissions are exported", PATIENCE, async || {
         transitions().await == Some(3)
     })
     .await;
+    let Some(Data::Histogram(spread)) = exported("countersign_batch_rows") else {
+        panic!("a histogram is one")
+    };
+    assert_eq!(spread.aggregation_temporality, 2);
+    let mut points = spread.data_points.iter();
+    let submitted =
+        points.find(|one| text(&one.attributes, "statement").as_deref() == Some("submit"));
+    let submitted = submitted.expect("the submissions' batches");
+    assert_eq!(submitted.count, 3);
+    assert_eq!(submitted.sum, Some(3.0), "one row each");
+    assert_eq!(submitted.explicit_bounds[..3], [1.0, 2.0, 4.0]);
+    assert_eq!(
+        submitted.bucket_counts[..2],
+        [3, 0],
+        "a bound is in its bucket"
+    );
+    assert_eq!(
+        submitted.bucket_counts.len(),
+        submitted.explicit_bounds.len() + 1
+    );
+    assert_eq!(submitted.bucket_counts.iter().sum::<u64>(), submitted.count);
+    let Some(Data::Gauge(limit)) = exported("countersign_pool_limit") else {
+        panic!("a gauge is one")
+    };
+    let mut points = limit.data_points.iter();
+    let requests = points.find(|one| text(&one.attributes, "pool").as_deref() == Some("requests"));
+    assert_eq!(
+        requests.and_then(|one| one.value),
+        Some(Value::AsDouble(8.0))
+    );
     let metrics = collector.metrics("node-0").unwrap();
-    let exported: BTreeMap<_, _> = metrics.resource_metrics[0].scope_metrics[0]
+    let described: BTreeMap<_, _> = metrics.resource_metrics[0].scope_metrics[0]
         .metrics
         .iter()
         .map(|metric| (metric.name.clone(), metric.description.clone()))
         .collect();
-    assert_eq!(exported, scrape(&cluster.nodes[0].metrics).await.helps);
+    assert_eq!(described, scrape(&cluster.nodes[0].metrics).await.helps);
     let sent = collector.sent();
     assert_eq!(sent[0].headers["x-tenant"], "our team");
     assert_eq!(sent[0].headers["authorization"], "Bearer abc");
@@ -279,26 +297,12 @@ async fn what_is_left_at_the_end_is_still_exported() {
     assert!(collector.metrics("node-0").is_some());
 }
 
-/// A whole exchange, and how long it took.
-async fn exchange(cluster: &Cluster) -> Duration {
+/// Whole exchanges, and how long they took.
+async fn exchanges(cluster: &Cluster) -> Duration {
     let begun = Instant::now();
-    let enforcer = cluster.enforcer("build-bot").await;
-    let approver = cluster.approver("alice").await;
+    let (enforcer, approver) = parties(cluster).await;
     for _ in 0..20 {
-        let request = request_id();
-        enforcer
-            .submit(&request, "alice", sealed())
-            .await
-            .expect(202);
-        approver
-            .decide(&request, compact("approve"))
-            .await
-            .expect(200);
-        let delivered = enforcer.wait(&request, 5).await.expect(200).json();
-        enforcer
-            .ack(&request, delivered["msgId"].as_str().unwrap())
-            .await
-            .expect(200);
+        delivered(&enforcer, &approver).await;
     }
     begun.elapsed()
 }
@@ -315,7 +319,7 @@ async fn a_collector_that_is_away_or_silent_holds_up_nothing() {
     let gone = (format!("http://{}", gone.local_addr().unwrap()), None);
     for (endpoint, _listener) in [silent, gone] {
         let mut cluster = traced(1, &endpoint, 1.0).await;
-        assert!(exchange(&cluster).await < Duration::from_secs(20));
+        assert!(exchanges(&cluster).await < Duration::from_secs(20));
         let metrics = cluster.nodes[0].metrics.clone();
         until("the failures are counted", PATIENCE, async || {
             let read = scrape(&metrics).await;
