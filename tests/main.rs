@@ -31,6 +31,7 @@ mod coverage;
 mod decision;
 mod deployment;
 mod documents;
+mod encryption;
 mod faults;
 mod generic;
 mod history;

@@ -203,9 +203,10 @@ async fn fetch(url: &str) -> Result<Vec<u8>, String> {
 /// What is asked of a database that answers.
 async fn database(config: &Config, store: &Store, server: Server, report: &mut Report) {
     let version = format!(
-        "PostgreSQL {}.{}",
+        "PostgreSQL {}.{}, {}",
         server.version / 10_000,
-        server.version % 10_000
+        server.version % 10_000,
+        server.tls.as_deref().unwrap_or("not encrypted")
     );
     if server.version < OLDEST {
         return report.fail(
@@ -214,10 +215,18 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
             "15 is the oldest that will do: upgrade it",
         );
     }
-    report.ok("database", version);
+    if server.writable {
+        report.ok("database", version);
+    } else {
+        report.fail(
+            "database",
+            format!("{version}, takes no writes"),
+            "let database.url lead to the primary, or see who set default_transaction_read_only",
+        );
+    }
     schema(store, report).await;
-    clock(config, server, report);
-    connections(config, server, report);
+    clock(config, &server, report);
+    connections(config, &server, report);
     match config.wake.mode {
         WakeMode::Notify => notifications(config, store, report).await,
         WakeMode::Poll => {}
@@ -256,7 +265,7 @@ async fn schema(store: &Store, report: &mut Report) {
     }
 }
 
-fn clock(config: &Config, server: Server, report: &mut Report) {
+fn clock(config: &Config, server: &Server, report: &mut Report) {
     const REMEDY: &str = "let both machines follow a time server";
     let apart = server.ahead.unsigned_abs();
     let side = if server.ahead.is_negative() {
@@ -274,7 +283,7 @@ fn clock(config: &Config, server: Server, report: &mut Report) {
     }
 }
 
-fn connections(config: &Config, server: Server, report: &mut Report) {
+fn connections(config: &Config, server: &Server, report: &mut Report) {
     const REMEDY: &str = "raise max_connections (or the limit of the role or the database), or lower database.pool_size";
     let pools = config.database.pool_size + config.database.quiet_pool_size;
     let waking = match config.wake.mode {

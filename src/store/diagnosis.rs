@@ -15,10 +15,14 @@ use crate::config;
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
 /// What the database says of itself.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Server {
     /// Its version, as `server_version_num`.
     pub version: i32,
+    /// The version of TLS that it is reached through, if it is.
+    pub tls: Option<String>,
+    /// Whether it takes writes.
+    pub writable: bool,
     /// How many connections it gives to the role that connects.
     pub connections: i32,
     /// How far its clock is ahead of ours.
@@ -34,6 +38,8 @@ impl Store {
         let found = sqlx::query!(
             r#"
             select current_setting('server_version_num')::integer as "version!",
+                   (select s.version from pg_stat_ssl s where s.pid = pg_backend_pid()) as "tls?",
+                   current_setting('transaction_read_only') = 'off' as "writable!",
                    least(current_setting('max_connections')::integer
                          - current_setting('superuser_reserved_connections')::integer
                          - coalesce(current_setting('reserved_connections', true)::integer, 0),
@@ -48,6 +54,8 @@ impl Store {
         let answered = self.clock.now().inner();
         Ok(Server {
             version: row.version,
+            tls: row.tls,
+            writable: row.writable,
             connections: row.connections,
             ahead: row.now - (asked + (answered - asked) / 2),
         })

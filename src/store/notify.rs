@@ -1,10 +1,9 @@
 //! LISTEN and NOTIFY: the two connections of waking, each its own, never in the pools and never in a transaction.
 
-use std::str::FromStr;
+use sqlx::Connection;
+use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions};
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener};
-use sqlx::{ConnectOptions, Connection};
-
+use super::pool::basic_options;
 use crate::config;
 
 /// The one channel of the cluster.
@@ -16,22 +15,27 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Connects. Commits of this connection do not wait for the disk: a hint that a crash loses, the net makes up for.
+    /// Connects.
     pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
-        let options = PgConnectOptions::from_str(config.direct_url())?
-            .application_name("countersign-notify")
-            .options([("synchronous_commit", "off"), ("statement_timeout", "5s")])
-            .disable_statement_logging();
+        let mut options = basic_options(config.direct_url(), "countersign-notify")?;
+        if config.session_settings {
+            options = options.options([("statement_timeout", "5s")]);
+        }
         Ok(Self {
             connection: PgConnection::connect_with(&options).await?,
         })
     }
 
-    /// Sends one hint.
+    /// Sends one hint. Its commit does not wait for the disk: what a crash loses, the net makes up for. Said with each and not
+    /// once of the connection, which may be lent by a pooler.
     pub async fn send(&mut self, payload: &str) -> Result<(), sqlx::Error> {
-        sqlx::query!("select pg_notify($1, $2)", CHANNEL, payload)
-            .execute(&mut self.connection)
-            .await?;
+        sqlx::query!(
+            "select pg_notify($1, $2) from set_config('synchronous_commit', 'off', true)",
+            CHANNEL,
+            payload
+        )
+        .execute(&mut self.connection)
+        .await?;
         Ok(())
     }
 }
@@ -44,7 +48,15 @@ pub struct Hearer {
 impl Hearer {
     /// Connects and listens.
     pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
-        let mut listener = PgListener::connect(config.direct_url()).await?;
+        let options = basic_options(config.direct_url(), "countersign-listen")?;
+        // One connection for as long as it lasts: sqlx listens on a pool's.
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .connect_with(options)
+            .await?;
+        let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(CHANNEL).await?;
         Ok(Self { listener })
     }

@@ -56,12 +56,19 @@ impl managed::Manager for Manager {
     }
 }
 
+/// What every connection has in common. `name` is what the server calls it.
+pub(super) fn basic_options(url: &str, name: &str) -> Result<PgConnectOptions, sqlx::Error> {
+    Ok(PgConnectOptions::from_str(url)?
+        .application_name(name)
+        // Floats keep all their digits without it, and `PgBouncer` refuses a setting that it does not know.
+        .extra_float_digits(None)
+        .disable_statement_logging())
+}
+
 /// Options of a connection for statements, with the settings that keep one statement from holding up the rest.
 pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sqlx::Error> {
-    let options = PgConnectOptions::from_str(config.url.expose())?
-        .application_name("countersign")
-        .statement_cache_capacity(config.statement_cache)
-        .disable_statement_logging();
+    let options = basic_options(config.url.expose(), "countersign")?
+        .statement_cache_capacity(config.statement_cache);
     if !config.session_settings {
         return Ok(options);
     }

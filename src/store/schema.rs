@@ -6,6 +6,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Store;
 use super::error::StoreError;
+use super::pool::basic_options;
 use super::reach::Reach;
 
 /// The migrations that this binary was built with.
@@ -44,7 +45,8 @@ impl Wall {
 
 /// Applies the migrations that are missing.
 pub async fn migrate(url: &str) -> Result<(), MigrateError> {
-    let mut connection = PgConnection::connect(url)
+    let options = basic_options(url, "countersign-migrate").map_err(MigrateError::Execute)?;
+    let mut connection = PgConnection::connect_with(&options)
         .await
         .map_err(MigrateError::Execute)?;
     MIGRATIONS.run(&mut connection).await
@@ -124,14 +126,15 @@ impl Store {
         })
     }
 
-    /// Whether the database answers.
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        // All: nothing is read.
+    /// Whether the database takes writes: a standby answers, and takes none.
+    pub async fn writable(&self) -> Result<bool, StoreError> {
+        // All: no row is read.
         let mut lease = self.quiet.lease(Reach::All).await?;
-        let answered = sqlx::query_scalar!(r#"select 1 as "one!""#)
-            .fetch_one(lease.connection()?)
-            .await;
-        lease.settle(answered)?;
-        Ok(())
+        let writable = sqlx::query_scalar!(
+            r#"select current_setting('transaction_read_only') = 'off' as "writable!""#
+        )
+        .fetch_one(lease.connection()?)
+        .await;
+        Ok(lease.settle(writable)?)
     }
 }

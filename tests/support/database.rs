@@ -10,15 +10,16 @@ use countersign::store::schema;
 use sqlx::{Connection as _, PgConnection};
 use tokio::sync::OnceCell;
 
-/// The server. It ends when our end of its standard input does, however this process dies.
-struct Server {
-    url: String,
+/// A server. It ends when our end of its standard input does, however this process dies.
+pub struct Server {
+    /// Where it is, with a database that has no schema yet.
+    pub url: String,
     _script: Child,
 }
 
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| {
+impl Server {
+    /// Starts one.
+    pub fn start() -> Self {
         let mut script = Command::new(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/scripts/with-postgres"
@@ -33,11 +34,17 @@ fn server() -> &'static Server {
             .read_line(&mut url)
             .expect("a URL");
         assert!(url.starts_with("postgres://"), "PostgreSQL did not start");
-        Server {
+        Self {
             url: url.trim().to_owned(),
             _script: script,
         }
-    })
+    }
+}
+
+/// The one that most tests share.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(Server::start)
 }
 
 /// The URL of a database on the server.
