@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::cluster::CLUSTER_SECRET;
 use crate::support::cluster::OPERATOR_KEY;
-use crate::support::process::{Process, countersign};
+use crate::support::process::{Process, countersign, run};
 use crate::support::proxy::Proxy;
 use crate::support::{Answer, Client, Cluster, compact, request_id, sealed, until};
 
@@ -212,4 +212,46 @@ async fn connections_that_died_while_idle_are_noticed_before_they_are_used() {
         .submit(&request_id(), "alice", sealed())
         .await
         .expect(202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_takes_no_writes_is_no_place_to_send_requests_to() {
+    let cluster = Cluster::start(1).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let name = cluster.database.url.rsplit('/').next().unwrap();
+    // As a node finds it whose connections led to a primary, and now lead to a standby.
+    let turn = async |to: &str| {
+        let change = format!("begin read write; alter database {name} {to}; commit");
+        cluster.database.run(&change).await;
+        let terminate = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                          where datname = current_database() and pid <> pg_backend_pid()";
+        cluster.database.number(terminate).await;
+    };
+    let says = async |status: u16, word: &str| {
+        let patience = Duration::from_secs(15);
+        until(word, patience, async || {
+            let answer = cluster.client(None).get("/readyz").await;
+            answer.status == status && answer.json()["status"] == word
+        })
+        .await;
+    };
+    let check = || {
+        run(countersign()
+            .arg("check")
+            .env("COUNTERSIGN_DATABASE__URL", &cluster.database.url))
+    };
+    says(200, "ready").await;
+    turn("set default_transaction_read_only = on").await;
+    says(503, "the database takes no writes").await;
+    let refused = enforcer.submit(&request_id(), "alice", sealed()).await;
+    refused.refused(503, "UNAVAILABLE");
+    let (ok, text) = check();
+    assert!(!ok && text.contains("takes no writes; let "), "{text}");
+
+    turn("reset default_transaction_read_only").await;
+    says(200, "ready").await;
+    let submitted = enforcer.submit(&request_id(), "alice", sealed()).await;
+    submitted.expect(202);
+    let (ok, text) = check();
+    assert!(ok, "{text}");
 }

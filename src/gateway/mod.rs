@@ -168,8 +168,12 @@ impl Gateway {
             Err(_) => Readiness::DatabaseAway,
             Ok(Schema::Behind) => Readiness::SchemaBehind,
             Ok(Schema::Ahead) => Readiness::SchemaAhead,
-            Ok(Schema::Known) if self.wake.healthy() => Readiness::Ready,
-            Ok(Schema::Known) => Readiness::Degraded,
+            Ok(Schema::Known) => match self.store.writable().await {
+                Err(_) => Readiness::DatabaseAway,
+                Ok(false) => Readiness::ReadOnly,
+                Ok(true) if self.wake.healthy() => Readiness::Ready,
+                Ok(true) => Readiness::Degraded,
+            },
         };
         *known = Some((readiness, Instant::now()));
         readiness
@@ -203,6 +207,8 @@ pub enum Readiness {
     Draining,
     /// No: the database does not answer.
     DatabaseAway,
+    /// No: the database takes no writes, as a standby does not.
+    ReadOnly,
     /// No: migrations are missing.
     SchemaBehind,
     /// No: the schema is too new.

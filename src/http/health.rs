@@ -30,6 +30,10 @@ pub async fn ready(State(node): State<Node>) -> Response {
             StatusCode::SERVICE_UNAVAILABLE,
             "the database does not answer",
         ),
+        Readiness::ReadOnly => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the database takes no writes",
+        ),
         Readiness::SchemaBehind => (
             StatusCode::SERVICE_UNAVAILABLE,
             "migrations are missing: run countersign migrate",
