@@ -4,8 +4,8 @@
 --        -f deploy/roles.sql postgres://ADMINISTRATOR@HOST/DATABASE
 --
 -- Run it before the first migration, and again after every one; again with another reader for each further reader. Twice is
--- no harm, nor are nodes that run meanwhile. Run it as a superuser, or as a role that may create roles and owns the tables so
--- far. The database is Countersign's own: every table in its schema public goes to the owner. Roles are made without a
+-- no harm, nor are nodes that run meanwhile. Run it as a superuser, or always as the same role that may create roles and owns
+-- the database. The database is Countersign's own: every table in its schema public goes to the owner. Roles are made without a
 -- password: \password sets one.
 --
 -- tenants: those the reader is confined to, separated by commas; * for all of them; by default none.
@@ -36,9 +36,9 @@ select format('create role %I login', r.name)
   from (values (:'owner'), (:'application'), (:'reader')) as r (name)
  where not exists (select from pg_roles p where p.rolname = r.name)
 \gexec
--- Whoever is no superuser must be a member of the owner to give it tables.
+-- Whoever is no superuser must have the owner's rights to give it tables. Having made it is not enough.
 select format('grant %I to current_user', :'owner')
- where not pg_has_role(current_user, :'owner', 'member')
+ where not pg_has_role(current_user, :'owner', 'usage')
 \gexec
 
 select format('grant connect on database %I to %I, %I, %I', current_database(), :'owner', :'application', :'reader')
@@ -87,19 +87,21 @@ select format('revoke all on public.%I from %I', t.name, :'reader') from our_tab
 \gexec
 select format('grant select on public.%I to %I', h.name, :'reader') from history h
 \gexec
--- Its tenants, from its first statement on. A session may set this to what it likes, so a policy of its own says it again.
-select format('alter role %I in database %I set countersign.tenants = %L', :'reader', current_database(),
-              (select coalesce(string_agg(trim(name), E'\n'), '') from unnest(string_to_array(:'tenants', ',')) as name))
-\gexec
+-- Its tenants. One policy lets it see rows, whatever its session sets or does not; the other, which nothing gets around, only
+-- these. What an earlier run said goes first.
 select format('drop policy %I on public.%I', p.policyname, p.tablename)
   from pg_policies p
- where p.schemaname = 'public' and p.policyname = :'reader' and p.roles = array[:'reader'::name]
+ where p.schemaname = 'public' and p.roles = array[:'reader'::name]
 \gexec
-select format('create policy %I on public.%I as restrictive for select to %I using (tenant_id = any (%L::text[]))',
-              :'reader', h.name, :'reader',
-              (select coalesce(array_agg(trim(name)), '{}') from unnest(string_to_array(:'tenants', ',')) as name)::text)
+select format('create policy %I on public.%I as %s for select to %I using (%s)',
+              (p.prefix || :'reader')::name, h.name, p.kind, :'reader',
+              case when p.kind = 'permissive' or :'tenants' = '*' then 'true'
+                   else format('tenant_id = any (%L::text[])', named.tenants) end)
   from history h
- where not h.is_view and :'tenants' <> '*'
+ cross join (values ('sees_', 'permissive'), ('only_', 'restrictive')) as p (prefix, kind)
+ cross join (select coalesce(array_agg(trim(name)), '{}') as tenants
+               from unnest(string_to_array(:'tenants', ',')) as name) as named
+ where not h.is_view
 \gexec
 
 commit;

@@ -88,6 +88,40 @@ async fn the_owner_migrates_and_the_application_works_on_what_it_made() {
     roles.remove().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_makes_the_roles_need_not_be_a_superuser() {
+    let database = Database::empty("roles_by_administrator").await;
+    let name = "test_administrator";
+    database
+        .run(&format!(
+            "create role {name} login createrole nosuperuser;
+             alter database roles_by_administrator owner to {name}"
+        ))
+        .await;
+    let roles = Roles::made_by(name, &database, "").await;
+    schema::migrate(&roles.url("owner")).await.unwrap();
+    roles.run("");
+    let cluster = Cluster::on(database.clone(), 1, |config| roles.confine(config)).await;
+    let another = cluster.administration.create_tenant("another").await;
+    another.unwrap();
+    for (tenants, seen) in [("", 0), (cluster.tenant.as_str(), 1), ("*", 2)] {
+        roles.run(tenants);
+        let mut reader = roles.connect("reader").await;
+        let count = super::count(&mut reader, "select count(*) from tenants").await;
+        assert_eq!(count, seen, "{tenants}");
+    }
+    for node in cluster.nodes {
+        node.stop().await;
+    }
+    roles.remove().await;
+    database
+        .run(&format!(
+            "alter database roles_by_administrator owner to countersign;
+             drop owned by {name}; drop role {name}"
+        ))
+        .await;
+}
+
 #[test]
 fn row_security_is_refused_where_sessions_are_shared() {
     let mut config = Config::default();

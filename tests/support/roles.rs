@@ -26,18 +26,26 @@ fn programs() -> &'static str {
 /// An owner, an application and a reader, in one database.
 pub struct Roles {
     database: Database,
+    /// Who runs the script.
+    administrator: String,
     number: usize,
 }
 
 impl Roles {
     /// Makes them; the reader for these tenants.
     pub async fn make(database: &Database, tenants: &str) -> Self {
+        Self::made_by("countersign", database, tenants).await
+    }
+
+    /// The same, as another role.
+    pub async fn made_by(administrator: &str, database: &Database, tenants: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         // The script writes catalogues that the whole server shares.
         static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
         let _turn = TURN.lock().await;
         let roles = Self {
             database: database.clone(),
+            administrator: administrator.to_owned(),
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
         };
         roles.run(tenants);
@@ -56,7 +64,7 @@ impl Roles {
                 "-f",
                 concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/roles.sql"),
             ])
-            .arg(&self.database.url)
+            .arg(self.url_as(&self.administrator))
             .output()
             .expect("psql runs");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -70,7 +78,11 @@ impl Roles {
 
     /// The database's URL for a role.
     pub fn url(&self, role: &str) -> String {
-        let user = format!("{}@", self.name(role));
+        self.url_as(&self.name(role))
+    }
+
+    fn url_as(&self, name: &str) -> String {
+        let user = format!("{name}@");
         self.database.url.replacen("countersign@", &user, 1)
     }
 
