@@ -99,7 +99,7 @@ table! {
         "Waits under way on this node.";
 
     wake_healthy: Gauge = "countersign_wake_healthy" [],
-        "Whether hints from other nodes arrive (1), or the node polls (0).";
+        "Whether hints from other nodes arrive, or none are wanted (1); or the node polls because they do not (0).";
     canary: Histogram = "countersign_wake_canary_seconds" [] in LATENCY,
         "Time a canary takes through PostgreSQL and back.";
     hints_sent: Counter = "countersign_wake_notifications_sent_total" [],
