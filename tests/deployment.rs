@@ -87,10 +87,16 @@ fn every_variable_we_ship_is_a_key_of_the_configuration() {
 fn every_variable_of_the_compose_file_is_explained() {
     let text = read("docker-compose.yml");
     let (head, body) = text.split_once("\nname:").unwrap();
-    for rest in body.split("${").skip(1) {
-        let name = rest.split([':', '}']).next().unwrap();
-        assert!(head.contains(name), "{name}");
-    }
+    let explained: BTreeSet<&str> = head
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| word.starts_with("COUNTERSIGN_"))
+        .collect();
+    let used: BTreeSet<&str> = body
+        .split("${")
+        .skip(1)
+        .map(|rest| rest.split([':', '}']).next().unwrap())
+        .collect();
+    assert_eq!(explained, used);
 }
 
 #[test]
@@ -201,17 +207,55 @@ fn the_first_start_makes_secrets_once() {
     assert!(verified.status.success(), "{verified:?}");
 }
 
-/// The chart's defaults are what its schema allows; the schema knows every one of them.
+/// The names in a schema, down to where it lets anything pass.
+fn names_in(schema: &Value, prefix: &str, names: &mut BTreeSet<String>) {
+    let properties = schema["properties"].as_object();
+    for (name, inner) in properties.into_iter().flatten() {
+        let path = format!("{prefix}{name}");
+        names_in(inner, &format!("{path}."), names);
+        names.insert(path);
+    }
+}
+
+/// The chart's schema names every value there is, and no other.
 #[test]
 fn the_charts_schema_names_every_value() {
     let schema: Value =
         serde_json::from_str(&read("deploy/helm/countersign/values.schema.json")).unwrap();
-    let values = read("deploy/helm/countersign/values.yaml");
-    let top = values
-        .lines()
-        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
-        .map(|line| line.split(':').next().unwrap());
-    for name in top {
-        assert!(schema["properties"].get(name).is_some(), "{name}");
+    let mut known = BTreeSet::new();
+    names_in(&schema, "", &mut known);
+    // Helm's own.
+    known.remove("global");
+    let text = read("deploy/helm/countersign/values.yaml");
+    let (mut found, mut path) = (BTreeSet::new(), Vec::new());
+    for line in text.lines() {
+        let word = line.trim_start();
+        if !word.starts_with(|c: char| c.is_ascii_lowercase()) {
+            continue;
+        }
+        path.truncate((line.len() - word.len()) / 2);
+        let holder = path.join(".");
+        path.push(word.split(':').next().unwrap());
+        // What is below a name that the schema does not describe further is anyone's.
+        let described = |name: &String| name.starts_with(&format!("{holder}."));
+        if holder.is_empty() || known.iter().any(described) {
+            found.insert(path.join("."));
+        }
     }
+    assert_eq!(found, known);
+}
+
+/// The alert for a node that is down goes by the job, which the chart names after itself.
+#[test]
+fn the_alerts_know_the_charts_job() {
+    let chart = read("deploy/helm/countersign/Chart.yaml");
+    let job = format!("job=\"{}\"", after(&chart, "\nname: "));
+    assert!(read("deploy/prometheus/alerts.yml").contains(&job), "{job}");
+    let monitor = read("deploy/helm/countersign/templates/monitoring.yaml");
+    assert_eq!(after(&monitor, "jobLabel: "), "app.kubernetes.io/name");
+    let labels = read("deploy/helm/countersign/templates/_helpers.tpl");
+    assert_eq!(
+        after(&labels, "app.kubernetes.io/name: "),
+        "{{ .Chart.Name }}"
+    );
 }
