@@ -94,7 +94,7 @@ section! {
         lock_timeout_ms: u64 = 2_000,
         /// Longest idle transaction.
         idle_in_transaction_timeout_ms: u64 = 10_000,
-        /// Prepared statements kept per connection; 0 behind `PgBouncer` in transaction mode.
+        /// Prepared statements kept per connection.
         statement_cache: usize = 100,
         /// Whether to set the timeouts at connect; false behind `PgBouncer`, where `alter role … set` does it.
         session_settings: bool = true,

@@ -182,3 +182,16 @@ fn a_variable_that_is_no_key_refuses_to_start() {
         assert!(!ok && text.contains(named), "{text}");
     }
 }
+
+#[test]
+fn a_connection_that_keeps_no_statement_refuses_to_start() {
+    let mut config = Config::default();
+    config.database.url = "postgres://localhost/countersign".into();
+    config.validate().unwrap();
+    config.database.statement_cache = 0;
+    let refused = config.validate().unwrap_err().to_string();
+    assert!(
+        refused.starts_with("database.statement_cache: "),
+        "{refused}"
+    );
+}

@@ -161,6 +161,10 @@ impl Config {
                 "this and database.quiet_pool_size must be at least 1",
             );
         }
+        // sqlx prepares under a name all the same, and would never let go of it.
+        if self.database.statement_cache == 0 {
+            return invalid("database.statement_cache", "must be at least 1");
+        }
         if self.database.row_security && !self.database.session_settings {
             return invalid(
                 "database.row_security",
