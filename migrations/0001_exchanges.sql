@@ -76,7 +76,6 @@ create table exchanges (
     delivered_at        timestamptz,
     ended_at            timestamptz,
     end_reason          text,
-    constraint exchanges_pkey primary key (tenant_id, request_id),
     constraint exchanges_state check (
         state in ('pendingApproval', 'decided', 'delivered', 'expired', 'withdrawn', 'cancelled')
     ),
@@ -89,9 +88,14 @@ create table exchanges (
     )
 ) with (fillfactor = 80);
 
+-- Here and below the key of the row comes last: where two indexes look equally good, as they all do on a table that was not
+-- analysed yet, the planner takes the newest, and anything else than the key reads all that a tenant has in order to find one
+-- of them.
+
 -- The expiry sweep looks across tenants, so this one index does not start with them; it holds only what is pending.
 create index exchanges_due on exchanges (expires_at) where state = 'pendingApproval';
 create index exchanges_by_age on exchanges (tenant_id, accepted_at, request_id);
+alter table exchanges add constraint exchanges_pkey primary key (tenant_id, request_id);
 
 -- Insert-only. `json` keeps the text it was given; `jsonb` would rewrite what endpoints signed.
 create table exchange_payloads (
@@ -120,8 +124,6 @@ create table inbox_items (
     removed_at  timestamptz,
     closed_at   timestamptz,
     closed_as   text,
-    constraint inbox_items_pkey primary key (tenant_id, request_id, approver_id),
-    constraint inbox_items_message_key unique (tenant_id, approver_id, message_id),
     constraint inbox_items_closed check (
         (closed_at is null) = (closed_as is null)
         and closed_as in ('decided', 'expired', 'withdrawn', 'cancelled')
@@ -132,6 +134,9 @@ create index inbox_items_open on inbox_items (tenant_id, approver_id, created_at
     where closed_at is null and removed_at is null;
 create index inbox_items_expired on inbox_items (tenant_id, approver_id, created_at, message_id)
     where closed_as = 'expired' and removed_at is null;
+-- The message before the approver: beginning with tenant and approver, it would answer to the key of an item too.
+alter table inbox_items add constraint inbox_items_message_key unique (tenant_id, message_id, approver_id);
+alter table inbox_items add constraint inbox_items_pkey primary key (tenant_id, request_id, approver_id);
 
 -- Everything else that is pushed. The envelope is put together from the exchange when it is sent.
 create table messages (
@@ -146,7 +151,6 @@ create table messages (
     body           json,
     created_at     timestamptz not null,
     acked_at       timestamptz,
-    constraint messages_pkey primary key (tenant_id, recipient_kind, recipient, message_id),
     constraint messages_recipient_kind check (recipient_kind in ('enforcer', 'approver')),
     constraint messages_kind check (kind in ('decision.deliver', 'exchange.withdrawn', 'refresh.request'))
 ) with (fillfactor = 80);
@@ -154,6 +158,10 @@ create table messages (
 create index messages_by_exchange on messages (tenant_id, request_id);
 create unique index messages_one_open_refresh on messages (tenant_id, request_id)
     where kind = 'refresh.request' and acked_at is null;
+-- What is still to be pushed. By kind, since each is pushed for a time of its own: what is older is not even read.
+create index messages_open on messages (tenant_id, recipient_kind, recipient, kind, created_at, message_id)
+    where acked_at is null;
+alter table messages add constraint messages_pkey primary key (tenant_id, recipient_kind, recipient, message_id);
 
 -- Append-only: what happened to each exchange, by whom, on which node.
 create table exchange_events (

@@ -30,6 +30,3 @@ alter table messages
     add column offers          integer not null default 0,
     add column offered_at      timestamptz,
     add column next_attempt_at timestamptz;
-
-create index messages_open on messages (tenant_id, recipient_kind, recipient, created_at, message_id)
-    where acked_at is null;

@@ -78,9 +78,6 @@ create table enforcers (
     constraint enforcers_transport check (transport in ('websocket', 'sse', 'poll'))
 ) with (fillfactor = 80);
 
--- Forgetting looks across tenants.
-create index enforcers_due on enforcers (seen_at);
-
 -- Told from that of another cluster without knowing it: nodes that differ here cannot read each other's pairing codes.
 alter table nodes add column secret_check bytea;
 

@@ -41,6 +41,7 @@ mod life;
 mod limits;
 mod locks;
 mod lost;
+mod migration;
 mod model;
 mod pairing;
 mod platform;

@@ -1,13 +1,17 @@
 //! The schema's version: applied by `migrate`, only checked by nodes.
 
+use std::time::Duration;
+
 use sqlx::Connection;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::PgConnection;
+use tokio::time::sleep;
 
 use super::Store;
 use super::error::StoreError;
 use super::pool::basic_options;
 use super::reach::Reach;
+use crate::jitter::jitter;
 
 /// The migrations that this binary was built with.
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
@@ -43,13 +47,45 @@ impl Wall {
                             bypasses row-level security; connect as the application role of deploy/roles.sql";
 }
 
-/// Applies the migrations that are missing.
+/// How often a migration is tried that a lock stood in the way of, and the pause before each further time.
+const ATTEMPTS: usize = 60;
+const PAUSE: Duration = Duration::from_secs(4);
+
+/// Applies the migrations that are missing, giving way to whoever holds a lock for long.
 pub async fn migrate(url: &str) -> Result<(), MigrateError> {
-    let options = basic_options(url, "countersign-migrate").map_err(MigrateError::Execute)?;
-    let mut connection = PgConnection::connect_with(&options)
-        .await
-        .map_err(MigrateError::Execute)?;
-    MIGRATIONS.run(&mut connection).await
+    for _ in 1..ATTEMPTS {
+        match try_to_migrate(url).await {
+            Err(error) if waited_too_long(&error) => {
+                tracing::warn!(%error, "a migration gave way, and will be tried again");
+                sleep(jitter(PAUSE)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+    try_to_migrate(url).await
+}
+
+/// On a connection of its own: one whose migration failed still has the lock that keeps others from migrating.
+async fn try_to_migrate(url: &str) -> Result<(), MigrateError> {
+    let options = basic_options(url, "countersign-migrate")?;
+    let mut connection = PgConnection::connect_with(&options).await?;
+    // Whatever comes after a migration that waits for a table waits behind it: not for as long as a node waits for locks.
+    sqlx::query("set lock_timeout = '1s'")
+        .execute(&mut connection)
+        .await?;
+    let outcome = MIGRATIONS.run(&mut connection).await;
+    drop(connection.close().await);
+    outcome
+}
+
+/// Whether it was a lock that stood in the way.
+fn waited_too_long(error: &MigrateError) -> bool {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error
+            .as_database_error()
+            .is_some_and(|error| error.code().as_deref() == Some("55P03")),
+        _ => false,
+    }
 }
 
 impl Store {
