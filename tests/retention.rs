@@ -1,5 +1,7 @@
 //! What is forgotten, when, and what stays: exchanges, artifacts, idempotency keys.
 
+mod rounds;
+
 use std::time::Duration;
 
 use countersign::protocol::id::{NodeId, TextId as _};

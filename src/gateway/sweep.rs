@@ -15,6 +15,7 @@ use super::presence;
 use crate::jitter::jitter;
 use crate::protocol::exchange::State;
 use crate::protocol::id::TenantId;
+use crate::store::error::StoreError;
 use crate::store::listing::Part;
 use crate::store::seconds;
 use crate::wake::Key;
@@ -160,7 +161,15 @@ fn every<J, F>(
 impl Gateway {
     /// Writes down what has expired, and releases those who wait for it.
     async fn expire_due(&self) -> Result<(), Error> {
-        loop {
+        let exchanges = self.expire_exchanges().await;
+        let prompts = self
+            .repeat(BATCH, || self.store.expire_prompts(BATCH))
+            .await;
+        exchanges.and(prompts)
+    }
+
+    async fn expire_exchanges(&self) -> Result<(), Error> {
+        self.repeat(BATCH, async || {
             let expired = self.store.expire(BATCH).await?;
             let count = expired.len();
             let lag = self.metrics.sweep_lag.of(["expiry"]);
@@ -173,56 +182,81 @@ impl Gateway {
                     .into_iter()
                     .map(|exchange| Key::Exchange(exchange.tenant, exchange.request_id)),
             );
-            if !self.goes_on(u64::try_from(count).unwrap_or(u64::MAX)) {
-                break;
-            }
-        }
-        while self.goes_on(self.store.expire_prompts(BATCH).await?) {}
-        Ok(())
+            Ok(u64::try_from(count).unwrap_or(u64::MAX))
+        })
+        .await
     }
 
-    /// Forgets what is past its retention.
+    /// Forgets what is past its retention. One thing's trouble does not keep the others past their time: the rest is tried
+    /// all the same, and the first failure reported in the end.
     async fn forget(&self) -> Result<(), Error> {
-        while self.goes_on(self.store.forget_keys(BATCH).await?) {}
+        let store = &self.store;
         let keep = seconds(self.config.pairing.keep_seconds);
-        while self.goes_on(self.store.forget_pairing_sessions(keep, BATCH).await?) {}
-        while self.goes_on(self.store.forget_guesses(BATCH).await?) {}
-        for tenant in self.store.tenants(&Part::default()).await?.0 {
-            // One tenant's trouble does not keep the others' data past its time.
-            if let Err(error) = self.forget_of(&tenant.tenant_id).await {
+        let keys = self.repeat(BATCH, || store.forget_keys(BATCH)).await;
+        let attempts = || store.forget_pairing_sessions(keep, BATCH);
+        let attempts = self.repeat(BATCH, attempts).await;
+        let guesses = self.repeat(BATCH, || store.forget_guesses(BATCH)).await;
+        let mut all = keys.and(attempts).and(guesses);
+        for tenant in store.tenants(&Part::default()).await?.0 {
+            // Unless the database is away, or a standby: then the rest would fail as well, one timeout after the other.
+            if all.is_err() && !store.writable().await? {
+                break;
+            }
+            let forgotten = self.forget_of(&tenant.tenant_id).await;
+            if let Err(error) = &forgotten {
                 tracing::warn!(tenant = %tenant.tenant_id, %error, "retention failed and will be tried again");
             }
+            all = all.and(forgotten);
         }
-        Ok(())
+        all
     }
 
     /// Forgets what of one tenant is past its retention.
     async fn forget_of(&self, tenant: &TenantId) -> Result<(), Error> {
-        let retention = &self.config.retention;
+        let (store, retention) = (&self.store, &self.config.retention);
         let keep = seconds(retention.exchange_seconds);
-        while self.goes_on(self.store.forget_exchanges(tenant, keep, BATCH).await?) {}
+        let exchanges = || store.forget_exchanges(tenant, keep, BATCH);
+        let exchanges = self.repeat(BATCH, exchanges).await;
         let keep = seconds(retention.session_seconds);
-        while self.store.forget_sessions(tenant, keep).await? > 0 && !self.draining.is_cancelled() {
-        }
-        if retention.scrub_seconds > 0 {
-            let keep = seconds(retention.scrub_seconds);
-            while self.store.scrub_snapshots(tenant, keep).await? > 0
-                && !self.draining.is_cancelled()
-            {}
-            while self.goes_on(self.store.scrub_artifacts(tenant, keep, BATCH).await?) {}
-            while self.goes_on(self.store.scrub_prompts(tenant, keep, BATCH).await?) {}
-        }
+        let sessions = || store.forget_sessions(tenant, keep);
+        let sessions = self.repeat(1, sessions).await;
+        let enforcers = || store.forget_enforcers(tenant, keep, BATCH);
+        let enforcers = self.repeat(BATCH, enforcers).await;
         let keep = seconds(retention.audit_seconds);
-        while self.goes_on(self.store.forget_audit(tenant, keep, BATCH).await?) {}
+        let audit = || store.forget_audit(tenant, keep, BATCH);
+        let audit = self.repeat(BATCH, audit).await;
         let keep = seconds(retention.prompt_seconds);
-        while self.goes_on(self.store.forget_prompts(tenant, keep, BATCH).await?) {}
-        let keep = seconds(retention.session_seconds);
-        while self.goes_on(self.store.forget_enforcers(tenant, keep, BATCH).await?) {}
-        Ok(())
+        let prompts = || store.forget_prompts(tenant, keep, BATCH);
+        let prompts = self.repeat(BATCH, prompts).await;
+        let scrubbed = self.scrub(tenant).await;
+        let forgotten = exchanges.and(sessions).and(enforcers);
+        forgotten.and(audit).and(prompts).and(scrubbed)
     }
 
-    /// Whether a sweep that found so many rows has more to do, and is not in the way of a stop.
-    fn goes_on(&self, found: u64) -> bool {
-        i64::try_from(found).unwrap_or(i64::MAX) >= BATCH && !self.draining.is_cancelled()
+    /// Empties what of one tenant is kept without its payloads.
+    async fn scrub(&self, tenant: &TenantId) -> Result<(), Error> {
+        let (store, after) = (&self.store, self.config.retention.scrub_seconds);
+        if after == 0 {
+            return Ok(());
+        }
+        let keep = seconds(after);
+        let snapshots = || store.scrub_snapshots(tenant, keep);
+        let snapshots = self.repeat(1, snapshots).await;
+        let artifacts = || store.scrub_artifacts(tenant, keep, BATCH);
+        let artifacts = self.repeat(BATCH, artifacts).await;
+        let prompts = || store.scrub_prompts(tenant, keep, BATCH);
+        let prompts = self.repeat(BATCH, prompts).await;
+        snapshots.and(artifacts).and(prompts)
+    }
+
+    /// Repeats a step for as long as it finds so many rows, and is not in the way of a stop.
+    async fn repeat<F>(&self, full: i64, step: impl Fn() -> F) -> Result<(), Error>
+    where
+        F: Future<Output = Result<u64, StoreError>>,
+    {
+        while i64::try_from(step().await?).unwrap_or(i64::MAX) >= full
+            && !self.draining.is_cancelled()
+        {}
+        Ok(())
     }
 }

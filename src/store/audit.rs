@@ -125,12 +125,17 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
-            with doomed as materialized (
+            with found as materialized (
                 select a.at, a.event_id
                   from audit_events a
-                 where a.tenant_id = $1 and a.at < clock_timestamp() + $2::interval - $3::interval
+                 where a.tenant_id = $1 and a.at < (select clock_timestamp() + $2::interval - $3::interval)
                  order by a.at, a.event_id
                  limit $4
+            ),
+            doomed as materialized (
+                select d.at, d.event_id
+                  from unnest(array(select at from found), array(select event_id from found))
+                       as d (at, event_id)
             )
             delete from audit_events a using doomed d
              where a.tenant_id = $1 and a.at = d.at and a.event_id = d.event_id

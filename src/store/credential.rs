@@ -296,7 +296,11 @@ impl Store {
         // All: a node keeps credentials of every tenant.
         let mut lease = self.quiet.lease(Reach::All).await?;
         let found = sqlx::query_scalar!(
-            "select credential_id from credentials where changed_at > clock_timestamp() - make_interval(secs => $1)",
+            r#"
+            select credential_id
+              from credentials
+             where changed_at > (select clock_timestamp() - make_interval(secs => $1))
+            "#,
             within_seconds,
         )
         .fetch_all(lease.connection()?)

@@ -194,13 +194,18 @@ impl Store {
         let events: Vec<Uuid> = (0..capacity).map(|_| self.clock.operation_id().0).collect();
         let found = sqlx::query!(
             r#"
-            with due as materialized (
-                select e.tenant_id, e.request_id, e.expires_at
+            with found as materialized (
+                select e.tenant_id, e.request_id
                   from exchanges e
                  -- A clock that is read once: one that moves is no bound for an index, and all that is pending would be read.
                  where e.state = 'pendingApproval' and e.expires_at <= (select clock_timestamp() + $1::interval)
                  order by e.expires_at
                  limit $2
+            ),
+            due as materialized (
+                select d.tenant_id, d.request_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found))
+                       as d (tenant_id, request_id)
             ),
             locked as materialized (
                 select e.tenant_id, e.request_id, e.state, e.expires_at

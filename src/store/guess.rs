@@ -156,12 +156,17 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::All).await?;
         let gone = sqlx::query!(
             r#"
-            with doomed as materialized (
+            with found as materialized (
                 select g.tenant_id, g.principal
                   from pairing_guesses g
-                 where g.started_at <= clock_timestamp() + $1::interval - $2::interval
+                 where g.started_at <= (select clock_timestamp() + $1::interval - $2::interval)
                  limit $3
                    for update of g skip locked
+            ),
+            doomed as materialized (
+                select d.tenant_id, d.principal
+                  from unnest(array(select tenant_id from found), array(select principal from found))
+                       as d (tenant_id, principal)
             )
             delete from pairing_guesses g using doomed d
              where g.tenant_id = d.tenant_id and g.principal = d.principal

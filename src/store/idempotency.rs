@@ -104,13 +104,19 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::All).await?;
         let gone = sqlx::query!(
             r#"
-            with doomed as materialized (
+            with found as materialized (
                 select k.tenant_id, k.principal, k.key
                   from idempotency_keys k
-                 where k.expires_at <= clock_timestamp() + $1::interval
+                 where k.expires_at <= (select clock_timestamp() + $1::interval)
                  order by k.expires_at
                  limit $2
                    for update of k skip locked
+            ),
+            doomed as materialized (
+                select d.tenant_id, d.principal, d.key
+                  from unnest(array(select tenant_id from found), array(select principal from found),
+                              array(select key from found))
+                       as d (tenant_id, principal, key)
             )
             delete from idempotency_keys k using doomed d
              where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key

@@ -2,6 +2,9 @@
 //! reports facts. A row that is found by its key is found by nothing else: conditions beside the key are spelled so that no
 //! partial index answers to them (`closed_as` for `closed_at`, `coalesce(acked_at, 'infinity') = 'infinity'`), nor another
 //! key (`(approver_id = …) is true`), because the planner may take such an index for all but empty, and read all of it.
+//! What is found by age is found by a clock that is read once, since one that moves is no bound for an index; and it goes on
+//! as arrays, which the planner takes for short: of a limit that it does not know it expects a tenth of the table, and reads
+//! all of that to join it.
 //! Whoever locks takes exchanges first, then inbox items, then messages, each sorted by key.
 
 pub mod ack;

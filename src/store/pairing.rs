@@ -263,13 +263,18 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::All).await?;
         let gone = sqlx::query!(
             r#"
-            with doomed as materialized (
+            with found as materialized (
                 select s.tenant_id, s.nonce
                   from pairing_sessions s
-                 where s.expires_at <= clock_timestamp() + $1::interval - $2::interval
+                 where s.expires_at <= (select clock_timestamp() + $1::interval - $2::interval)
                  order by s.expires_at
                  limit $3
                    for update of s skip locked
+            ),
+            doomed as materialized (
+                select d.tenant_id, d.nonce
+                  from unnest(array(select tenant_id from found), array(select nonce from found))
+                       as d (tenant_id, nonce)
             )
             delete from pairing_sessions s using doomed d
              where s.tenant_id = d.tenant_id and s.nonce = d.nonce

@@ -263,16 +263,19 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
-            with doomed as materialized (
+            with found as materialized (
                 select e.enforcer_id
                   from enforcers e
-                 where e.tenant_id = $1 and e.seen_at < clock_timestamp() + $2::interval - $3::interval
+                 where e.tenant_id = $1 and e.seen_at < (select clock_timestamp() + $2::interval - $3::interval)
                    and not exists (select from channels c
                                      join nodes n on n.node_id = c.node_id
                                     where c.tenant_id = e.tenant_id and c.kind = 'enforcer' and c.identity = e.enforcer_id)
                  order by e.enforcer_id
                  limit $4
                    for update of e skip locked
+            ),
+            doomed as materialized (
+                select d.enforcer_id from unnest(array(select enforcer_id from found)) as d (enforcer_id)
             )
             delete from enforcers e using doomed d
              where e.tenant_id = $1 and e.enforcer_id = d.enforcer_id

@@ -19,16 +19,21 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
-            with doomed as materialized (
+            with found as materialized (
                 select e.tenant_id, e.request_id
                   from exchanges e
                  where e.tenant_id = $1
-                   and e.accepted_at < clock_timestamp() + $2::interval - $3::interval
+                   and e.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
                    and e.state <> 'pendingApproval'
-                   and coalesce(e.ended_at, e.decided_at) < clock_timestamp() + $2::interval - $3::interval
+                   and coalesce(e.ended_at, e.decided_at) < (select clock_timestamp() + $2::interval - $3::interval)
                  order by e.accepted_at
                  limit $4
                    for update of e skip locked
+            ),
+            doomed as materialized (
+                select d.tenant_id, d.request_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found))
+                       as d (tenant_id, request_id)
             ),
             payloads as (
                 delete from exchange_payloads p using doomed d
@@ -90,19 +95,24 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
-            with finished as materialized (
+            with found as materialized (
                 select e.tenant_id, e.request_id
                   from exchanges e
                  where e.tenant_id = $1
-                   and e.accepted_at < clock_timestamp() + $2::interval - $3::interval
+                   and e.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
                    and e.state <> 'pendingApproval'
-                   and coalesce(e.ended_at, e.decided_at) < clock_timestamp() + $2::interval - $3::interval
+                   and coalesce(e.ended_at, e.decided_at) < (select clock_timestamp() + $2::interval - $3::interval)
                    and exists (select from exchange_payloads p
                                 where p.tenant_id = e.tenant_id and p.request_id = e.request_id and p.part = 'artifact')
                  order by e.accepted_at
                  limit $4
                    -- Two nodes never scrub the same.
                    for no key update of e skip locked
+            ),
+            finished as materialized (
+                select d.tenant_id, d.request_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found))
+                       as d (tenant_id, request_id)
             )
             delete from exchange_payloads p using finished f
              where p.tenant_id = f.tenant_id and p.request_id = f.request_id and p.part = 'artifact'
@@ -127,13 +137,19 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
-            with doomed as materialized (
+            with found as materialized (
                 select p.tenant_id, p.request_id, p.enforcer_id, p.message_id
                   from prompts p
-                 where p.tenant_id = $1 and p.accepted_at < clock_timestamp() + $2::interval - $3::interval
+                 where p.tenant_id = $1 and p.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
                  order by p.accepted_at
                  limit $4
                    for update of p skip locked
+            ),
+            doomed as materialized (
+                select d.tenant_id, d.request_id, d.enforcer_id, d.message_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found),
+                              array(select enforcer_id from found), array(select message_id from found))
+                       as d (tenant_id, request_id, enforcer_id, message_id)
             ),
             payloads as (
                 delete from prompt_payloads y using doomed d
@@ -179,15 +195,20 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
-            with settled as materialized (
+            with found as materialized (
                 select p.tenant_id, p.request_id
                   from prompts p
-                 where p.tenant_id = $1 and p.accepted_at < clock_timestamp() + $2::interval - $3::interval
+                 where p.tenant_id = $1 and p.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
                    and p.status <> 'queued'
                    and exists (select from prompt_payloads y where y.tenant_id = p.tenant_id and y.request_id = p.request_id)
                  order by p.accepted_at
                  limit $4
                    for no key update of p skip locked
+            ),
+            settled as materialized (
+                select d.tenant_id, d.request_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found))
+                       as d (tenant_id, request_id)
             )
             delete from prompt_payloads y using settled s
              where y.tenant_id = s.tenant_id and y.request_id = s.request_id

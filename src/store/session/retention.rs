@@ -20,17 +20,22 @@ impl Store {
         &self,
         tenant: &TenantId,
         keep: PgInterval,
-    ) -> Result<i64, StoreError> {
+    ) -> Result<u64, StoreError> {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
-            with stale as materialized (
+            with found as materialized (
                 select s.tenant_id, s.session_id
                   from sessions s
-                 where s.tenant_id = $1 and s.heard_at < clock_timestamp() + $2::interval - $3::interval
+                 where s.tenant_id = $1 and s.heard_at < (select clock_timestamp() + $2::interval - $3::interval)
                  order by s.heard_at
                  limit $4
                    for update of s skip locked
+            ),
+            stale as materialized (
+                select d.tenant_id, d.session_id
+                  from unnest(array(select tenant_id from found), array(select session_id from found))
+                       as d (tenant_id, session_id)
             ),
             snapshots as materialized (
                 select p.tenant_id, p.session_id, p.snapshot_id
@@ -60,7 +65,7 @@ impl Store {
         )
         .fetch_one(lease.connection()?)
         .await;
-        Ok(lease.settle(gone)?)
+        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
     }
 
     /// Empties the snapshots of a tenant's sessions that ended and were not heard of for `keep`; their hashes stay.
@@ -72,17 +77,24 @@ impl Store {
         let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
         let scrubbed = sqlx::query!(
             r#"
-            with full_ones as materialized (
+            with found as materialized (
                 select p.tenant_id, p.session_id, p.snapshot_id
                   from sessions s
                   join session_snapshots p on p.tenant_id = s.tenant_id and p.session_id = s.session_id
                  where s.tenant_id = $1
-                   and s.heard_at < clock_timestamp() + $2::interval - $3::interval
+                   and s.heard_at < (select clock_timestamp() + $2::interval - $3::interval)
                    and s.ended_at is not null
                    -- The size alone, which does not fetch the body: an event is never as short as a null.
                    and pg_column_size(p.body) > 16
+                 order by s.heard_at
                  limit $4
                    for update of p skip locked
+            ),
+            full_ones as materialized (
+                select d.tenant_id, d.session_id, d.snapshot_id
+                  from unnest(array(select tenant_id from found), array(select session_id from found),
+                              array(select snapshot_id from found))
+                       as d (tenant_id, session_id, snapshot_id)
             )
             update session_snapshots p
                set body = 'null'::json
