@@ -5,5 +5,6 @@ mod contexts;
 mod documents;
 mod logs;
 mod metrics;
+mod redelivery;
 mod traces;
 mod trouble;

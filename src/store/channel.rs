@@ -149,15 +149,21 @@ impl Store {
             select i.tenant_id as "tenant_id!", i.kind as "kind!", i.identity as "identity!"
               from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
              cross join (select clock_timestamp() + $4::interval as at) c
-             where exists (select from messages m
-                            where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
-                              and m.acked_at is null
-                              and (m.expires_at is null or m.expires_at > c.at)
-                              and case when i.kind = 'enforcer'
-                                       then coalesce(m.next_attempt_at <= c.at, true)
-                                            and (m.kind <> 'decision.deliver'
-                                                 or m.created_at > c.at - make_interval(secs => $6))
-                                       else m.created_at > c.at - make_interval(secs => $5) end)
+             where exists (select
+                             from (values ('enforcer', 'decision.deliver', c.at - make_interval(secs => $6)),
+                                          ('enforcer', 'refresh.request', '-infinity'),
+                                          ('enforcer', 'prompt.send', '-infinity'),
+                                          ('approver', 'exchange.withdrawn', c.at - make_interval(secs => $5)))
+                                  as k (recipient_kind, kind, since)
+                            -- Looked for kind by kind, which the limit keeps from being joined the other way around.
+                            cross join lateral (
+                                select from messages m
+                                 where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
+                                   and m.kind = k.kind and m.created_at > k.since and m.acked_at is null
+                                   and (m.expires_at is null or m.expires_at > c.at)
+                                   and (m.next_attempt_at is null or m.next_attempt_at <= c.at)
+                                 limit 1) m
+                            where k.recipient_kind = i.kind)
                 or (i.kind = 'approver'
                     and exists (select from inbox_items x
                                  where x.tenant_id = i.tenant_id and x.approver_id = i.identity

@@ -46,7 +46,7 @@ pub struct Claimed {
     pub created_at: OffsetDateTime,
     /// Whether it was never offered before.
     pub first: bool,
-    /// How long after its time it is offered again, in seconds.
+    /// How long after its time it is offered again on the same channel, in seconds.
     pub late: Option<f64>,
 }
 
@@ -127,37 +127,46 @@ impl Work for Claim {
                                       over (order by q.created_at, q.seq, q.message_id
                                             rows between unbounded preceding and 1 preceding) as before
                              from (
-                                 select w.tenant_id, w.recipient, w.message_id, w.created_at, w.seq, w.kind, w.request_id
-                                   from (
-                                       select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind, m.request_id,
-                                              case
-                                                  -- Never offered, or where it was offered is gone: the newest.
-                                                  when t.channel_id is null then newest.channel_id
-                                                  -- A channel opened since: that is the newest now.
-                                                  when newest.opened_at > m.offered_at then newest.channel_id
-                                                  when m.next_attempt_at > c.at then null
-                                                  when m.offers < $8 then t.channel_id
-                                                  -- Three offers unanswered: the next most recent, and after the last the
-                                                  -- first again.
-                                                  else coalesce((select o.channel_id from live o
-                                                                  where o.operation_id = i.operation_id
-                                                                    and o.rank = t.rank + 1),
-                                                                newest.channel_id)
-                                              end as chosen
-                                         from messages m
-                                         left join live t on t.operation_id = i.operation_id
-                                                         and t.channel_id = m.target_channel
-                                        where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
-                                          and m.recipient = i.enforcer_id and m.acked_at is null
-                                          -- A decision can be fetched long after; what comes by push alone is pushed for
-                                          -- as long as it is good.
-                                          and (m.kind <> 'decision.deliver'
-                                               or m.created_at > c.at - make_interval(secs => $9))
-                                          and (m.expires_at is null or m.expires_at > c.at)
-                                          and (m.target_channel is distinct from i.channel_id or m.next_attempt_at <= c.at)
-                                   ) w
-                                  where w.chosen = i.channel_id
-                                  order by w.created_at, w.seq, w.message_id
+                                 select v.tenant_id, v.recipient, v.message_id, v.created_at, v.seq, v.kind, v.request_id
+                                   -- A decision can be fetched long after; what comes by push alone is pushed for as long
+                                   -- as it is good. What is older is not even read, however much of it was never acked.
+                                   from (values ('decision.deliver', c.at - make_interval(secs => $9)),
+                                                ('refresh.request', '-infinity'),
+                                                ('prompt.send', '-infinity')) as k (kind, since)
+                                  cross join lateral (
+                                      select w.tenant_id, w.recipient, w.message_id, w.created_at, w.seq, w.kind, w.request_id
+                                        from (
+                                            select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind,
+                                                   m.request_id,
+                                                   case
+                                                       -- Never offered, or where it was offered is gone: the newest.
+                                                       when t.channel_id is null then newest.channel_id
+                                                       -- A channel opened since: that is the newest now.
+                                                       when newest.opened_at > m.offered_at then newest.channel_id
+                                                       when m.next_attempt_at > c.at then null
+                                                       when m.offers < $8 then t.channel_id
+                                                       -- Three offers unanswered: the next most recent, and after the last
+                                                       -- the first again.
+                                                       else coalesce((select o.channel_id from live o
+                                                                       where o.operation_id = i.operation_id
+                                                                         and o.rank = t.rank + 1),
+                                                                     newest.channel_id)
+                                                   end as chosen
+                                              from messages m
+                                              left join live t on t.operation_id = i.operation_id
+                                                              and t.channel_id = m.target_channel
+                                             where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                                               and m.recipient = i.enforcer_id and m.acked_at is null
+                                               and m.kind = k.kind and m.created_at > k.since
+                                               and (m.expires_at is null or m.expires_at > c.at)
+                                               and (m.target_channel is distinct from i.channel_id
+                                                    or m.next_attempt_at <= c.at)
+                                        ) w
+                                       where w.chosen = i.channel_id
+                                       order by w.created_at, w.seq, w.message_id
+                                       limit i.most
+                                  ) v
+                                  order by v.created_at, v.seq, v.message_id
                                   limit i.most
                              ) q
                              left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
@@ -194,7 +203,10 @@ impl Work for Claim {
                    and m.offered_at is not distinct from l.offered_at
                 returning l.operation_id, m.message_id, m.kind, m.tenant_id, m.request_id, m.created_at, m.seq, m.sender,
                           m.body, m.expires_at, l.offered_at is null as first,
-                          extract(epoch from clock_timestamp() + $6::interval - l.next_attempt_at)::float8 as late
+                          -- Late on this channel: while another had it, or none was there, nobody was late.
+                          case when l.target_channel = l.mine
+                               then extract(epoch from clock_timestamp() + $6::interval - l.next_attempt_at)::float8
+                           end as late
             )
             select q.operation_id as "operation!", q.message_id as "message_id!", q.kind as "kind!",
                    q.request_id as "request_id!", q.created_at as "created_at!", q.sender as "sender?",
@@ -289,8 +301,7 @@ impl Work for Claim {
                 message,
                 created_at: row.created_at,
                 first: row.first,
-                // Earlier than due where a newer channel takes over.
-                late: row.late.filter(|late| *late >= 0.0),
+                late: row.late,
             });
         }
         Ok(rows

@@ -115,8 +115,8 @@ impl Work for ListUnacked {
                              (select m.message_id, m.created_at, null::text as request_id
                                 from messages m
                                where i.withdrawals and m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
-                                 and m.recipient = i.approver_id and m.acked_at is null
-                                 and m.created_at > clock_timestamp() + $9::interval - make_interval(secs => $10)
+                                 and m.recipient = i.approver_id and m.kind = 'exchange.withdrawn' and m.acked_at is null
+                                 and m.created_at > (select clock_timestamp() + $9::interval - make_interval(secs => $10))
                                  and (m.created_at, m.message_id) > (i.after_at, i.after_id)
                                order by m.created_at, m.message_id
                                limit i.most)

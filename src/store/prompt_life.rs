@@ -222,26 +222,52 @@ impl Store {
     pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
         // All: whatever is due, whoever's it is.
         let mut lease = self.quiet.lease(Reach::All).await?;
-        let expired = sqlx::query!(
+        let expired = sqlx::query_scalar!(
             r#"
-            with due as materialized (
+            with found as materialized (
                 select p.tenant_id, p.request_id
                   from prompts p
-                 where p.status = 'queued' and p.expires_at <= clock_timestamp() + $1::interval
+                 where p.status = 'queued' and p.expires_at <= (select clock_timestamp() + $1::interval)
                  order by p.expires_at
                  limit $2
                    for no key update of p skip locked
+            ),
+            due as materialized (
+                select d.tenant_id, d.request_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found))
+                       as d (tenant_id, request_id)
+            ),
+            expired as (
+                update prompts p
+                   set status = 'expired', ack_at = p.expires_at
+                  from due d
+                 where p.tenant_id = d.tenant_id and p.request_id = d.request_id and p.status = 'queued'
+                returning p.tenant_id, p.enforcer_id, p.message_id, p.expires_at
+            ),
+            held as materialized (
+                select m.tenant_id, m.recipient, m.message_id, e.expires_at
+                  from messages m
+                  join expired e on e.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                                and e.enforcer_id = m.recipient and e.message_id = m.message_id
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for no key update of m
+            ),
+            -- Nobody is going to acknowledge what is never sent again.
+            closed as (
+                update messages m
+                   set acked_at = h.expires_at
+                  from held h
+                 where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
+                   and m.message_id = h.message_id
+                   and coalesce(m.acked_at, 'infinity') = 'infinity'
             )
-            update prompts p
-               set status = 'expired', ack_at = p.expires_at
-              from due d
-             where p.tenant_id = d.tenant_id and p.request_id = d.request_id and p.status = 'queued'
+            select count(*) as "count!" from expired
             "#,
             self.clock.offset(),
             limit,
         )
-        .execute(lease.connection()?)
+        .fetch_one(lease.connection()?)
         .await;
-        Ok(lease.settle(expired)?.rows_affected())
+        Ok(u64::try_from(lease.settle(expired)?).unwrap_or_default())
     }
 }

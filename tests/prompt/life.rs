@@ -202,6 +202,12 @@ async fn past_its_time_a_prompt_is_expired_whether_or_not_anyone_looked() {
         },
     )
     .await;
+    let open = "select count(*) from messages where acked_at is null";
+    assert_eq!(
+        cluster.database.number(open).await,
+        0,
+        "nothing left to send"
+    );
     assert_eq!(
         approver.client.get(&path(&missed)).await.expect(200).json(),
         shown

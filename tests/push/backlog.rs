@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use countersign::config::WakeMode;
+use serde_json::json;
+
 use super::{approver_socket, enforcer_socket, scene};
 use crate::support::push::Socket;
 use crate::support::{Approver, Cluster, Enforcer, compact, envelope, request_id, sealed, until};
-use serde_json::json;
 
 /// Exchanges between two looks.
 const EXCHANGES: i64 = 40;
@@ -45,6 +47,22 @@ async fn fill(cluster: &Cluster, count: i64) {
              select '{tenant}', id::text, 'alice', id, at, at + interval '1 day', at, case when not pending then at end,
                     case when not pending then 'decided' end
                from made"
+        ))
+        .await;
+}
+
+/// Messages that nobody acknowledged, long ago: decisions that were fetched, and withdrawals that no WebSocket came for.
+async fn neglect(cluster: &Cluster, count: i64) {
+    let tenant = &cluster.tenant;
+    cluster
+        .database
+        .run(&format!(
+            "insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, created_at)
+             select '{tenant}', k.recipient_kind, k.recipient, gen_random_uuid(), k.kind, n::text, 1,
+                    now() - interval '2 days' + n * interval '1 ms'
+               from generate_series(1, {count}) as n,
+                    (values ('enforcer', 'build-bot', 'decision.deliver'), ('approver', 'alice', 'exchange.withdrawn'))
+                    as k (recipient_kind, recipient, kind)"
         ))
         .await;
 }
@@ -102,6 +120,7 @@ async fn what_an_exchange_reads_does_not_grow_with_the_backlog() {
         exchange((&enforcer, &mut enforcing), (&approver, &mut approving)).await;
     }
     fill(&cluster, 4_000).await;
+    neglect(&cluster, 4_000).await;
     // As the database does by itself, within a minute.
     cluster.database.run("analyze").await;
     // Now and then a sweep reads more in between: the round in the middle counts.
@@ -117,4 +136,38 @@ async fn what_an_exchange_reads_does_not_grow_with_the_backlog() {
     rounds.sort_unstable();
     println!("rows read for one exchange beside 4,000 others: {rounds:?}");
     assert!(rounds[1] <= MOST_READ, "{rounds:?} rows read for one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_the_net_nor_a_new_channel_reads_what_is_no_longer_pushed() {
+    let cluster = Cluster::with(1, |config| {
+        config.wake.mode = WakeMode::Poll;
+        config.wake.poll_ms = 50;
+    })
+    .await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    neglect(&cluster, 4_000).await;
+    cluster
+        .database
+        .run("analyze; select pg_stat_reset()")
+        .await;
+    let mut sockets = (
+        enforcer_socket(&cluster, 0, &enforcer).await,
+        approver_socket(&cluster, 0, &approver).await,
+    );
+    // Each look is a few scans for each of the two.
+    let looks = "select coalesce(sum(idx_scan), 0)::bigint from pg_stat_user_indexes where relname = 'messages'";
+    until("the net has looked", Duration::from_secs(20), async || {
+        cluster.database.number(looks).await >= 40
+    })
+    .await;
+    let read = "select (select sum(idx_tup_read) from pg_stat_user_indexes where relname = 'messages')::bigint
+                     + (select seq_tup_read from pg_stat_user_tables where relname = 'messages')";
+    let read = cluster.database.number(read).await;
+    assert!(read <= 40, "{read} messages read that are never sent");
+    assert!(sockets.0.is_silent(Duration::from_millis(1)).await);
+    assert!(sockets.1.is_silent(Duration::from_millis(1)).await);
 }
