@@ -200,7 +200,7 @@ fn with_one_that(sql: &'static str) -> Vec<Row> {
 async fn a_row_with_a_data_error_fails_alone() {
     let metrics = metrics();
     let (batches, answers) = measured(with_one_that("select 1 / 0"), &metrics).await;
-    assert_eq!(trouble(&metrics), (1, 0));
+    assert_eq!(trouble(&metrics), (1, 1), "the batch, then the one row");
     for (n, answer) in answers.iter().enumerate() {
         assert_eq!(answer.is_err(), n == 6, "{n}: {answer:?}");
     }

@@ -1,5 +1,7 @@
 //! Waits, and the wakes that end them: across nodes, with notifications lost, and with none at all.
 
+mod causes;
+
 use std::time::Duration;
 
 use countersign::config::{Config, Secret, WakeMode};

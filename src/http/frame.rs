@@ -51,7 +51,10 @@ pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option
                 let name = || frame_label(head.msg_type.as_deref()).to_owned();
                 let transport = Attribute::Text(Transport::WebSocket.as_str().to_owned());
                 let attributes = || vec![("countersign.transport", transport)];
-                tracer.end(&span, name, attributes, false);
+                let failed = outcome
+                    .as_ref()
+                    .is_err_and(|refusal| Description::of(&refusal.error).status.is_server_error());
+                tracer.end(&span, name, attributes, failed);
             }
             (head, outcome)
         }

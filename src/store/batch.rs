@@ -282,6 +282,9 @@ async fn run_batch<W: Work>(work: &W, pool: &Pool, measures: &Measures, batch: V
             measures.retried.increment();
             for (row, reply) in rows.iter().zip(replies) {
                 let fact = attempt(work, pool, std::slice::from_ref(row)).await;
+                if fact.is_err() {
+                    measures.failed.increment();
+                }
                 answer(vec![reply], single(fact));
             }
         }

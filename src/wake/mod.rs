@@ -120,7 +120,17 @@ struct Waiters {
 /// One key that someone waits on. Two keys of one digest share it and are woken together.
 struct Entry {
     key: Key,
-    counter: watch::Sender<Cause>,
+    /// How many hints there were. The net sends it as it is: whoever has not seen the last hint yet still finds it.
+    hints: watch::Sender<u64>,
+}
+
+impl Entry {
+    fn wake(&self, cause: Cause) {
+        self.hints.send_modify(|hints| match cause {
+            Cause::Hint => *hints = hints.wrapping_add(1),
+            Cause::Net => {}
+        });
+    }
 }
 
 impl Waiters {
@@ -133,24 +143,27 @@ impl Waiters {
         let mut entries = self.entries();
         let entry = entries.entry(digest).or_insert_with(|| Entry {
             key,
-            counter: watch::Sender::new(Cause::Hint),
+            hints: watch::Sender::new(0),
         });
+        let hints = entry.hints.subscribe();
+        let seen = *hints.borrow();
         Waiter {
             digest,
-            changes: Some(entry.counter.subscribe()),
+            seen,
+            hints: Some(hints),
             waiters: Arc::clone(self),
         }
     }
 
     fn wake(&self, digest: u64, cause: Cause) {
         if let Some(entry) = self.entries().get(&digest) {
-            entry.counter.send_replace(cause);
+            entry.wake(cause);
         }
     }
 
     fn wake_everyone(&self) {
         for entry in self.entries().values() {
-            entry.counter.send_replace(Cause::Hint);
+            entry.wake(Cause::Hint);
         }
     }
 
@@ -166,18 +179,25 @@ impl Waiters {
 /// A registered interest; forgotten when dropped.
 pub struct Waiter {
     digest: u64,
-    changes: Option<watch::Receiver<Cause>>,
+    hints: Option<watch::Receiver<u64>>,
+    /// How many of them it has seen.
+    seen: u64,
     waiters: Arc<Waiters>,
 }
 
 impl Waiter {
     /// Waits until someone says to look since the last look, and tells who.
     pub async fn woken(&mut self) -> Cause {
-        match &mut self.changes {
-            Some(changes) => {
+        match &mut self.hints {
+            Some(hints) => {
                 // The entry lives as long as we do, so the sender is never gone.
-                drop(changes.changed().await);
-                *changes.borrow()
+                drop(hints.changed().await);
+                let before = std::mem::replace(&mut self.seen, *hints.borrow_and_update());
+                if self.seen == before {
+                    Cause::Net
+                } else {
+                    Cause::Hint
+                }
             }
             None => std::future::pending().await,
         }
@@ -187,10 +207,10 @@ impl Waiter {
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut entries = self.waiters.entries();
-        self.changes = None;
+        self.hints = None;
         if entries
             .get(&self.digest)
-            .is_some_and(|entry| entry.counter.receiver_count() == 0)
+            .is_some_and(|entry| entry.hints.receiver_count() == 0)
         {
             entries.remove(&self.digest);
         }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use reqwest::Method;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -159,6 +160,41 @@ async fn frames_have_spans_too_and_another_trace_is_linked() {
     let links = &one(&spans, "POST /v1/decisions").span.links;
     assert_eq!(links.len(), 1);
     assert_eq!(hex(&links[0].trace_id), TRACE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_that_fails_has_a_failed_span_and_one_that_is_refused_has_not() {
+    let collector = Collector::start().await;
+    let cluster = traced(1, &collector.endpoint, 1.0).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let url = &cluster.nodes[0].url;
+    let mut socket = Socket::connect(url, "enforcer", "build-bot", enforcer.client.key())
+        .await
+        .unwrap();
+    let refused = "11111111111111111111111111111111";
+    let mut submission = enforcer.submission(&request_id(), "alice", json!({}));
+    submission["trace"] = json!({ "traceparent": format!("00-{refused}-2222222222222222-01") });
+    socket.send(&submission).await;
+    assert_eq!(socket.expect().await["body"]["retryable"], false);
+    cluster
+        .database
+        .run("alter table exchanges rename to exchanges_away")
+        .await;
+    let mut submission = enforcer.submission(&request_id(), "alice", sealed());
+    submission["trace"] = json!({ "traceparent": traceparent() });
+    socket.send(&submission).await;
+    assert_eq!(socket.expect().await["msgType"], "error");
+    until("both spans are exported", PATIENCE, async || {
+        !collector.trace(TRACE).is_empty() && !collector.trace(refused).is_empty()
+    })
+    .await;
+    let failed = |trace: &str| {
+        let spans = collector.trace(trace);
+        let status = one(&spans, "artifact.submit").span.status.clone();
+        status.is_some_and(|status| status.code() == StatusCode::Error)
+    };
+    assert!(failed(TRACE), "the gateway's fault");
+    assert!(!failed(refused), "the caller's");
 }
 
 #[tokio::test(flavor = "multi_thread")]
