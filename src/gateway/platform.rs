@@ -11,8 +11,7 @@ use crate::protocol::exchange::State;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
 use crate::store::audit::Actor;
 use crate::store::credential::{CredentialLine, RoleName, Tenant};
-use crate::store::exchange::{ExchangeFilter, ExchangeLine};
-use crate::store::listing::Part;
+use crate::store::listing::{ExchangeFilter, ExchangeLine, Part};
 use crate::store::signing_key::NewSigningKey;
 
 /// Which exchanges are asked for.
