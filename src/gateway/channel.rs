@@ -1,70 +1,38 @@
 //! Live channels of this node: registered, counted, and closed for a reason. Their rows are what routing goes by; a
 //! channel that ends, however it ends, is taken off the books and the others of its identity are woken.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Gateway;
 use super::caller::Origin;
+use super::closing::Closing;
 use super::error::Error;
 use crate::config;
 use crate::config::Secret;
-use crate::protocol::id::{CredentialId, TenantId, TextId};
-use crate::store::channel::{LEASE_SECONDS, Transport};
+use crate::protocol::id::TenantId;
+use crate::store::channel::Transport;
 use crate::wake::{Key, Waiter};
 
-/// Longest wait for the database to renew a lease.
-const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Why the gateway ends a channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing {
-    /// The node is stopping: reconnect, to another.
-    Drain,
-    /// The credential ended.
-    Credential,
-    /// The identity has too many; this was its oldest.
-    Replaced,
-    /// Others took this node for dead: reconnect.
-    LeaseLost,
-    /// The peer does not take what it is sent: reconnect and catch up.
-    Slow,
-    /// The peer shows no sign of life.
-    Silent,
-}
-
-impl Closing {
-    /// The word for it in metrics.
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Drain => "drain",
-            Self::Credential => "credential",
-            Self::Replaced => "replaced",
-            Self::LeaseLost => "lease_lost",
-            Self::Slow => "slow",
-            Self::Silent => "silent",
-        }
-    }
-}
-
 /// One channel, as its node knows it.
-struct Handle {
-    id: Uuid,
-    principal: String,
+pub(super) struct Handle {
+    pub(super) id: Uuid,
+    pub(super) principal: String,
     /// A token to be asked about again.
-    recheck: Option<Secret>,
+    pub(super) recheck: Option<Secret>,
     closed: CancellationToken,
     why: OnceLock<Closing>,
 }
 
 impl Handle {
-    fn close(&self, why: Closing) {
+    /// Ends it, for the first reason that is given.
+    pub(super) fn close(&self, why: Closing) {
         self.why.get_or_init(|| why);
         self.closed.cancel();
     }
@@ -79,14 +47,14 @@ pub(super) struct Channels {
 
 /// Them all.
 #[derive(Default)]
-struct State {
-    by_identity: HashMap<Key, VecDeque<Arc<Handle>>>,
+pub(super) struct State {
+    pub(super) by_identity: HashMap<Key, VecDeque<Arc<Handle>>>,
     by_tenant: HashMap<TenantId, usize>,
     count: usize,
 }
 
 impl Channels {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,7 +101,7 @@ impl Channels {
         }
     }
 
-    fn all(&self) -> Vec<Arc<Handle>> {
+    pub(super) fn all(&self) -> Vec<Arc<Handle>> {
         self.state()
             .by_identity
             .values()
@@ -297,124 +265,9 @@ impl Gateway {
         Ok(channel)
     }
 
-    /// How long ago the node's lease was renewed.
-    pub(super) fn lease_age(&self) -> Duration {
-        let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-        renewed.elapsed()
-    }
-
     /// How many channels this node holds.
     #[must_use]
     pub fn channel_count(&self) -> usize {
         self.channels.state().count
-    }
-
-    /// Renews the node's lease, and takes rows off the books whose channels are gone. If the lease had run out, or cannot be
-    /// renewed for as long, others have taken the channels for dead: they are closed.
-    pub(super) async fn heartbeat(&self) -> Result<(), Error> {
-        let live: Vec<Uuid> = self.channels.all().iter().map(|handle| handle.id).collect();
-        let check = self.secret.check();
-        // A database that has vanished without a word would hold the call for minutes.
-        let beat = timeout(HEARTBEAT_PATIENCE, self.store.heartbeat(&check)).await;
-        let lost = {
-            let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Ok(Ok(beat)) = beat {
-                *last = Instant::now();
-                !beat.renewed
-            } else {
-                last.elapsed().as_secs_f64() > LEASE_SECONDS
-            }
-        };
-        if lost {
-            for handle in self.channels.all() {
-                handle.close(Closing::LeaseLost);
-            }
-        }
-        let beat = beat.map_err(|_| Error::Unavailable)??;
-        self.note_secrets(beat.secrets_differ);
-        let ghosts = self.store.forget_ghosts(&live).await?;
-        self.wake.wake(ghosts);
-        Ok(())
-    }
-
-    /// Takes this node off the books, and wakes whoever shared an identity with its channels. What calls it has served is
-    /// written down meanwhile.
-    pub async fn leave(&self) {
-        let (left, written) = tokio::join!(self.store.leave(), self.write_calls());
-        if let Err(error) = written {
-            tracing::warn!(%error, "the last calls could not be written down");
-        }
-        match left {
-            Ok(keys) => self.wake.wake(keys),
-            Err(error) => {
-                tracing::warn!(%error, "the node could not be taken off the books; its lease will end it");
-            }
-        }
-    }
-
-    /// Takes dead nodes off the books, and wakes whoever shared an identity with their channels.
-    pub(super) async fn bury_dead_nodes(&self) -> Result<(), Error> {
-        let keys = self.store.bury_dead_nodes().await?;
-        self.wake.wake(keys);
-        Ok(())
-    }
-
-    /// The tenants that have channels here.
-    pub(super) fn tenants_with_channels(&self) -> HashSet<TenantId> {
-        let state = self.channels.state();
-        state.by_identity.keys().map(Key::tenant).cloned().collect()
-    }
-
-    /// Closes the channels of a tenant.
-    pub(super) fn close_channels_of(&self, tenant: &TenantId) {
-        let state = self.channels.state();
-        let own = state
-            .by_identity
-            .iter()
-            .filter(|(key, _)| key.tenant() == tenant);
-        for handle in own.flat_map(|(_, handles)| handles) {
-            handle.close(Closing::Credential);
-        }
-    }
-
-    /// The tokens of channels that are to be asked about again, each once.
-    pub(super) fn channel_tokens(&self) -> Vec<Secret> {
-        let handles = self.channels.all();
-        let mut seen = HashSet::new();
-        let tokens = handles.iter().filter_map(|handle| handle.recheck.as_ref());
-        tokens
-            .filter(|token| seen.insert(token.expose()))
-            .cloned()
-            .collect()
-    }
-
-    /// Closes the channels that were opened with a token.
-    pub(super) fn close_channels_by(&self, token: &Secret) {
-        for handle in self.channels.all() {
-            if handle.recheck.as_ref() == Some(token) {
-                handle.close(Closing::Credential);
-            }
-        }
-    }
-
-    /// Closes the channels of credentials that changed and are no longer good.
-    pub(super) async fn close_revoked(&self, changed: &[CredentialId]) -> Result<(), Error> {
-        let handles = self.channels.all();
-        let live: HashSet<&str> = handles
-            .iter()
-            .map(|handle| handle.principal.as_str())
-            .collect();
-        for id in changed.iter().filter(|id| live.contains(id.as_str())) {
-            let found = self.store.credential(id).await?;
-            if found.is_none_or(|credential| credential.revoked) {
-                for handle in handles
-                    .iter()
-                    .filter(|handle| CredentialId::parse(&handle.principal).as_ref() == Some(id))
-                {
-                    handle.close(Closing::Credential);
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,8 @@ use tokio::time::sleep_until;
 use uuid::Uuid;
 
 use super::Gateway;
-use super::channel::{Channel, Closing, role_of};
+use super::channel::{Channel, role_of};
+use super::closing::Closing;
 use super::error::Error;
 use super::push::{Push, for_enforcer};
 use super::walk::{ApproverWalk, OVERLAP, PER_PAGE};

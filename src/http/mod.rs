@@ -3,6 +3,7 @@
 mod audit;
 mod auth;
 mod body;
+mod connection;
 pub mod door;
 pub mod error;
 mod exchange;

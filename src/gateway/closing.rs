@@ -1,0 +1,101 @@
+//! Why the gateway ends channels, and which ones: those of a tenant, a token or a credential that is no longer good.
+
+use std::collections::HashSet;
+
+use super::Gateway;
+use super::error::Error;
+use crate::config::Secret;
+use crate::protocol::id::{CredentialId, TenantId, TextId as _};
+use crate::wake::Key;
+
+/// Why the gateway ends a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// The node is stopping: reconnect, to another.
+    Drain,
+    /// The credential ended.
+    Credential,
+    /// The identity has too many; this was its oldest.
+    Replaced,
+    /// Others took this node for dead: reconnect.
+    LeaseLost,
+    /// The peer does not take what it is sent: reconnect and catch up.
+    Slow,
+    /// The peer shows no sign of life.
+    Silent,
+}
+
+impl Closing {
+    /// The word for it in metrics.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Credential => "credential",
+            Self::Replaced => "replaced",
+            Self::LeaseLost => "lease_lost",
+            Self::Slow => "slow",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+impl Gateway {
+    /// The tenants that have channels here.
+    pub(super) fn tenants_with_channels(&self) -> HashSet<TenantId> {
+        let state = self.channels.state();
+        state.by_identity.keys().map(Key::tenant).cloned().collect()
+    }
+
+    /// Closes the channels of a tenant.
+    pub(super) fn close_channels_of(&self, tenant: &TenantId) {
+        let state = self.channels.state();
+        let own = state
+            .by_identity
+            .iter()
+            .filter(|(key, _)| key.tenant() == tenant);
+        for handle in own.flat_map(|(_, handles)| handles) {
+            handle.close(Closing::Credential);
+        }
+    }
+
+    /// The tokens of channels that are to be asked about again, each once.
+    pub(super) fn channel_tokens(&self) -> Vec<Secret> {
+        let handles = self.channels.all();
+        let mut seen = HashSet::new();
+        let tokens = handles.iter().filter_map(|handle| handle.recheck.as_ref());
+        tokens
+            .filter(|token| seen.insert(token.expose()))
+            .cloned()
+            .collect()
+    }
+
+    /// Closes the channels that were opened with a token.
+    pub(super) fn close_channels_by(&self, token: &Secret) {
+        for handle in self.channels.all() {
+            if handle.recheck.as_ref() == Some(token) {
+                handle.close(Closing::Credential);
+            }
+        }
+    }
+
+    /// Closes the channels of credentials that changed and are no longer good.
+    pub(super) async fn close_revoked(&self, changed: &[CredentialId]) -> Result<(), Error> {
+        let handles = self.channels.all();
+        let live: HashSet<&str> = handles
+            .iter()
+            .map(|handle| handle.principal.as_str())
+            .collect();
+        for id in changed.iter().filter(|id| live.contains(id.as_str())) {
+            let found = self.store.credential(id).await?;
+            if found.is_none_or(|credential| credential.revoked) {
+                for handle in handles
+                    .iter()
+                    .filter(|handle| CredentialId::parse(&handle.principal).as_ref() == Some(id))
+                {
+                    handle.close(Closing::Credential);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! One connection, from its handshake to its end: whose it is, how long it is waited for, and how it ends when the node stops.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::Version;
+use axum::http::header::{CONNECTION, HeaderValue};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::door::Door;
+use super::metered::{Meter, Metered, Patience, Verdict, Watchdog};
+use super::peer::Peer;
+use super::seats::Seat;
+use crate::telemetry::Metrics;
+
+/// How often a connection is looked at.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// How long a draining node waits for a connection that has not said anything yet.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What every connection is served with.
+pub(super) struct Service {
+    pub(super) router: Router,
+    pub(super) builder: Builder<TokioExecutor>,
+    pub(super) door: Door,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) patience: Patience,
+    pub(super) drain: CancellationToken,
+    /// The end of the lame duck's time.
+    pub(super) closing: CancellationToken,
+    pub(super) hard: CancellationToken,
+}
+
+/// A connection's stream. Behind a box, because TLS keeps several hundred bytes that a plain one should not pay for.
+type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+impl Service {
+    /// Serves one connection. The handshake is its own affair: nobody else waits for it.
+    pub(super) async fn connection(self: Arc<Self>, stream: TcpStream, seat: Seat) {
+        let Some((stream, thumbprint)) = self.greet(stream, &seat).await else {
+            return;
+        };
+        let peer = Peer {
+            address: seat.peer.ip().to_canonical(),
+            encrypted: matches!(stream, Either::Right(_)),
+            thumbprint,
+        };
+        let (from, seat) = (seat.peer, Arc::new(seat));
+        if let Err(error) = self.converse(stream, peer, seat).await {
+            tracing::debug!(peer = %from, %error, "a connection broke");
+        }
+    }
+
+    /// The stream to talk over, and the thumbprint of the certificate that was shown on it.
+    async fn greet(&self, stream: TcpStream, seat: &Seat) -> Option<(Stream, Option<[u8; 32]>)> {
+        let tls = match &self.door {
+            Door::Plain | Door::Upstream(_) => return Some((Either::Left(stream), None)),
+            Door::Tls(tls) => tls,
+        };
+        let draining = async {
+            self.drain.cancelled().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            greeted = tls.greet(stream) => match greeted {
+                Ok((stream, thumbprint)) => Some((Either::Right(Box::new(stream)), thumbprint)),
+                Err(error) => {
+                    self.metrics.turned_away.of(["handshake"]).increment();
+                    tracing::debug!(peer = %seat.peer, %error, "a handshake failed");
+                    None
+                }
+            },
+            () = draining => None,
+        }
+    }
+
+    async fn converse(
+        &self,
+        stream: Stream,
+        peer: Peer,
+        seat: Arc<Seat>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let spoke = CancellationToken::new();
+        let meter = Arc::new(Meter::default());
+        let service = {
+            let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
+            let (router, door) = (self.router.clone(), self.door.clone());
+            let drain = self.drain.clone();
+            service_fn(move |mut request: hyper::Request<Incoming>| {
+                spoke.cancel();
+                introduce(&door, peer, &mut request);
+                // A socket outlives the connection it was upgraded from, and keeps its seat.
+                request.extensions_mut().insert(Arc::clone(&seat));
+                request.extensions_mut().insert(Arc::clone(&meter));
+                let version = request.version();
+                let in_flight = meter.begin(version);
+                let (router, meter) = (router.clone(), Arc::clone(&meter));
+                let drain = drain.clone();
+                async move {
+                    let mut answer = router.oneshot(request).await?;
+                    // Over HTTP/1 what is not taken keeps the socket from being written, which the stream itself notices.
+                    if version == Version::HTTP_2 {
+                        return Ok(answer.map(|body| meter.ledger.watch(body, in_flight)));
+                    }
+                    if drain.is_cancelled() {
+                        let last = HeaderValue::from_static("close");
+                        answer.headers_mut().entry(CONNECTION).or_insert(last);
+                    }
+                    Ok::<_, Infallible>(answer)
+                }
+            })
+        };
+        // What was decrypted is metered: records of TLS itself, such as new keys, are no headers that do not end.
+        let stream = TokioIo::new(Metered::new(stream, &meter, self.patience.writing));
+        let connection = self.builder.serve_connection_with_upgrades(stream, service);
+        let mut connection = std::pin::pin!(connection);
+        let mut watchdog = Watchdog::new(&meter, self.patience);
+        let mut rounds = tokio::time::interval(WATCH_EVERY);
+        // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.patience.headers));
+        let (mut draining, mut closing) = (false, false);
+        let (mut last_words, mut retiring) = (false, false);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => return ended,
+                _ = rounds.tick() => match watchdog.looks() {
+                    Verdict::Stays => {}
+                    // Told before it is closed, so that no request meets a closing door; but not for long.
+                    Verdict::Retires if !retiring => {
+                        retiring = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    Verdict::Retires | Verdict::Closes => return Ok(()),
+                },
+                () = silence.as_mut(), if !spoke.is_cancelled() => return Ok(()),
+                () = self.hard.cancelled(), if draining => return Ok(()),
+                () = self.drain.cancelled(), if !draining => {
+                    draining = true;
+                    if !spoke.is_cancelled() {
+                        silence.as_mut().reset(Instant::now() + LAST_WORDS.min(self.patience.headers));
+                    }
+                }
+                () = self.closing.cancelled(), if draining && !closing => closing = true,
+                // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
+                () = spoke.cancelled(), if closing && !last_words => {
+                    last_words = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+/// Tells a request who is at the other end, before anything reads it.
+fn introduce<B>(door: &Door, peer: Peer, request: &mut hyper::Request<B>) {
+    let (peer, health_only) = match door {
+        Door::Plain | Door::Tls(_) => (peer, None),
+        Door::Upstream(proxies) => proxies.client(peer, request.headers()),
+    };
+    request.extensions_mut().insert(peer);
+    if let Some(health_only) = health_only {
+        request.extensions_mut().insert(health_only);
+    }
+}

@@ -1,0 +1,244 @@
+//! A socket under way: fed as its peer reads, heard frame by frame, and parted from with a reason.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use tokio::time::{Instant, interval_at, sleep, timeout};
+
+use crate::gateway::{Closing, Feed};
+use crate::http::frame::{Peer, answer};
+use crate::http::metered::Meter;
+use crate::http::reply::Node;
+use crate::jitter::jitter;
+
+/// Bytes of an unfinished message that nobody minds.
+const SMALL_MESSAGE: u64 = 64 << 10;
+/// What a client's control frame has around its payload.
+const CONTROL_HEAD: u64 = 6;
+/// How long a closing handshake may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long a socket waits before it asks a database that was away again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why a socket ends.
+enum End {
+    /// The peer is gone.
+    Gone,
+    /// With this code and reason.
+    Close(u16, &'static str),
+}
+
+/// A socket under way.
+pub struct Socket {
+    node: Node,
+    socket: WebSocket,
+    feed: Feed,
+    peer: Peer,
+    /// When the peer last showed a sign of life.
+    heard: Instant,
+    /// Whether it is on the books as living.
+    active: bool,
+    /// What was read of it.
+    meter: Arc<Meter>,
+    /// What was read of it that made whole messages and control frames.
+    settled: u64,
+    /// Since when a large message has been coming.
+    coming: Option<Instant>,
+}
+
+impl Socket {
+    /// A socket that feeds this peer.
+    pub fn new(node: Node, socket: WebSocket, feed: Feed, peer: Peer, meter: Arc<Meter>) -> Self {
+        Self {
+            settled: meter.read(),
+            meter,
+            coming: None,
+            node,
+            socket,
+            feed,
+            peer,
+            heard: Instant::now(),
+            active: true,
+        }
+    }
+
+    /// Serves the socket until either side ends it.
+    pub async fn run(mut self) {
+        let ended = self.serve().await;
+        Box::pin(self.part(ended)).await;
+    }
+
+    async fn part(self, ended: End) {
+        // First off the books, so that others get what is left; then the farewell.
+        let Self {
+            node,
+            mut socket,
+            feed,
+            ..
+        } = self;
+        drop(feed);
+        if let End::Close(code, reason) = ended {
+            let frame = Message::Close(Some(CloseFrame {
+                code,
+                reason: reason.into(),
+            }));
+            let patience = Duration::from_secs(node.gateway.config.push.send_timeout_seconds);
+            let _gone = timeout(patience, socket.send(frame)).await;
+        }
+        // Read on for a moment: input left unread would reset the connection before the peer has seen its end.
+        let reading = async { while let Some(Ok(_)) = socket.recv().await {} };
+        let _impatient = timeout(FAREWELL, reading).await;
+    }
+
+    async fn serve(&mut self) -> End {
+        let push = self.node.gateway.config.push.clone();
+        let ping_every = Duration::from_secs(push.ping_seconds.max(1));
+        let mut pings = interval_at(Instant::now() + jitter(ping_every), ping_every);
+        loop {
+            /// What happened.
+            enum Event {
+                Closing(Closing),
+                Ready,
+                Ping,
+                Frame(Option<Result<Message, axum::Error>>),
+            }
+            let event = {
+                let (closing, ready) = self.feed.closed_or_ready();
+                // Frames before pushes: an ack that is already here must count before anything is offered again.
+                tokio::select! {
+                    biased;
+                    closing = closing => Event::Closing(closing),
+                    frame = self.socket.recv() => Event::Frame(frame),
+                    _ = pings.tick() => Event::Ping,
+                    () = ready => Event::Ready,
+                }
+            };
+            let going_on = match event {
+                Event::Closing(closing) => Err(self.close(closing)),
+                Event::Ready => self.push_page().await,
+                Event::Ping => {
+                    self.ping(ping_every, Duration::from_secs(push.idle_seconds))
+                        .await
+                }
+                Event::Frame(frame) => self.take(frame).await,
+            };
+            if let Err(end) = going_on {
+                return end;
+            }
+        }
+    }
+
+    /// Sends the next few messages. The feed stays ready while there are more; between pages the peer is listened to.
+    async fn push_page(&mut self) -> Result<(), End> {
+        match self.feed.next_page().await {
+            Ok(page) => {
+                for mut push in page {
+                    let text = std::mem::take(&mut push.text);
+                    self.send(Message::text(text)).await?;
+                    self.feed.note_written(&push);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a socket could not be fed and will be tried again");
+                sleep(jitter(ASK_AGAIN)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends one frame. A peer that does not take it in time is closed, and catches up when it comes back.
+    async fn send(&mut self, message: Message) -> Result<(), End> {
+        let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+        match timeout(patience, self.socket.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(End::Gone),
+            Err(_) => Err(self.close(Closing::Slow)),
+        }
+    }
+
+    /// How the gateway ends the socket.
+    fn close(&self, why: Closing) -> End {
+        self.feed.channel().note_closing(why);
+        farewell(why)
+    }
+
+    /// Pings the peer, and lets go of one that has been silent for too long.
+    async fn ping(&mut self, ping_every: Duration, idle: Duration) -> Result<(), End> {
+        let silent = self.heard.elapsed();
+        if silent > idle {
+            return Err(self.close(Closing::Silent));
+        }
+        if self.is_stuck() {
+            return Err(End::Close(close_code::POLICY, "the message took too long"));
+        }
+        // Without a sign for two pings it is not sent decisions; its next sign brings it back.
+        if self.active && silent > ping_every * 2 {
+            self.active = !Box::pin(self.feed.channel().set_active(false)).await;
+        }
+        self.send(Message::Ping(axum::body::Bytes::new())).await
+    }
+
+    /// Whether a large message has been coming for as long as a body may take: what has arrived of it is held all the while.
+    fn is_stuck(&mut self) -> bool {
+        if self.meter.read().saturating_sub(self.settled) <= SMALL_MESSAGE {
+            self.coming = None;
+            return false;
+        }
+        let since = *self.coming.get_or_insert_with(Instant::now);
+        since.elapsed() >= Duration::from_secs(self.node.gateway.config.server.body_timeout_seconds)
+    }
+
+    /// Takes one frame from the peer.
+    async fn take(&mut self, frame: Option<Result<Message, axum::Error>>) -> Result<(), End> {
+        let message = match frame {
+            None => return Err(End::Gone),
+            Some(Err(error)) => {
+                let too_big = error.to_string().contains("too long")
+                    || error.to_string().contains("too large");
+                return Err(if too_big {
+                    End::Close(close_code::SIZE, "the message is too big")
+                } else {
+                    End::Gone
+                });
+            }
+            Some(Ok(message)) => message,
+        };
+        self.heard = Instant::now();
+        if !self.active {
+            self.active = Box::pin(self.feed.channel().set_active(true)).await;
+        }
+        let bytes = match message {
+            Message::Text(text) => axum::body::Bytes::from(text),
+            Message::Binary(bytes) => bytes,
+            Message::Ping(payload) | Message::Pong(payload) => {
+                // Only its own bytes: what it came in the middle of goes on.
+                self.settled += CONTROL_HEAD + payload.len() as u64;
+                return Ok(());
+            }
+            Message::Close(_) => return Err(End::Gone),
+        };
+        (self.settled, self.coming) = (self.meter.read(), None);
+        let key = &self.feed.channel().key;
+        // Boxed, as all that an idle socket seldom does: it would carry the room for it all its life.
+        match Box::pin(answer(&self.node, &self.peer, key, &bytes)).await {
+            Some(text) => self.send(Message::text(text)).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The close frame for a reason.
+fn farewell(closing: Closing) -> End {
+    match closing {
+        Closing::Drain => End::Close(close_code::AWAY, "the node is stopping; reconnect"),
+        Closing::LeaseLost => End::Close(close_code::AWAY, "the node lost its lease; reconnect"),
+        Closing::Slow => End::Close(close_code::AGAIN, "too slow; reconnect and catch up"),
+        Closing::Silent => End::Close(close_code::AWAY, "silent for too long"),
+        Closing::Credential => End::Close(close_code::POLICY, "the credential has ended"),
+        Closing::Replaced => End::Close(
+            close_code::POLICY,
+            "too many channels of this identity; this was the oldest",
+        ),
+    }
+}
