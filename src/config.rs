@@ -44,8 +44,8 @@ section! {
         gateway_id: String = "countersign".into(),
         /// How long a client may take to send its headers.
         header_timeout_seconds: u64 = 10,
-        /// How long a connection may be idle between requests.
-        idle_timeout_seconds: u64 = 75,
+        /// How long a connection may be idle, before its first request and between requests. Longer than clients keep one, so that they close it.
+        idle_timeout_seconds: u64 = 100,
         /// How long a client may take to send a body.
         body_timeout_seconds: u64 = 30,
         /// How long a client may take nothing of what is written to it.
@@ -164,7 +164,7 @@ section! {
         envelope_bytes: usize = 64 << 10,
         /// Largest other body.
         body_bytes: usize = 256 << 10,
-        /// Memory for large bodies that are being read or worked on, and large answers that are being sent, all together; past it they wait, then 503.
+        /// Memory for large bodies and messages that are being read or worked on, and large answers that are being sent, all together; past it they wait, then 503, or 1013 over a WebSocket.
         body_memory_bytes: usize = 256 << 20,
         /// Most pending items of one approver.
         pending_per_approver: u32 = 10_000,

@@ -145,6 +145,11 @@ fn nobody_is_less_patient_than_a_node() {
     let seen = seconds(&balancer, "check inter ") + seconds(&balancer, "fastinter ");
     assert!(2.0 * seen < key("server", "lame_duck_ms") / 1_000.0);
     let nginx = read("deploy/nginx/nginx.conf");
+    // Whoever keeps connections for later calls is the first to close them: balancers, and clients as they come.
+    let idle = key("server", "idle_timeout_seconds");
+    assert!(seconds(&nginx, "keepalive_timeout ") < idle);
+    assert!(seconds(&balancer, "timeout http-keep-alive ") < idle);
+    assert!(90.0 < idle, "as long as clients in Rust and Go keep them");
     assert!(seconds(&nginx, "proxy_read_timeout ") > key("push", "idle_seconds").max(wait));
 }
 

@@ -5,14 +5,15 @@ mod unread;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::support::Cluster;
 use crate::support::cluster::metrics;
 use crate::support::push::Socket;
 use crate::support::tls::Conversation;
+use crate::support::{Cluster, request_id, sealed};
 use countersign::config::Server;
 use countersign::http::seats::Seats;
 use countersign::store::credential::RoleName;
@@ -32,7 +33,11 @@ async fn closed_after(address: &str, bytes: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_does_not_finish_its_headers_is_let_go() {
-    let cluster = Cluster::with(1, |config| config.server.header_timeout_seconds = 1).await;
+    let cluster = Cluster::with(1, |config| {
+        config.server.header_timeout_seconds = 1;
+        config.server.idle_timeout_seconds = 3;
+    })
+    .await;
     let address = cluster.nodes[0].url.replace("http://", "");
     for begun in [
         &b""[..],
@@ -91,6 +96,35 @@ async fn connections_past_the_limit_are_closed_and_make_room_when_they_end() {
     .await;
 }
 
+/// Clients open connections before they need them, and one may be needed just when it has been idle for long enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_request_may_come_late() {
+    let cluster = Cluster::with(1, |config| {
+        config.server.header_timeout_seconds = 1;
+        config.server.idle_timeout_seconds = 4;
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let request = request_id();
+    let taken = enforcer.submit(&request, "alice", sealed()).await;
+    taken.expect(202);
+    let address = cluster.nodes[0].url.replace("http://", "");
+    let path = format!("/v1/exchanges/{request}/wait?timeout=2");
+    let bearer = format!("Bearer {}", enforcer.client.key());
+    let late = async || {
+        let stream = TcpStream::connect(&address).await.unwrap();
+        let mut conversation = Conversation::over(stream).await.unwrap();
+        // Longer than headers may take; and the answer comes after the patience with a silent peer has ended.
+        sleep(Duration::from_millis(3_300)).await;
+        let answer = conversation.get(&path, &[("authorization", &bearer)]).await;
+        answer.map(|answer| answer.status)
+    };
+    let answers = join_all((0..8).map(|_| late())).await;
+    for status in answers {
+        assert_eq!(status.expect("an answer"), 204);
+    }
+}
+
 /// A balancer keeps connections for its next calls, and takes a moment to see that a node stops.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_can_still_be_used_while_balancers_look_away() {
@@ -101,7 +135,7 @@ async fn an_idle_connection_can_still_be_used_while_balancers_look_away() {
         let stream = TcpStream::connect(&address).await.unwrap();
         Conversation::over(stream).await.unwrap()
     };
-    let mut kept = connect().await;
+    let (mut kept, mut unused) = (connect().await, connect().await);
     kept.get("/livez", &[]).await.unwrap().expect(200);
     let stopping = tokio::spawn(node.stop());
     crate::support::until("the node says so", Duration::from_secs(4), async || {
@@ -112,6 +146,9 @@ async fn an_idle_connection_can_still_be_used_while_balancers_look_away() {
     let answer = kept.get("/livez", &[]).await.unwrap().expect(200);
     assert_eq!(answer.header("connection"), Some("close"));
     assert!(kept.get("/livez", &[]).await.is_err(), "that was the last");
+    // Longer than a connection may take for its first words once the door is closed.
+    sleep(Duration::from_millis(1_500)).await;
+    unused.get("/livez", &[]).await.unwrap().expect(200);
     stopping.await.unwrap();
 }
 
@@ -156,7 +193,7 @@ async fn a_refused_caller_that_drips_on_is_not_listened_to_for_long() {
     let (mut reading, mut writing) = stream.into_split();
     let dripping = async {
         while writing.write_all(b"x").await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20)).await;
         }
     };
     let mut said = Vec::new();
@@ -176,6 +213,60 @@ async fn a_refused_caller_that_drips_on_is_not_listened_to_for_long() {
     .await
     .expect("it is closed");
     assert!(said.starts_with(b"HTTP/1.1 401"), "and had its answer");
+}
+
+/// What a node answers on a connection that a refused call came over: the head, until nothing more comes for a moment.
+async fn refused_over(address: &str, head: &str, parts: &[&str]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!("POST /v1/artifacts HTTP/1.1\r\nHost: test\r\n{head}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for part in parts {
+        sleep(Duration::from_millis(150)).await;
+        stream.write_all(part.as_bytes()).await.unwrap();
+    }
+    let mut said = String::new();
+    while !said.contains("\r\n\r\n") {
+        let mut bytes = [0; 1_024];
+        let count = timeout(Duration::from_secs(5), stream.read(&mut bytes));
+        let count = count.await.expect("an answer").unwrap();
+        assert!(count > 0, "closed after {said:?}");
+        said.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    said.to_lowercase()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_caller_is_told_whether_its_connection_goes_on() {
+    let cluster = Cluster::start(1).await;
+    let address = cluster.nodes[0].url.replace("http://", "");
+    let goes_on = |said: &str| {
+        assert!(said.starts_with("http/1.1 401"), "{said}");
+        !said.contains("connection: close")
+    };
+    // A body in pieces, as slow links bring them.
+    let said = refused_over(&address, "Content-Length: 4", &["ab", "cd"]).await;
+    assert!(goes_on(&said), "{said}");
+    // Whoever asks before it sends need not send: then nobody knows where the next request would begin.
+    let asks = "Expect: 100-continue\r\nContent-Length: 4";
+    let said = refused_over(&address, asks, &[]).await;
+    assert!(!goes_on(&said), "{said}");
+    // One that was asked to go on, and did, is refused and stays.
+    let enforcer = cluster.enforcer("build-bot").await;
+    let head = format!(
+        "Authorization: Bearer {}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked",
+        enforcer.client.key()
+    );
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let head = format!("POST /v1/artifacts HTTP/1.1\r\nHost: test\r\n{head}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut bytes = [0; 4_096];
+    let count = stream.read(&mut bytes).await.unwrap();
+    assert!(bytes[..count].starts_with(b"HTTP/1.1 100"));
+    stream.write_all(b"2\r\n{}\r\n0\r\n\r\n").await.unwrap();
+    let count = stream.read(&mut bytes).await.unwrap();
+    let said = String::from_utf8_lossy(&bytes[..count]).to_lowercase();
+    assert!(said.starts_with("http/1.1 400"), "{said}");
+    assert!(!said.contains("connection: close"), "{said}");
 }
 
 #[test]

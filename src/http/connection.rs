@@ -1,6 +1,8 @@
 //! One connection, from its handshake to its end: whose it is, how long it is waited for, and how it ends when the node stops.
 
 use std::convert::Infallible;
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,21 +14,21 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::door::Door;
-use super::metered::{Meter, Metered, Patience, Verdict, Watchdog};
+use super::metered::{Cut, Meter, Metered, Patience, Verdict, Watchdog};
 use super::peer::Peer;
 use super::seats::Seat;
 use crate::telemetry::Metrics;
 
 /// How often a connection is looked at.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// How long a draining node waits for a connection that has not said anything yet.
+/// How long a node that has closed its door waits for a connection that has not asked anything yet.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What every connection is served with.
@@ -57,8 +59,15 @@ impl Service {
             thumbprint,
         };
         let (from, seat) = (seat.peer, Arc::new(seat));
-        if let Err(error) = self.converse(stream, peer, seat).await {
-            tracing::debug!(peer = %from, %error, "a connection broke");
+        let cut = self
+            .converse(stream, peer, seat)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::debug!(peer = %from, %error, "a connection broke");
+                cut_by(&*error)
+            });
+        if let Some(cut) = cut {
+            self.metrics.cut.of([cut.as_str()]).increment();
         }
     }
 
@@ -68,8 +77,8 @@ impl Service {
             Door::Plain | Door::Upstream(_) => return Some((Either::Left(stream), None)),
             Door::Tls(tls) => tls,
         };
-        let draining = async {
-            self.drain.cancelled().await;
+        let closing = async {
+            self.closing.cancelled().await;
             tokio::time::sleep(LAST_WORDS).await;
         };
         tokio::select! {
@@ -81,16 +90,17 @@ impl Service {
                     None
                 }
             },
-            () = draining => None,
+            () = closing => None,
         }
     }
 
+    /// Serves what is asked on a connection until it ends, and tells why if it is the node that ends it.
     async fn converse(
         &self,
         stream: Stream,
         peer: Peer,
         seat: Arc<Seat>,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Option<Cut>, Box<dyn Error + Send + Sync>> {
         let spoke = CancellationToken::new();
         let meter = Arc::new(Meter::default());
         let service = {
@@ -104,7 +114,7 @@ impl Service {
                 request.extensions_mut().insert(Arc::clone(&seat));
                 request.extensions_mut().insert(Arc::clone(&meter));
                 let version = request.version();
-                let in_flight = meter.begin(version);
+                let in_flight = meter.begin();
                 let (router, meter) = (router.clone(), Arc::clone(&meter));
                 let drain = drain.clone();
                 async move {
@@ -127,13 +137,17 @@ impl Service {
         let mut connection = std::pin::pin!(connection);
         let mut watchdog = Watchdog::new(&meter, self.patience);
         let mut rounds = tokio::time::interval(WATCH_EVERY);
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
-        let mut silence = std::pin::pin!(tokio::time::sleep(self.patience.headers));
-        let (mut draining, mut closing) = (false, false);
-        let (mut last_words, mut retiring) = (false, false);
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.patience.idle));
+        // Once something was read, and until the door closes, the watchdog has the connection.
+        let silent = |closing: bool| !spoke.is_cancelled() && (closing || meter.read() == 0);
+        let (mut closing, mut last_words, mut retiring) = (false, false, false);
         loop {
             tokio::select! {
-                ended = connection.as_mut() => return ended,
+                biased;
+                // First, so that what has arrived counts before anyone's patience ends.
+                ended = connection.as_mut() => return ended.map(|()| retiring.then_some(Cut::Idle)),
                 _ = rounds.tick() => match watchdog.looks() {
                     Verdict::Stays => {}
                     // Told before it is closed, so that no request meets a closing door; but not for long.
@@ -141,17 +155,20 @@ impl Service {
                         retiring = true;
                         connection.as_mut().graceful_shutdown();
                     }
-                    Verdict::Retires | Verdict::Closes => return Ok(()),
+                    Verdict::Retires => return Ok(Some(Cut::Idle)),
+                    Verdict::Closes(cut) => return Ok(Some(cut)),
                 },
-                () = silence.as_mut(), if !spoke.is_cancelled() => return Ok(()),
-                () = self.hard.cancelled(), if draining => return Ok(()),
-                () = self.drain.cancelled(), if !draining => {
-                    draining = true;
-                    if !spoke.is_cancelled() {
-                        silence.as_mut().reset(Instant::now() + LAST_WORDS.min(self.patience.headers));
+                () = silence.as_mut(), if silent(closing) => {
+                    // Whether to wait for this was asked before what has arrived since was read.
+                    if silent(closing) {
+                        return Ok(Some(if closing { Cut::Stopping } else { Cut::Idle }));
                     }
                 }
-                () = self.closing.cancelled(), if draining && !closing => closing = true,
+                () = self.hard.cancelled(), if closing => return Ok(Some(Cut::Stopping)),
+                () = self.closing.cancelled(), if !closing => {
+                    closing = true;
+                    silence.as_mut().reset(Instant::now() + LAST_WORDS);
+                }
                 // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
                 () = spoke.cancelled(), if closing && !last_words => {
                     last_words = true;
@@ -160,6 +177,22 @@ impl Service {
             }
         }
     }
+}
+
+/// Why the node has ended a connection that broke, if it has: the protocol library's timer, and the stream's, end it so.
+fn cut_by(error: &(dyn Error + 'static)) -> Option<Cut> {
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.find_map(|cause| {
+        let idle = cause.downcast_ref::<hyper::Error>();
+        let unread = cause.downcast_ref::<io::Error>();
+        if idle.is_some_and(hyper::Error::is_timeout) {
+            Some(Cut::Idle)
+        } else {
+            unread
+                .filter(|error| error.kind() == io::ErrorKind::TimedOut)
+                .map(|_| Cut::Unread)
+        }
+    })
 }
 
 /// Tells a request who is at the other end, before anything reads it.

@@ -14,6 +14,9 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::owed::Ledger;
 
+/// How a connection of HTTP/2 begins.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// What happened on a connection so far.
 #[derive(Default)]
 pub struct Meter {
@@ -33,10 +36,7 @@ impl Meter {
     }
 
     /// Notes a request that begins; it ends when what is returned is dropped.
-    pub fn begin(self: &Arc<Self>, version: axum::http::Version) -> InFlight {
-        if version == axum::http::Version::HTTP_2 {
-            self.multiplexed.store(true, Ordering::Relaxed);
-        }
+    pub fn begin(self: &Arc<Self>) -> InFlight {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(Arc::clone(self))
@@ -63,6 +63,32 @@ pub struct Patience {
     pub idle: Duration,
 }
 
+/// Why the node closes a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// No request came for too long.
+    Idle,
+    /// Headers began and did not end.
+    Headers,
+    /// The peer took nothing of what was written to it.
+    Unread,
+    /// The node has stopped.
+    Stopping,
+}
+
+impl Cut {
+    /// The word for it in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Headers => "headers",
+            Self::Unread => "unread",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
 /// What becomes of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -71,7 +97,7 @@ pub enum Verdict {
     /// It is asked to end: nothing is under way.
     Retires,
     /// It is closed.
-    Closes,
+    Closes(Cut),
 }
 
 /// Watches for headers that begin and do not end; over HTTP/2, also for answers that are not taken, and for connections on
@@ -79,8 +105,8 @@ pub enum Verdict {
 pub struct Watchdog {
     meter: Arc<Meter>,
     patience: Patience,
-    /// Since when no request has been under way, over HTTP/2.
-    idle: Option<Instant>,
+    /// Since when no request has been under way over HTTP/2, and how many there were until then.
+    idle: Option<(Instant, u64)>,
     /// Bytes and requests when the connection was last seen quiet.
     quiet: Option<(u64, u64)>,
     /// Since when bytes have been coming that are no request yet.
@@ -94,7 +120,7 @@ impl Watchdog {
             meter: Arc::clone(meter),
             patience,
             idle: None,
-            quiet: None,
+            quiet: Some((0, 0)),
             trickling: None,
         }
     }
@@ -104,7 +130,7 @@ impl Watchdog {
         if self.meter.multiplexed.load(Ordering::Relaxed) {
             self.judge_streams()
         } else if self.trickles() {
-            Verdict::Closes
+            Verdict::Closes(Cut::Headers)
         } else {
             Verdict::Stays
         }
@@ -113,16 +139,23 @@ impl Watchdog {
     /// Whether there are streams, and whether their answers are taken.
     fn judge_streams(&mut self) -> Verdict {
         if self.meter.ledger.overdue(self.patience.writing) {
-            return Verdict::Closes;
+            return Verdict::Closes(Cut::Unread);
         }
         if self.meter.in_flight.load(Ordering::Relaxed) > 0 {
             self.idle = None;
             return Verdict::Stays;
         }
-        if self.idle.get_or_insert_with(Instant::now).elapsed() > self.patience.idle {
-            return Verdict::Retires;
+        // A request may have come and gone between two looks.
+        let requests = self.meter.requests.load(Ordering::Relaxed);
+        let (since, _) = match self.idle {
+            Some(idle) if idle.1 == requests => idle,
+            _ => *self.idle.insert((Instant::now(), requests)),
+        };
+        if since.elapsed() > self.patience.idle {
+            Verdict::Retires
+        } else {
+            Verdict::Stays
         }
-        Verdict::Stays
     }
 
     /// Whether headers have begun that do not end.
@@ -150,6 +183,8 @@ impl Watchdog {
 pub struct Metered<S> {
     stream: S,
     meter: Arc<Meter>,
+    /// What is left of HTTP/2's preface, as long as nothing else was read.
+    preface: &'static [u8],
     patience: Duration,
     /// When the peer, which takes nothing, has had its time. Only there while it takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
@@ -161,8 +196,28 @@ impl<S> Metered<S> {
         Self {
             stream,
             meter: Arc::clone(meter),
+            preface: PREFACE,
             patience,
             stuck: None,
+        }
+    }
+
+    /// Notes what was read. A peer that has said that it speaks HTTP/2 is not one whose headers do not end.
+    fn note_read(&mut self, read: &[u8]) {
+        let bytes = read.len() as u64;
+        self.meter.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if self.preface.is_empty() || read.is_empty() {
+            return;
+        }
+        let length = self.preface.len().min(read.len());
+        let (said, rest) = self.preface.split_at(length);
+        if !read.starts_with(said) {
+            self.preface = &[];
+            return;
+        }
+        self.preface = rest;
+        if rest.is_empty() {
+            self.meter.multiplexed.store(true, Ordering::Relaxed);
         }
     }
 
@@ -191,8 +246,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        let count = buffer.filled().len() - before;
-        self.meter.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        self.note_read(&buffer.filled()[before..]);
         polled
     }
 }

@@ -2,7 +2,7 @@
 //! moment: closing on it would reset the connection, and the refusal would be lost on the way.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,13 +17,37 @@ use tokio::time::timeout;
 
 /// Most that is taken.
 const MOST: usize = 512 << 10;
-/// How long the client may pause meanwhile.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long the client may pause meanwhile: as long as a packet may be on its way around the world, and once again if lost.
+const PAUSE: Duration = Duration::from_millis(300);
 /// How long it is taken from, however fast it sends.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A body that is lent to a handler, and can be read on once it has been given back.
-struct Lent(Arc<Mutex<Body>>);
+#[derive(Clone)]
+struct Lent(Arc<Mutex<Loan>>);
+
+/// What is lent.
+struct Loan {
+    body: Body,
+    read: Read,
+}
+
+/// How much of a body was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    /// Nothing was even asked for.
+    Nothing,
+    /// A part, perhaps all.
+    Some,
+    /// All.
+    All,
+}
+
+impl Lent {
+    fn loan(&self) -> MutexGuard<'_, Loan> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl hyper::body::Body for Lent {
     type Data = Bytes;
@@ -33,18 +57,21 @@ impl hyper::body::Body for Lent {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Pin::new(&mut *body).poll_frame(context)
+        let mut loan = self.loan();
+        let polled = Pin::new(&mut loan.body).poll_frame(context);
+        loan.read = match polled {
+            Poll::Ready(None) => Read::All,
+            _ => Read::Some,
+        };
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        let body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        body.is_end_stream()
+        self.loan().body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        body.size_hint()
+        self.loan().body.size_hint()
     }
 }
 
@@ -53,17 +80,23 @@ pub async fn take_unread(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    // Whoever asks first whether to send at all has its answer.
-    let asked_first = request.headers().contains_key(header::EXPECT);
+    let asks_first = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
-    let lent = Arc::new(Mutex::new(body));
-    let body = Body::new(Lent(Arc::clone(&lent)));
+    let read = Read::Nothing;
+    let lent = Lent(Arc::new(Mutex::new(Loan { body, read })));
+    let body = Body::new(lent.clone());
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let refused = response.status().is_client_error() || response.status().is_server_error();
-    let all = async || matches!(timeout(LONGEST, took_all(Lent(lent))).await, Ok(true));
-    if refused && !(asked_first || all().await)
-        || response.status() == StatusCode::PAYLOAD_TOO_LARGE
-    {
+    let read = lent.loan().read;
+    let ends = async || match read {
+        Read::All => true,
+        // Whoever asks first whether to send at all has its answer, and must not be told to go on by being read from.
+        Read::Nothing if asks_first => false,
+        Read::Nothing | Read::Some => {
+            matches!(timeout(LONGEST, took_all(lent)).await, Ok(true))
+        }
+    };
+    if refused && !ends().await || response.status() == StatusCode::PAYLOAD_TOO_LARGE {
         response
             .headers_mut()
             .insert(header::CONNECTION, HeaderValue::from_static("close"));

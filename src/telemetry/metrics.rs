@@ -72,6 +72,8 @@ table! {
         "Connections that clients have open.";
     turned_away: Family<Counter, 1> = "countersign_connections_refused_total" ["reason"],
         "Connections closed at the door.";
+    cut: Family<Counter, 1> = "countersign_connections_closed_total" ["reason"],
+        "Connections that the node closed, by what it no longer waited for.";
     tls_refused: Gauge = "countersign_tls_files_refused" [],
         "Whether the TLS files are no good, so that the node goes on with older ones (1), or not (0).";
     body_memory: Gauge = "countersign_body_memory_bytes" [],
@@ -206,6 +208,9 @@ impl Metrics {
         for reason in ["full", "address", "proxy", "handshake"] {
             metrics.turned_away.of([reason]);
         }
+        for reason in ["idle", "headers", "unread", "stopping"] {
+            metrics.cut.of([reason]);
+        }
         for reason in [
             "drain",
             "credential",
@@ -213,6 +218,9 @@ impl Metrics {
             "lease_lost",
             "slow",
             "silent",
+            "unfinished",
+            "full",
+            "too_big",
         ] {
             metrics.closed.of([reason]);
         }

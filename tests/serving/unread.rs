@@ -159,6 +159,37 @@ async fn digest(bytes: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_in_use_or_not_yet_in_use_is_kept() {
+    let cluster = Cluster::with(1, |config| {
+        config.server.header_timeout_seconds = 1;
+        config.server.idle_timeout_seconds = 3;
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let key = enforcer.client.key();
+    let ask = async |sender: &mut SendRequest<Empty<Bytes>>| {
+        let answer = get(sender, key, "/v1/status").await;
+        assert_eq!(answer.status(), 200);
+        answer.into_body().collect().await.unwrap();
+    };
+    let used = async {
+        let mut sender = multiplexed(&cluster).await;
+        // Calls so short that hardly one is ever seen under way.
+        for _ in 0..30 {
+            ask(&mut sender).await;
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let later = async {
+        let mut sender = multiplexed(&cluster).await;
+        // Longer than headers may take: it has said what it speaks, and asked nothing yet.
+        sleep(Duration::from_millis(2_500)).await;
+        ask(&mut sender).await;
+    };
+    tokio::join!(used, later);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_connection_without_a_stream_ends_and_one_that_waits_for_us_does_not() {
     let cluster = Cluster::with(1, |config| {
         config.server.write_timeout_seconds = 1;

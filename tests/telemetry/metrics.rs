@@ -5,6 +5,7 @@ use std::time::Duration;
 use countersign::config::WakeMode;
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::support::push::{Socket, Stream};
@@ -405,4 +406,31 @@ async fn limits_are_counted_by_kind() {
     )
     .await;
     assert_eq!(sum(&cluster, "countersign_connections", &[]).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_the_node_closes_are_counted_by_reason() {
+    let cluster = Cluster::with(1, |config| {
+        config.server.header_timeout_seconds = 1;
+        config.server.idle_timeout_seconds = 2;
+    })
+    .await;
+    let address = cluster.nodes[0].url.strip_prefix("http://").unwrap();
+    let ask = "GET /livez HTTP/1.1\r\nHost: test\r\n\r\n";
+    let trickled = format!("{ask}GET");
+    let last = ask.replace("Host", "Connection: close\r\nHost");
+    let mut held = Vec::new();
+    for said in ["", ask, "GET /livez HTT", &trickled, &last] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(said.as_bytes()).await.unwrap();
+        held.push(stream);
+    }
+    for (reason, count) in [("idle", 3), ("headers", 1), ("unread", 0), ("stopping", 0)] {
+        let labels = [("reason", reason)];
+        let name = "countersign_connections_closed_total";
+        until(reason, Duration::from_secs(10), async || {
+            sum(&cluster, name, &labels).await == count
+        })
+        .await;
+    }
 }
