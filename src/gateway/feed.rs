@@ -174,17 +174,18 @@ impl Feed {
                 let late = claimed.iter().filter_map(|message| message.late);
                 late.for_each(|late| lag.observe(late));
                 let opened_at = self.channel.opened_at;
+                let count = claimed.len();
+                let claimed = claimed.into_iter().map(|claimed| Claimed {
+                    first: claimed.first && claimed.created_at >= opened_at,
+                    ..claimed
+                });
+                // One that cannot be printed is logged where that was found, and must not keep its neighbours.
                 let page: Vec<_> = claimed
-                    .into_iter()
-                    .map(|claimed| Claimed {
-                        first: claimed.first && claimed.created_at >= opened_at,
-                        ..claimed
-                    })
-                    .map(|message| for_enforcer(&self.gateway, enforcer, message))
-                    .collect::<Result<_, _>>()?;
+                    .filter_map(|message| for_enforcer(&self.gateway, enforcer, message).ok())
+                    .collect();
                 // A page with room left has everything; what comes meanwhile wakes the channel.
                 let bytes: usize = page.iter().map(|push| push.text.len()).sum();
-                *look = page.len() >= PER_PAGE || bytes >= claim::PAGE_BYTES;
+                *look = count >= PER_PAGE || bytes >= claim::PAGE_BYTES;
                 Ok(page)
             }
         }

@@ -138,7 +138,7 @@ impl Pump {
                     Ok(found) if found.is_empty() => continue,
                     Ok(found) => {
                         page = found;
-                        page.iter().map(event).collect::<String>().into()
+                        page.iter_mut().map(event).collect::<String>().into()
                     }
                     Err(error) => {
                         tracing::debug!(%error, "a stream could not be fed and will be tried again");
@@ -169,10 +169,11 @@ impl Pump {
     }
 }
 
-/// One message as an event. A raw carriage return cannot travel in one: between tokens it arrives as a line feed.
-fn event(push: &Push) -> String {
+/// One message as an event, its text taken: a page is large enough once. A raw carriage return cannot travel in one: between tokens it arrives as a line feed.
+fn event(push: &mut Push) -> String {
+    let envelope = std::mem::take(&mut push.text);
     let mut text = format!("id: {}\nevent: {}\n", push.message_id, push.msg_type);
-    for line in push.text.replace("\r\n", "\n").split(['\n', '\r']) {
+    for line in envelope.replace("\r\n", "\n").split(['\n', '\r']) {
         text.extend(["data: ", line, "\n"]);
     }
     text.push('\n');

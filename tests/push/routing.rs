@@ -6,6 +6,34 @@ use super::{enforcer_socket, scene};
 use crate::support::exchanges::decided;
 use crate::support::until;
 
+/// Damage that no client can do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_cannot_be_printed_does_not_keep_its_neighbours() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let requests = [request_id(), request_id(), request_id()];
+    for request in &requests {
+        let taken = enforcer.submit(request, "alice", sealed()).await;
+        taken.expect(202);
+        let decided = approver.decide(request, compact("approve")).await;
+        decided.expect(200);
+    }
+    let [damaged, others @ ..] = requests;
+    let database = &cluster.database;
+    database
+        .run("create cast (text as json) without function")
+        .await;
+    database
+        .run(&format!(
+            "update exchange_payloads set body = text 'no JSON'::json where part = 'decision' and request_id = '{damaged}'"
+        ))
+        .await;
+    let mut socket = enforcer_socket(&cluster, 0, &enforcer).await;
+    for expected in others {
+        let delivered = socket.expect_type("decision.deliver").await;
+        assert_eq!(delivered["requestId"], expected.as_str());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_goes_to_the_newest_channel_and_moves_on_when_that_closes() {
     let (cluster, enforcer, approver) = scene(3).await;
