@@ -26,7 +26,7 @@ use crate::config::Secret;
 use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
 use crate::protocol::id::{CredentialId, TextId};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::credential::{Credential, RoleName};
+use crate::store::credential::{ChangedCredential, Credential, RoleName};
 
 /// How often a node asks what changed.
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
@@ -104,7 +104,7 @@ impl Credentials {
     }
 
     /// Forgets what changed.
-    fn refresh(&self, changed: &[CredentialId], asked: Instant) {
+    fn refresh(&self, changed: &[ChangedCredential], asked: Instant) {
         let mut state = self.state();
         let missed = state
             .refreshed
@@ -112,8 +112,8 @@ impl Credentials {
         if missed {
             state.known.clear();
         }
-        for id in changed {
-            state.known.remove(id);
+        for credential in changed {
+            state.known.remove(&credential.id);
         }
         // When it was asked, not when the answer came: what it says may be as old as that.
         state.refreshed = Some(asked);
@@ -246,16 +246,21 @@ impl Gateway {
         Ok(found)
     }
 
-    /// Learns which credentials changed.
+    /// Learns which credentials changed, and which tenants. Neither keeps the other from being asked for.
     pub(super) async fn refresh_credentials(&self) -> Result<(), Error> {
+        let learned = self.learn_changes().await;
+        let tenants = self.refresh_tenants().await;
+        learned.and(tenants)
+    }
+
+    /// Learns which credentials changed, and closes the channels of those that are no longer good.
+    async fn learn_changes(&self) -> Result<(), Error> {
         let asked = Instant::now();
-        let changed = self
-            .store
-            .changed_credentials(CHANGED_WITHIN.as_secs_f64())
-            .await?;
+        let within = CHANGED_WITHIN.as_secs_f64();
+        let changed = self.store.changed_credentials(within).await?;
         self.credentials.refresh(&changed, asked);
-        self.close_revoked(&changed).await?;
-        self.refresh_tenants().await
+        self.close_revoked(&changed);
+        Ok(())
     }
 
     /// Writes when credentials were last used.

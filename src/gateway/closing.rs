@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::Gateway;
-use super::error::Error;
 use crate::config::Secret;
-use crate::protocol::id::{CredentialId, TenantId, TextId as _};
+use crate::protocol::id::TenantId;
+use crate::store::credential::ChangedCredential;
 use crate::wake::Key;
 
 /// Why the gateway ends a channel.
@@ -23,6 +23,12 @@ pub enum Closing {
     Slow,
     /// The peer shows no sign of life.
     Silent,
+    /// The peer began a message and did not end it.
+    Unfinished,
+    /// The node has no room for the peer's message: reconnect and send it again.
+    Full,
+    /// The peer's message is larger than any may be.
+    TooBig,
 }
 
 impl Closing {
@@ -35,6 +41,9 @@ impl Closing {
             Self::LeaseLost => "lease_lost",
             Self::Slow => "slow",
             Self::Silent => "silent",
+            Self::Unfinished => "unfinished",
+            Self::Full => "full",
+            Self::TooBig => "too_big",
         }
     }
 }
@@ -79,23 +88,16 @@ impl Gateway {
     }
 
     /// Closes the channels of credentials that changed and are no longer good.
-    pub(super) async fn close_revoked(&self, changed: &[CredentialId]) -> Result<(), Error> {
-        let handles = self.channels.all();
-        let live: HashSet<&str> = handles
-            .iter()
-            .map(|handle| handle.principal.as_str())
-            .collect();
-        for id in changed.iter().filter(|id| live.contains(id.as_str())) {
-            let found = self.store.credential(id).await?;
-            if found.is_none_or(|credential| credential.revoked) {
-                for handle in handles
-                    .iter()
-                    .filter(|handle| CredentialId::parse(&handle.principal).as_ref() == Some(id))
-                {
-                    handle.close(Closing::Credential);
-                }
+    pub(super) fn close_revoked(&self, changed: &[ChangedCredential]) {
+        let revoked = changed.iter().filter(|changed| changed.revoked);
+        let revoked: HashSet<&str> = revoked.map(|changed| changed.id.as_str()).collect();
+        if revoked.is_empty() {
+            return;
+        }
+        for handle in self.channels.all() {
+            if revoked.contains(handle.principal.as_str()) {
+                handle.close(Closing::Credential);
             }
         }
-        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! Reads bodies, within their limits and in time; and the parameters beside them.
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -11,11 +10,11 @@ use axum::http::{HeaderMap, Uri, header};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::error::Refusal;
 use super::reply::Node;
+use super::room::Room;
 use crate::gateway::PageRequest;
 use crate::gateway::error::Error;
 use crate::protocol::id::TextId;
@@ -26,10 +25,6 @@ const MAX_KEY_BYTES: usize = 255;
 
 /// Bodies up to this size need no room of their own: there are only so many connections.
 const SMALL: usize = 64 << 10;
-/// What a larger one takes at a time.
-const STEP: usize = 64 << 10;
-/// How long it waits for more.
-const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which limit a body is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +44,7 @@ pub enum Kind {
 /// A body, read whole, and its place among all those that are held at once.
 pub struct Received {
     bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Room,
 }
 
 impl Deref for Received {
@@ -61,10 +56,10 @@ impl Deref for Received {
 }
 
 /// Reads a body whole. Past what is small it takes up room as it arrives, so that many large ones at once cannot take all
-/// memory, and nobody holds room for what was only announced.
+/// memory.
 async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Error> {
     let mut bytes = Vec::new();
-    let mut room: Option<OwnedSemaphorePermit> = None;
+    let mut room = Room::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::BodyIncomplete)?;
         let Ok(data) = frame.into_data() else {
@@ -74,18 +69,8 @@ async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Er
         if length > limit {
             return Err(Error::BodyTooLarge { limit });
         }
-        let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let wanted = length.saturating_sub(SMALL).div_ceil(STEP) * (STEP >> 10);
-        if wanted > held {
-            let more = u32::try_from(wanted - held).unwrap_or(u32::MAX);
-            let more = Arc::clone(&node.room).acquire_many_owned(more);
-            match timeout(ROOM_PATIENCE, more).await {
-                Ok(Ok(more)) => match &mut room {
-                    Some(room) => room.merge(more),
-                    None => room = Some(more),
-                },
-                Ok(Err(_)) | Err(_) => return Err(Error::Unavailable),
-            }
+        if !room.take(&node.room, length.saturating_sub(SMALL)).await {
+            return Err(Error::Unavailable);
         }
         bytes.extend_from_slice(&data);
     }

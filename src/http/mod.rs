@@ -26,6 +26,7 @@ mod prompt;
 pub mod proxied;
 mod refusal;
 pub mod reply;
+mod room;
 pub mod seats;
 pub mod serve;
 mod session;

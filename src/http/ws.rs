@@ -2,6 +2,7 @@
 //! through the same use cases, with the same answers.
 
 mod socket;
+mod unfinished;
 
 use std::sync::Arc;
 

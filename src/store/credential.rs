@@ -104,6 +104,15 @@ pub struct Credential {
     pub revoked: bool,
 }
 
+/// A credential that changed.
+#[derive(Debug)]
+pub struct ChangedCredential {
+    /// Its id.
+    pub id: CredentialId,
+    /// Whether it or its tenant has been shut off.
+    pub revoked: bool,
+}
+
 /// A credential in a list: without anything secret.
 #[derive(Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -292,24 +301,26 @@ impl Store {
     pub async fn changed_credentials(
         &self,
         within_seconds: f64,
-    ) -> Result<Vec<CredentialId>, StoreError> {
+    ) -> Result<Vec<ChangedCredential>, StoreError> {
         // All: a node keeps credentials of every tenant.
         let mut lease = self.quiet.lease(Reach::All).await?;
-        let found = sqlx::query_scalar!(
+        let found = sqlx::query!(
             r#"
-            select credential_id
-              from credentials
-             where changed_at > (select clock_timestamp() - make_interval(secs => $1))
+            select c.credential_id, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+              from credentials c
+              join tenants t on t.tenant_id = c.tenant_id
+             where c.changed_at > (select clock_timestamp() - make_interval(secs => $1))
             "#,
             within_seconds,
         )
         .fetch_all(lease.connection()?)
         .await;
-        Ok(lease
-            .settle(found)?
-            .iter()
-            .map(|id| rows::id(id))
-            .collect::<Result<_, _>>()?)
+        let changed = lease.settle(found)?.into_iter().map(|row| {
+            let id = rows::id(&row.credential_id)?;
+            let revoked = row.revoked;
+            Ok(ChangedCredential { id, revoked })
+        });
+        Ok(changed.collect::<Result<_, sqlx::Error>>()?)
     }
 
     /// Notes when credentials were last used.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use countersign::gateway::administration::CredentialRequest;
+use countersign::protocol::id::{CredentialId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::credential::RoleName;
 
 use super::{approver_socket, approver_stream, enforcer_socket, scene};
+use crate::support::database::finish;
 use crate::support::push::{Socket, Stream};
 use crate::support::{Cluster, compact, request_id, sealed, until};
 
@@ -73,6 +75,33 @@ async fn a_revoked_credential_ends_its_channels_on_every_node() {
     assert_eq!(socket.closed().await, 1008);
     stream.ended().await;
     assert!(revoked.elapsed() < Duration::from_secs(6), "within 5 s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_ends_channels_though_calls_get_no_connection() {
+    let cluster = Cluster::with(1, |config| {
+        config.database.pool_size = 1;
+        config.database.lock_timeout_ms = 60_000;
+        config.database.statement_timeout_ms = 60_000;
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let request = request_id();
+    let taken = enforcer.submit(&request, "alice", sealed()).await;
+    taken.expect(202);
+    let mut socket = enforcer_socket(&cluster, 0, &enforcer).await;
+    // The one connection that calls share waits for a lock.
+    let mut lock = cluster.database.locking(&request).await;
+    let (caller, id) = (enforcer.on(0), enforcer.client.key());
+    let waiting = tokio::spawn(async move { caller.withdraw(&request).await.status });
+    cluster.database.blocked(1).await;
+    let id = CredentialId::parse(id.split('_').nth(1).unwrap()).unwrap();
+    let administration = &cluster.administration;
+    let revoked = administration.revoke_credential(None, None, &id).await;
+    revoked.unwrap();
+    assert_eq!(socket.closed().await, 1008);
+    finish(&mut lock, "rollback").await;
+    waiting.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,16 @@
 //! Calls over a WebSocket: the same use cases and answers as REST, each naming the frame it answers.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::{approver_socket, enforcer_socket, scene};
-use crate::support::push::Socket;
-use crate::support::{Cluster, compact, envelope, now, request_id, sealed};
+use crate::support::push::{PATIENCE, Socket};
+use crate::support::scrape::scrape;
+use crate::support::{Cluster, compact, envelope, now, request_id, sealed, until};
 
 /// Sends an envelope with a `msgId` and returns the answer, which must name it.
 async fn ask(socket: &mut Socket, mut call: Value) -> Value {
@@ -112,30 +115,85 @@ async fn a_frame_over_the_limit_ends_the_channel() {
     );
 }
 
+/// A frame that begins a message, or goes on with it, and does not end it.
+fn part(bytes: usize, opcode: Data) -> Message {
+    let frame = Frame::message(vec![b' '; bytes], OpCode::Data(opcode), false);
+    Message::Frame(frame)
+}
+
+/// How often the node has ended a channel for a reason.
+async fn ended_for(cluster: &Cluster, reason: &str) -> f64 {
+    let scrape = scrape(&cluster.nodes[0].metrics).await;
+    scrape.count("countersign_channels_closed_total", &[("reason", reason)])
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_does_not_end_is_not_waited_for() {
+    let cluster = Cluster::with(1, |config| config.server.body_timeout_seconds = 3).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    // A beginning, and then control frames alone: the peer is alive, and its message never whole.
+    for (count, bytes) in [200 << 10, 20].into_iter().enumerate() {
+        let mut agent = enforcer_socket(&cluster, 0, &enforcer).await;
+        agent.send_raw(part(bytes, Data::Text)).await;
+        agent.send_raw(Message::Ping("so far".into())).await;
+        assert_eq!(agent.closed().await, 1008, "{bytes} bytes");
+        let ended = ended_for(&cluster, "unfinished").await;
+        assert_eq!(ended, f64::from(u8::try_from(count).unwrap() + 1));
+    }
+    // One that comes in time may take as many frames as it likes, and as many may follow it.
+    let mut agent = enforcer_socket(&cluster, 0, &enforcer).await;
+    for _ in 0..3 {
+        let text = enforcer
+            .submission(&request_id(), "alice", sealed())
+            .to_string();
+        let (head, tail) = text.split_at(text.len() / 2);
+        let head = Frame::message(head.to_owned(), OpCode::Data(Data::Text), false);
+        agent.send_raw(Message::Frame(head)).await;
+        agent.send_raw(Message::Ping("so far".into())).await;
+        let waited = agent.is_silent(Duration::from_millis(1_500)).await;
+        assert!(waited, "it is waited for");
+        let tail = Frame::message(tail.to_owned(), OpCode::Data(Data::Continue), true);
+        agent.send_raw(Message::Frame(tail)).await;
+        assert_eq!(agent.expect().await["msgType"], "artifact.accepted");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_messages_share_one_room_with_all_that_is_large() {
     let cluster = Cluster::with(1, |config| {
-        config.push.ping_seconds = 1;
-        config.server.body_timeout_seconds = 2;
+        config.limits.artifact_bytes = 900 << 10;
+        config.limits.snapshot_bytes = 900 << 10;
+        config.limits.body_memory_bytes = 1 << 20;
     })
     .await;
     let enforcer = cluster.enforcer("build-bot").await;
-    let mut agent = enforcer_socket(&cluster, 0, &enforcer).await;
-    // A large beginning, and then control frames alone: the peer is alive, and its message never whole.
-    let beginning = Frame::message(vec![b' '; 200 << 10], OpCode::Data(Data::Text), false);
-    agent.send_raw(Message::Frame(beginning)).await;
-    assert_eq!(agent.closed().await, 1008);
-    // One that is small, or comes in time, may take as many frames as it likes.
-    let mut agent = enforcer_socket(&cluster, 0, &enforcer).await;
-    let text = enforcer
-        .submission(&request_id(), "alice", sealed())
-        .to_string();
-    let (head, tail) = text.split_at(text.len() / 2);
-    let head = Frame::message(head.to_owned(), OpCode::Data(Data::Text), false);
-    agent.send_raw(Message::Frame(head)).await;
-    let waited = agent.is_silent(std::time::Duration::from_secs(4)).await;
-    assert!(waited, "it is waited for");
-    let tail = Frame::message(tail.to_owned(), OpCode::Data(Data::Continue), true);
-    agent.send_raw(Message::Frame(tail)).await;
-    assert_eq!(agent.expect().await["msgType"], "artifact.accepted");
+    let taken = async || {
+        let scrape = scrape(&cluster.nodes[0].metrics).await;
+        scrape.count("countersign_body_memory_bytes", &[])
+    };
+    let mut first = enforcer_socket(&cluster, 0, &enforcer).await;
+    first.send_raw(part(600 << 10, Data::Text)).await;
+    until("the first has its room", PATIENCE, async || {
+        taken().await > 500_000.0
+    })
+    .await;
+    // Neither a message that is not whole nor one that is gets what another has.
+    let mut second = enforcer_socket(&cluster, 0, &enforcer).await;
+    second.send_raw(part(700 << 10, Data::Text)).await;
+    assert_eq!(second.closed().await, 1013);
+    let mut third = enforcer_socket(&cluster, 0, &enforcer).await;
+    third.send_raw(Message::text(" ".repeat(700 << 10))).await;
+    assert_eq!(third.closed().await, 1013);
+    assert_eq!(ended_for(&cluster, "full").await, 2.0);
+    // The first is answered, and gives it back.
+    let end = Frame::message(vec![b' '; 8], OpCode::Data(Data::Continue), true);
+    first.send_raw(Message::Frame(end)).await;
+    assert_eq!(first.expect().await["msgType"], "error", "it is no JSON");
+    until("the room is free again", PATIENCE, async || {
+        taken().await == 0.0
+    })
+    .await;
+    let mut fourth = enforcer_socket(&cluster, 0, &enforcer).await;
+    fourth.send_raw(Message::text(" ".repeat(700 << 10))).await;
+    assert_eq!(fourth.expect().await["msgType"], "error", "it is no JSON");
 }

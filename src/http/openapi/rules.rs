@@ -18,8 +18,8 @@ pub const CLOSE_CODES: [(u16, &str, &str); 4] = [
     (1009, "a frame is too big", "send less"),
     (
         1013,
-        "what was sent was not taken in time",
-        "reconnect and catch up",
+        "what was sent was not taken in time, or the node has no room for a message",
+        "reconnect, catch up, and send again what was not answered",
     ),
 ];
 

@@ -1,23 +1,23 @@
 //! A socket under way: fed as its peer reads, heard frame by frame, and parted from with a reason.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
+use super::unfinished::{Unfinished, Want};
 use crate::gateway::{Closing, Feed};
 use crate::http::frame::{Peer, answer};
 use crate::http::metered::Meter;
 use crate::http::reply::Node;
 use crate::jitter::jitter;
 
-/// Bytes of an unfinished message that nobody minds.
-const SMALL_MESSAGE: u64 = 64 << 10;
-/// What a client's control frame has around its payload.
-const CONTROL_HEAD: u64 = 6;
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// What is still read of a peer meanwhile.
+const LAST_BYTES: u64 = 64 << 10;
 /// How long a socket waits before it asks a database that was away again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -39,21 +39,15 @@ pub struct Socket {
     heard: Instant,
     /// Whether it is on the books as living.
     active: bool,
-    /// What was read of it.
-    meter: Arc<Meter>,
-    /// What was read of it that made whole messages and control frames.
-    settled: u64,
-    /// Since when a large message has been coming.
-    coming: Option<Instant>,
+    /// What it has begun to say.
+    unfinished: Unfinished,
 }
 
 impl Socket {
     /// A socket that feeds this peer.
     pub fn new(node: Node, socket: WebSocket, feed: Feed, peer: Peer, meter: Arc<Meter>) -> Self {
         Self {
-            settled: meter.read(),
-            meter,
-            coming: None,
+            unfinished: Unfinished::new(meter),
             node,
             socket,
             feed,
@@ -75,6 +69,7 @@ impl Socket {
             node,
             mut socket,
             feed,
+            unfinished,
             ..
         } = self;
         drop(feed);
@@ -87,13 +82,22 @@ impl Socket {
             let _gone = timeout(patience, socket.send(frame)).await;
         }
         // Read on for a moment: input left unread would reset the connection before the peer has seen its end.
-        let reading = async { while let Some(Ok(_)) = socket.recv().await {} };
+        let reading = async {
+            let all = async { while let Some(Ok(_)) = socket.recv().await {} };
+            tokio::select! {
+                biased;
+                () = all => {}
+                () = unfinished.grown_by(LAST_BYTES) => {}
+            }
+        };
         let _impatient = timeout(FAREWELL, reading).await;
     }
 
     async fn serve(&mut self) -> End {
-        let push = self.node.gateway.config.push.clone();
-        let ping_every = Duration::from_secs(push.ping_seconds.max(1));
+        let config = &self.node.gateway.config;
+        let ping_every = Duration::from_secs(config.push.ping_seconds.max(1));
+        let idle = Duration::from_secs(config.push.idle_seconds);
+        let patience = Duration::from_secs(config.server.body_timeout_seconds);
         let mut pings = interval_at(Instant::now() + jitter(ping_every), ping_every);
         loop {
             /// What happened.
@@ -101,6 +105,7 @@ impl Socket {
                 Closing(Closing),
                 Ready,
                 Ping,
+                Unfinished(Want),
                 Frame(Option<Result<Message, axum::Error>>),
             }
             let event = {
@@ -110,6 +115,7 @@ impl Socket {
                     biased;
                     closing = closing => Event::Closing(closing),
                     frame = self.socket.recv() => Event::Frame(frame),
+                    want = poll_fn(|cx| self.unfinished.poll_want(cx, patience)) => Event::Unfinished(want),
                     _ = pings.tick() => Event::Ping,
                     () = ready => Event::Ready,
                 }
@@ -117,10 +123,9 @@ impl Socket {
             let going_on = match event {
                 Event::Closing(closing) => Err(self.close(closing)),
                 Event::Ready => self.push_page().await,
-                Event::Ping => {
-                    self.ping(ping_every, Duration::from_secs(push.idle_seconds))
-                        .await
-                }
+                Event::Ping => self.ping(ping_every, idle).await,
+                Event::Unfinished(Want::Room) => Box::pin(self.make_room()).await,
+                Event::Unfinished(Want::Late) => Err(self.close(Closing::Unfinished)),
                 Event::Frame(frame) => self.take(frame).await,
             };
             if let Err(end) = going_on {
@@ -169,9 +174,6 @@ impl Socket {
         if silent > idle {
             return Err(self.close(Closing::Silent));
         }
-        if self.is_stuck() {
-            return Err(End::Close(close_code::POLICY, "the message took too long"));
-        }
         // Without a sign for two pings it is not sent decisions; its next sign brings it back.
         if self.active && silent > ping_every * 2 {
             self.active = !Box::pin(self.feed.channel().set_active(false)).await;
@@ -179,14 +181,13 @@ impl Socket {
         self.send(Message::Ping(axum::body::Bytes::new())).await
     }
 
-    /// Whether a large message has been coming for as long as a body may take: what has arrived of it is held all the while.
-    fn is_stuck(&mut self) -> bool {
-        if self.meter.read().saturating_sub(self.settled) <= SMALL_MESSAGE {
-            self.coming = None;
-            return false;
+    /// Finds room for a message that is coming.
+    async fn make_room(&mut self) -> Result<(), End> {
+        if self.unfinished.take_room(&self.node.room).await {
+            Ok(())
+        } else {
+            Err(self.close(Closing::Full))
         }
-        let since = *self.coming.get_or_insert_with(Instant::now);
-        since.elapsed() >= Duration::from_secs(self.node.gateway.config.server.body_timeout_seconds)
     }
 
     /// Takes one frame from the peer.
@@ -197,7 +198,7 @@ impl Socket {
                 let too_big = error.to_string().contains("too long")
                     || error.to_string().contains("too large");
                 return Err(if too_big {
-                    End::Close(close_code::SIZE, "the message is too big")
+                    self.close(Closing::TooBig)
                 } else {
                     End::Gone
                 });
@@ -212,16 +213,20 @@ impl Socket {
             Message::Text(text) => axum::body::Bytes::from(text),
             Message::Binary(bytes) => bytes,
             Message::Ping(payload) | Message::Pong(payload) => {
-                // Only its own bytes: what it came in the middle of goes on.
-                self.settled += CONTROL_HEAD + payload.len() as u64;
+                self.unfinished.note_control(payload.len());
                 return Ok(());
             }
             Message::Close(_) => return Err(End::Gone),
         };
-        (self.settled, self.coming) = (self.meter.read(), None);
+        let finishing = Box::pin(self.unfinished.finish(bytes.len(), &self.node.room));
+        let Some(room) = finishing.await else {
+            return Err(self.close(Closing::Full));
+        };
         let key = &self.feed.channel().key;
         // Boxed, as all that an idle socket seldom does: it would carry the room for it all its life.
-        match Box::pin(answer(&self.node, &self.peer, key, &bytes)).await {
+        let answered = Box::pin(answer(&self.node, &self.peer, key, &bytes)).await;
+        drop((bytes, room));
+        match answered {
             Some(text) => self.send(Message::text(text)).await,
             None => Ok(()),
         }
@@ -235,6 +240,9 @@ fn farewell(closing: Closing) -> End {
         Closing::LeaseLost => End::Close(close_code::AWAY, "the node lost its lease; reconnect"),
         Closing::Slow => End::Close(close_code::AGAIN, "too slow; reconnect and catch up"),
         Closing::Silent => End::Close(close_code::AWAY, "silent for too long"),
+        Closing::Unfinished => End::Close(close_code::POLICY, "the message took too long"),
+        Closing::Full => End::Close(close_code::AGAIN, "no room for the message; try again"),
+        Closing::TooBig => End::Close(close_code::SIZE, "the message is too big"),
         Closing::Credential => End::Close(close_code::POLICY, "the credential has ended"),
         Closing::Replaced => End::Close(
             close_code::POLICY,
