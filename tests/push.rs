@@ -6,6 +6,7 @@ mod crowd;
 mod frames;
 mod killed;
 mod late;
+mod memory;
 mod rolling;
 mod routing;
 

@@ -1,6 +1,8 @@
 //! Channels as WebSockets: authenticated before the upgrade, fed like event streams, and taking the same calls as REST,
 //! through the same use cases, with the same answers.
 
+mod handshake;
+mod pieces;
 mod socket;
 mod unfinished;
 
@@ -8,11 +10,15 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::extract::ws::WebSocketUpgrade;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
+use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use self::handshake::Handshake;
+use self::pieces::Pieces;
 use self::socket::Socket;
 use super::auth::As;
 use super::body;
@@ -49,7 +55,7 @@ pub async fn connect(
     uri: Uri,
     seat: Option<Extension<Arc<Seat>>>,
     meter: Option<Extension<Arc<Meter>>>,
-    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+    handshake: Result<Handshake, Refusal>,
 ) -> Result<Response, Refusal> {
     origin::check(&node, &headers)?;
     let query: ConnectQuery = body::query(&uri)?;
@@ -92,10 +98,7 @@ pub async fn connect(
         }
     };
     node.gateway.admit(Kind::Connect, &origin, Some(id))?;
-    let upgrade = upgrade.map_err(|_| Error::Parameter {
-        name: "Upgrade",
-        expected: "a WebSocket handshake",
-    })?;
+    let handshake = handshake?;
     let gateway = node.gateway.clone();
     let feed = node
         .finish(async move {
@@ -113,18 +116,24 @@ pub async fn connect(
         Peer::Enforcer(_) => limits.artifact_bytes + limits.envelope_bytes,
         Peer::Approver(_) => limits.body_bytes,
     };
-    let tasks = node.tasks.clone();
-    Ok(upgrade
-        .protocols([SUBPROTOCOL])
+    let settings = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
-        .max_message_size(most)
-        .max_frame_size(most)
-        .on_upgrade(move |socket| {
-            tasks.track_future(async move {
-                let _seat = seat;
-                let meter = meter.map(|Extension(meter)| meter).unwrap_or_default();
-                Socket::new(node, socket, feed, peer, meter).run().await;
-            })
-        }))
+        .max_message_size(Some(most))
+        .max_frame_size(Some(most));
+    let (response, upgrade) = handshake.accept();
+    let tasks = node.tasks.clone();
+    let opening = async move {
+        let Ok(upgraded) = upgrade.await else {
+            return;
+        };
+        let stream = Pieces::new(TokioIo::new(upgraded), most);
+        let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings)).await;
+        let meter = meter.map(|Extension(meter)| meter).unwrap_or_default();
+        let socket = Socket::new(node.clone(), stream, feed, peer, meter, seat);
+        // On a task of its own, which has no more to carry than the socket.
+        node.tasks.spawn(socket.run());
+    };
+    tasks.spawn(opening);
+    Ok(response)
 }

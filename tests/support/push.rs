@@ -52,6 +52,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }
     }
 
+    /// The same with an API key.
+    pub async fn over_with(stream: S, role: &str, id: &str, key: &str) -> Result<Self, u16> {
+        let url = format!("ws://localhost/v1/ws?role={role}&id={id}");
+        let mut request = url.into_client_request().expect("a request");
+        let bearer = format!("Bearer {key}").parse().expect("a header");
+        request.headers_mut().insert("authorization", bearer);
+        match tokio_tungstenite::client_async(request, stream).await {
+            Ok((stream, _)) => Ok(Self { stream }),
+            Err(Error::Http(response)) => Err(response.status().as_u16()),
+            Err(_) => Err(0),
+        }
+    }
+
     /// Sends an envelope.
     pub async fn send(&mut self, envelope: &Value) {
         self.send_raw(Message::text(envelope.to_string())).await;

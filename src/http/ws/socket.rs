@@ -4,16 +4,30 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use axum::Extension;
+use axum::body::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, interval_at, sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::pieces::Pieces;
 use super::unfinished::{Unfinished, Want};
 use crate::gateway::{Closing, Feed};
 use crate::http::frame::{Peer, answer};
 use crate::http::metered::Meter;
 use crate::http::reply::Node;
+use crate::http::seats::Seat;
 use crate::jitter::jitter;
 
+/// What is sent in one frame. The socket's library keeps as much for as long as the socket lives.
+const PIECE: usize = 8 << 10;
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// What is still read of a peer meanwhile.
@@ -26,13 +40,16 @@ enum End {
     /// The peer is gone.
     Gone,
     /// With this code and reason.
-    Close(u16, &'static str),
+    Close(CloseCode, &'static str),
 }
+
+/// Its frames.
+type Frames = WebSocketStream<Pieces<TokioIo<Upgraded>>>;
 
 /// A socket under way.
 pub struct Socket {
     node: Node,
-    socket: WebSocket,
+    socket: Frames,
     feed: Feed,
     peer: Peer,
     /// When the peer last showed a sign of life.
@@ -41,12 +58,22 @@ pub struct Socket {
     active: bool,
     /// What it has begun to say.
     unfinished: Unfinished,
+    /// The place of its connection.
+    _seat: Option<Extension<Arc<Seat>>>,
 }
 
 impl Socket {
     /// A socket that feeds this peer.
-    pub fn new(node: Node, socket: WebSocket, feed: Feed, peer: Peer, meter: Arc<Meter>) -> Self {
+    pub fn new(
+        node: Node,
+        socket: Frames,
+        feed: Feed,
+        peer: Peer,
+        meter: Arc<Meter>,
+        seat: Option<Extension<Arc<Seat>>>,
+    ) -> Self {
         Self {
+            _seat: seat,
             unfinished: Unfinished::new(meter),
             node,
             socket,
@@ -83,7 +110,7 @@ impl Socket {
         }
         // Read on for a moment: input left unread would reset the connection before the peer has seen its end.
         let reading = async {
-            let all = async { while let Some(Ok(_)) = socket.recv().await {} };
+            let all = async { while let Some(Ok(_)) = socket.next().await {} };
             tokio::select! {
                 biased;
                 () = all => {}
@@ -106,7 +133,7 @@ impl Socket {
                 Ready,
                 Ping,
                 Unfinished(Want),
-                Frame(Option<Result<Message, axum::Error>>),
+                Frame(Option<Result<Message, Error>>),
             }
             let event = {
                 let (closing, ready) = self.feed.closed_or_ready();
@@ -114,7 +141,7 @@ impl Socket {
                 tokio::select! {
                     biased;
                     closing = closing => Event::Closing(closing),
-                    frame = self.socket.recv() => Event::Frame(frame),
+                    frame = self.socket.next() => Event::Frame(frame),
                     want = poll_fn(|cx| self.unfinished.poll_want(cx, patience)) => Event::Unfinished(want),
                     _ = pings.tick() => Event::Ping,
                     () = ready => Event::Ready,
@@ -140,7 +167,7 @@ impl Socket {
             Ok(page) => {
                 for mut push in page {
                     let text = std::mem::take(&mut push.text);
-                    self.send(Message::text(text)).await?;
+                    self.send_text(text).await?;
                     self.feed.note_written(&push);
                 }
             }
@@ -152,10 +179,36 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends one frame. A peer that does not take it in time is closed, and catches up when it comes back.
+    /// Sends a text, in pieces if it is large. A peer that does not take it in time is closed, and catches up when it comes
+    /// back.
+    async fn send_text(&mut self, text: String) -> Result<(), End> {
+        let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+        let mut rest = Bytes::from(text);
+        let socket = &mut self.socket;
+        let sending = async {
+            let mut data = Data::Text;
+            while rest.len() > PIECE {
+                let piece = Frame::message(rest.split_to(PIECE), OpCode::Data(data), false);
+                socket.feed(Message::Frame(piece)).await?;
+                data = Data::Continue;
+            }
+            let last = Frame::message(rest, OpCode::Data(data), true);
+            socket.send(Message::Frame(last)).await
+        };
+        let sent = timeout(patience, sending).await;
+        self.sent(&sent)
+    }
+
+    /// Sends a control frame, which must be taken in time, too.
     async fn send(&mut self, message: Message) -> Result<(), End> {
         let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
-        match timeout(patience, self.socket.send(message)).await {
+        let sent = timeout(patience, self.socket.send(message)).await;
+        self.sent(&sent)
+    }
+
+    /// What became of sending.
+    fn sent(&self, sent: &Result<Result<(), Error>, Elapsed>) -> Result<(), End> {
+        match sent {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Gone),
             Err(_) => Err(self.close(Closing::Slow)),
@@ -178,7 +231,7 @@ impl Socket {
         if self.active && silent > ping_every * 2 {
             self.active = !Box::pin(self.feed.channel().set_active(false)).await;
         }
-        self.send(Message::Ping(axum::body::Bytes::new())).await
+        self.send(Message::Ping(Bytes::new())).await
     }
 
     /// Finds room for a message that is coming.
@@ -191,16 +244,13 @@ impl Socket {
     }
 
     /// Takes one frame from the peer.
-    async fn take(&mut self, frame: Option<Result<Message, axum::Error>>) -> Result<(), End> {
+    async fn take(&mut self, frame: Option<Result<Message, Error>>) -> Result<(), End> {
         let message = match frame {
             None => return Err(End::Gone),
             Some(Err(error)) => {
-                let too_big = error.to_string().contains("too long")
-                    || error.to_string().contains("too large");
-                return Err(if too_big {
-                    self.close(Closing::TooBig)
-                } else {
-                    End::Gone
+                return Err(match error {
+                    Error::Capacity(_) => self.close(Closing::TooBig),
+                    _ => End::Gone,
                 });
             }
             Some(Ok(message)) => message,
@@ -210,13 +260,15 @@ impl Socket {
             self.active = Box::pin(self.feed.channel().set_active(true)).await;
         }
         let bytes = match message {
-            Message::Text(text) => axum::body::Bytes::from(text),
+            Message::Text(text) => Bytes::from(text),
             Message::Binary(bytes) => bytes,
             Message::Ping(payload) | Message::Pong(payload) => {
                 self.unfinished.note_control(payload.len());
                 return Ok(());
             }
             Message::Close(_) => return Err(End::Gone),
+            // Only ever written.
+            Message::Frame(_) => return Ok(()),
         };
         let finishing = Box::pin(self.unfinished.finish(bytes.len(), &self.node.room));
         let Some(room) = finishing.await else {
@@ -227,7 +279,7 @@ impl Socket {
         let answered = Box::pin(answer(&self.node, &self.peer, key, &bytes)).await;
         drop((bytes, room));
         match answered {
-            Some(text) => self.send(Message::text(text)).await,
+            Some(text) => self.send_text(text).await,
             None => Ok(()),
         }
     }
@@ -236,16 +288,16 @@ impl Socket {
 /// The close frame for a reason.
 fn farewell(closing: Closing) -> End {
     match closing {
-        Closing::Drain => End::Close(close_code::AWAY, "the node is stopping; reconnect"),
-        Closing::LeaseLost => End::Close(close_code::AWAY, "the node lost its lease; reconnect"),
-        Closing::Slow => End::Close(close_code::AGAIN, "too slow; reconnect and catch up"),
-        Closing::Silent => End::Close(close_code::AWAY, "silent for too long"),
-        Closing::Unfinished => End::Close(close_code::POLICY, "the message took too long"),
-        Closing::Full => End::Close(close_code::AGAIN, "no room for the message; try again"),
-        Closing::TooBig => End::Close(close_code::SIZE, "the message is too big"),
-        Closing::Credential => End::Close(close_code::POLICY, "the credential has ended"),
+        Closing::Drain => End::Close(CloseCode::Away, "the node is stopping; reconnect"),
+        Closing::LeaseLost => End::Close(CloseCode::Away, "the node lost its lease; reconnect"),
+        Closing::Slow => End::Close(CloseCode::Again, "too slow; reconnect and catch up"),
+        Closing::Silent => End::Close(CloseCode::Away, "silent for too long"),
+        Closing::Unfinished => End::Close(CloseCode::Policy, "the message took too long"),
+        Closing::Full => End::Close(CloseCode::Again, "no room for the message; try again"),
+        Closing::TooBig => End::Close(CloseCode::Size, "the message is too big"),
+        Closing::Credential => End::Close(CloseCode::Policy, "the credential has ended"),
         Closing::Replaced => End::Close(
-            close_code::POLICY,
+            CloseCode::Policy,
             "too many channels of this identity; this was the oldest",
         ),
     }
