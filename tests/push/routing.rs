@@ -10,13 +10,11 @@ use crate::support::until;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_cannot_be_printed_does_not_keep_its_neighbours() {
     let (cluster, enforcer, approver) = scene(1).await;
-    let requests = [request_id(), request_id(), request_id()];
-    for request in &requests {
-        let taken = enforcer.submit(request, "alice", sealed()).await;
-        taken.expect(202);
-        let decided = approver.decide(request, compact("approve")).await;
-        decided.expect(200);
-    }
+    let requests = [
+        decided(&enforcer, &approver).await,
+        decided(&enforcer, &approver).await,
+        decided(&enforcer, &approver).await,
+    ];
     let [damaged, others @ ..] = requests;
     let database = &cluster.database;
     database

@@ -412,7 +412,7 @@ async fn limits_are_counted_by_kind() {
 async fn connections_that_the_node_closes_are_counted_by_reason() {
     let cluster = Cluster::with(1, |config| {
         config.server.header_timeout_seconds = 1;
-        config.server.idle_timeout_seconds = 2;
+        config.server.idle_timeout_seconds = 5;
     })
     .await;
     let address = cluster.nodes[0].url.strip_prefix("http://").unwrap();
@@ -428,7 +428,7 @@ async fn connections_that_the_node_closes_are_counted_by_reason() {
     for (reason, count) in [("idle", 3), ("headers", 1), ("unread", 0), ("stopping", 0)] {
         let labels = [("reason", reason)];
         let name = "countersign_connections_closed_total";
-        until(reason, Duration::from_secs(10), async || {
+        until(reason, Duration::from_secs(20), async || {
             sum(&cluster, name, &labels).await == count
         })
         .await;

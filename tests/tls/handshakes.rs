@@ -56,7 +56,11 @@ async fn handshakes_that_hang_stop_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_that_do_not_end_are_not_waited_for() {
-    let site = Site::with(|config| config.server.header_timeout_seconds = 1).await;
+    let site = Site::with(|config| {
+        config.server.header_timeout_seconds = 1;
+        config.server.idle_timeout_seconds = 3;
+    })
+    .await;
     let client = TlsClient::trusting(&site.authority);
     for begun in [&b""[..], b"GET /livez HTTP/1.1\r\nHost: test\r\nX-Slow:"] {
         let mut stream = client.connect(site.url()).await.unwrap();
