@@ -10,9 +10,9 @@ use axum::Router;
 use axum::http::Version;
 use axum::http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::server::TlsStream;
@@ -24,6 +24,7 @@ use super::door::Door;
 use super::metered::{Cut, Meter, Metered, Patience, Verdict, Watchdog};
 use super::peer::Peer;
 use super::seats::Seat;
+use super::spoken::{Conversation, Spoken, spoken};
 use crate::telemetry::Metrics;
 
 /// How often a connection is looked at.
@@ -34,7 +35,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What every connection is served with.
 pub(super) struct Service {
     pub(super) router: Router,
-    pub(super) builder: Builder<TokioExecutor>,
+    pub(super) http1: http1::Builder,
+    pub(super) http2: http2::Builder<TokioExecutor>,
     pub(super) door: Door,
     pub(super) metrics: Arc<Metrics>,
     pub(super) patience: Patience,
@@ -45,7 +47,7 @@ pub(super) struct Service {
 }
 
 /// A connection's stream. Behind a box, because TLS keeps several hundred bytes that a plain one should not pay for.
-type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl Service {
     /// Serves one connection. The handshake is its own affair: nobody else waits for it.
@@ -77,10 +79,6 @@ impl Service {
             Door::Plain | Door::Upstream(_) => return Some((Either::Left(stream), None)),
             Door::Tls(tls) => tls,
         };
-        let closing = async {
-            self.closing.cancelled().await;
-            tokio::time::sleep(LAST_WORDS).await;
-        };
         tokio::select! {
             greeted = tls.greet(stream) => match greeted {
                 Ok((stream, thumbprint)) => Some((Either::Right(Box::new(stream)), thumbprint)),
@@ -90,8 +88,14 @@ impl Service {
                     None
                 }
             },
-            () = closing => None,
+            () = self.last_words() => None,
         }
+    }
+
+    /// The end of the time for those who have not asked anything yet.
+    async fn last_words(&self) {
+        self.closing.cancelled().await;
+        tokio::time::sleep(LAST_WORDS).await;
     }
 
     /// Serves what is asked on a connection until it ends, and tells why if it is the node that ends it.
@@ -101,6 +105,12 @@ impl Service {
         peer: Peer,
         seat: Arc<Seat>,
     ) -> Result<Option<Cut>, Box<dyn Error + Send + Sync>> {
+        let version = tokio::select! {
+            biased;
+            version = spoken(&stream) => version?,
+            () = tokio::time::sleep(self.patience.idle) => return Ok(Some(Cut::Idle)),
+            () = self.last_words() => return Ok(Some(Cut::Stopping)),
+        };
         let spoke = CancellationToken::new();
         let meter = Arc::new(Meter::default());
         let service = {
@@ -133,9 +143,28 @@ impl Service {
         };
         // What was decrypted is metered: records of TLS itself, such as new keys, are no headers that do not end.
         let stream = TokioIo::new(Metered::new(stream, &meter, self.patience.writing));
-        let connection = self.builder.serve_connection_with_upgrades(stream, service);
+        Ok(match version {
+            Spoken::Http1 => {
+                let connection = self.http1.serve_connection(stream, service).with_upgrades();
+                self.attend(connection, &meter, &spoke).await?
+            }
+            // Apart, so that HTTP/1 does not pay for its size.
+            Spoken::Http2 => {
+                let connection = self.http2.serve_connection(stream, service);
+                Box::pin(self.attend(connection, &meter, &spoke)).await?
+            }
+        })
+    }
+
+    /// Watches over a connection until it ends, and tells why if it is the node that ends it.
+    async fn attend(
+        &self,
+        connection: impl Conversation,
+        meter: &Arc<Meter>,
+        spoke: &CancellationToken,
+    ) -> hyper::Result<Option<Cut>> {
         let mut connection = std::pin::pin!(connection);
-        let mut watchdog = Watchdog::new(&meter, self.patience);
+        let mut watchdog = Watchdog::new(meter, self.patience);
         let mut rounds = tokio::time::interval(WATCH_EVERY);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
@@ -153,7 +182,7 @@ impl Service {
                     // Told before it is closed, so that no request meets a closing door; but not for long.
                     Verdict::Retires if !retiring => {
                         retiring = true;
-                        connection.as_mut().graceful_shutdown();
+                        connection.as_mut().wind_up();
                     }
                     Verdict::Retires => return Ok(Some(Cut::Idle)),
                     Verdict::Closes(cut) => return Ok(Some(cut)),
@@ -172,7 +201,7 @@ impl Service {
                 // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
                 () = spoke.cancelled(), if closing && !last_words => {
                     last_words = true;
-                    connection.as_mut().graceful_shutdown();
+                    connection.as_mut().wind_up();
                 }
             }
         }

@@ -30,6 +30,7 @@ mod room;
 pub mod seats;
 pub mod serve;
 mod session;
+mod spoken;
 mod sse;
 mod status;
 pub mod tls;

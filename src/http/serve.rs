@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 use futures_util::FutureExt as _;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -51,16 +51,15 @@ pub async fn serve(
     stops: &Stops,
 ) {
     let Stops { drain, hard } = stops;
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
+    let mut http1 = http1::Builder::new();
+    http1
         .timer(TokioTimer::new())
         // Between requests; headers that begin and do not end are the watchdog's.
         .header_read_timeout(Duration::from_secs(config.idle_timeout_seconds))
         // Half the memory of an idle connection; larger bodies are read in several goes.
         .max_buf_size(16 << 10);
-    builder
-        .http2()
+    let mut http2 = http2::Builder::new(TokioExecutor::new());
+    http2
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(PEER_TIMEOUT / 2)
@@ -72,7 +71,8 @@ pub async fn serve(
     let closing = CancellationToken::new();
     let service = Arc::new(Service {
         router,
-        builder,
+        http1,
+        http2,
         door,
         metrics: Arc::clone(metrics),
         patience: Patience {

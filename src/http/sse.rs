@@ -84,7 +84,8 @@ pub async fn enforcer(
 /// A stream under way. It runs beside the connection, so that a client that does not read cannot keep its channel.
 struct Pump {
     feed: Feed,
-    sender: mpsc::Sender<Bytes>,
+    /// Boxed: the queue keeps room for a block of them.
+    sender: mpsc::Sender<Box<Bytes>>,
     ping_every: Duration,
     patience: Duration,
 }
@@ -102,7 +103,7 @@ fn streamed(node: &Node, feed: Feed) -> Response {
     node.tasks.spawn(pump.run());
     let body = stream::unfold(receiver, async |mut receiver| {
         let bytes = receiver.recv().await?;
-        Some((Ok::<_, Infallible>(bytes), receiver))
+        Some((Ok::<_, Infallible>(*bytes), receiver))
     });
     let mut response = Response::new(Body::from_stream(body));
     let headers = response.headers_mut();
@@ -161,7 +162,7 @@ impl Pump {
 
     /// Hands bytes to the connection. False if it is gone, or does not take them in time: it catches up when it is back.
     async fn send(&self, bytes: Bytes) -> bool {
-        let Ok(sent) = timeout(self.patience, self.sender.send(bytes)).await else {
+        let Ok(sent) = timeout(self.patience, self.sender.send(Box::new(bytes))).await else {
             self.feed.channel().note_closing(Closing::Slow);
             return false;
         };

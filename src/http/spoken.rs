@@ -1,0 +1,85 @@
+//! Which version of HTTP a connection speaks, told before the protocol library reads from it: left to tell for itself, it
+//! reads the first bytes alone, and keeps twice the buffer for as long as the connection lasts.
+
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+use tokio_util::either::Either;
+
+use super::connection::Stream;
+
+/// How the preface of HTTP/2 begins, and no method does.
+const PREFACE: &[u8] = b"PRI";
+/// How often a peer is listened to that has begun like both.
+const LISTEN_AGAIN: Duration = Duration::from_millis(10);
+
+/// A version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spoken {
+    Http1,
+    Http2,
+}
+
+/// Waits until it can be told what is spoken. Over TLS it was agreed upon.
+pub(super) async fn spoken(stream: &Stream) -> io::Result<Spoken> {
+    match stream {
+        Either::Left(stream) => overheard(stream).await,
+        Either::Right(stream) => Ok(match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Spoken::Http2,
+            _ => Spoken::Http1,
+        }),
+    }
+}
+
+/// Told by the first bytes, which stay where they are.
+async fn overheard(stream: &TcpStream) -> io::Result<Spoken> {
+    let mut first = [0; PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut first).await?;
+        let heard = first.get(..count).unwrap_or_default();
+        if heard == PREFACE {
+            return Ok(Spoken::Http2);
+        }
+        // Nothing at all is the end of the stream, which the protocol handles.
+        if heard.is_empty() || !PREFACE.starts_with(heard) {
+            return Ok(Spoken::Http1);
+        }
+        sleep(LISTEN_AGAIN).await;
+    }
+}
+
+/// A connection under way, whichever version it speaks.
+pub(super) trait Conversation: Future<Output = hyper::Result<()>> {
+    /// Lets it end once what is under way is done.
+    fn wind_up(self: Pin<&mut Self>);
+}
+
+impl<I, B, S> Conversation for hyper::server::conn::http1::UpgradeableConnection<I, S>
+where
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn wind_up(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<I, B, S, E> Conversation for hyper::server::conn::http2::Connection<I, S, E>
+where
+    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    E: hyper::rt::bounds::Http2ServerConnExec<S::Future, B>,
+{
+    fn wind_up(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
