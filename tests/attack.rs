@@ -70,6 +70,8 @@ async fn two_thousand_half_open_connections_hold_nobody_up_and_are_let_go() {
     let settings = [
         ("SERVER__HEADER_TIMEOUT_SECONDS", "4"),
         ("SERVER__BODY_TIMEOUT_SECONDS", "4"),
+        // For those that never say anything.
+        ("SERVER__IDLE_TIMEOUT_SECONDS", "8"),
     ];
     let fleet = Fleet::start_with(&cluster.database.url, 1, &settings);
     let (enforcer, approver) = honest(&cluster, &fleet).await;
