@@ -55,6 +55,31 @@ async fn a_peer_that_does_not_finish_its_headers_is_let_go() {
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 }
 
+/// `P` may be the beginning of a method, or of the preface of HTTP/2.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_begins_like_either_version_has_as_long_as_headers_may_take() {
+    let cluster = Cluster::with(1, |config| config.server.header_timeout_seconds = 1).await;
+    let address = cluster.nodes[0].url.replace("http://", "");
+    for begun in [&b"P"[..], b"PR"] {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(begun).await.unwrap();
+        let mut said = [0; 1];
+        let ended = timeout(Duration::from_secs(20), stream.read(&mut said)).await;
+        // Reset rather than ended: what was sent was never read.
+        assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
+    }
+    // What comes in pieces is understood all the same.
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let request = b"PATCH /livez HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+    for byte in request {
+        stream.write_all(&[*byte]).await.unwrap();
+    }
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    assert!(said.starts_with("HTTP/1.1 405"), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_does_not_arrive_is_refused() {
     let cluster = Cluster::with(1, |config| config.server.body_timeout_seconds = 1).await;

@@ -107,9 +107,12 @@ impl Service {
     ) -> Result<Option<Cut>, Box<dyn Error + Send + Sync>> {
         let version = tokio::select! {
             biased;
-            version = spoken(&stream) => version?,
+            version = spoken(&stream, self.patience.headers) => version?,
             () = tokio::time::sleep(self.patience.idle) => return Ok(Some(Cut::Idle)),
             () = self.last_words() => return Ok(Some(Cut::Stopping)),
+        };
+        let Some(version) = version else {
+            return Ok(Some(Cut::Headers));
         };
         let spoke = CancellationToken::new();
         let meter = Arc::new(Meter::default());
@@ -167,7 +170,7 @@ impl Service {
         let mut watchdog = Watchdog::new(meter, self.patience);
         let mut rounds = tokio::time::interval(WATCH_EVERY);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The protocol's own timer starts once it knows which version is spoken; a peer that never says is not waited for.
+        // For a peer that agreed upon a version and then says nothing.
         let mut silence = std::pin::pin!(tokio::time::sleep(self.patience.idle));
         // Once something was read, and until the door closes, the watchdog has the connection.
         let silent = |closing: bool| !spoke.is_cancelled() && (closing || meter.read() == 0);

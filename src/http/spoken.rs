@@ -13,7 +13,7 @@ use super::connection::Stream;
 
 /// How the preface of HTTP/2 begins, and no method does.
 const PREFACE: &[u8] = b"PRI";
-/// How often a peer is listened to that has begun like both.
+/// When a peer is listened to again that has begun like both; then less and less often.
 const LISTEN_AGAIN: Duration = Duration::from_millis(10);
 
 /// A version.
@@ -23,32 +23,37 @@ pub(super) enum Spoken {
     Http2,
 }
 
-/// Waits until it can be told what is spoken. Over TLS it was agreed upon.
-pub(super) async fn spoken(stream: &Stream) -> io::Result<Spoken> {
+/// Waits until it can be told what is spoken; `None` if, once begun, that takes longer than headers may. Over TLS it was
+/// agreed upon.
+pub(super) async fn spoken(stream: &Stream, headers: Duration) -> io::Result<Option<Spoken>> {
     match stream {
-        Either::Left(stream) => overheard(stream).await,
-        Either::Right(stream) => Ok(match stream.get_ref().1.alpn_protocol() {
+        Either::Left(stream) => overheard(stream, headers).await,
+        Either::Right(stream) => Ok(Some(match stream.get_ref().1.alpn_protocol() {
             Some(b"h2") => Spoken::Http2,
             _ => Spoken::Http1,
-        }),
+        })),
     }
 }
 
 /// Told by the first bytes, which stay where they are.
-async fn overheard(stream: &TcpStream) -> io::Result<Spoken> {
+async fn overheard(stream: &TcpStream, headers: Duration) -> io::Result<Option<Spoken>> {
     let mut first = [0; PREFACE.len()];
-    loop {
+    let (mut waited, mut pause) = (Duration::ZERO, LISTEN_AGAIN);
+    while waited < headers {
         let count = stream.peek(&mut first).await?;
         let heard = first.get(..count).unwrap_or_default();
         if heard == PREFACE {
-            return Ok(Spoken::Http2);
+            return Ok(Some(Spoken::Http2));
         }
         // Nothing at all is the end of the stream, which the protocol handles.
         if heard.is_empty() || !PREFACE.starts_with(heard) {
-            return Ok(Spoken::Http1);
+            return Ok(Some(Spoken::Http1));
         }
-        sleep(LISTEN_AGAIN).await;
+        // Bytes that are there already wake nobody when more come.
+        sleep(pause).await;
+        (waited, pause) = (waited + pause, pause * 2);
     }
+    Ok(None)
 }
 
 /// A connection under way, whichever version it speaks.
