@@ -23,6 +23,7 @@ use tower::ServiceExt as _;
 use super::door::Door;
 use super::metered::{Cut, Meter, Metered, Patience, Verdict, Watchdog};
 use super::peer::Peer;
+use super::relay::{EventStream, Handover, Http1};
 use super::seats::Seat;
 use super::spoken::{Conversation, Spoken, spoken};
 use crate::telemetry::Metrics;
@@ -116,7 +117,9 @@ impl Service {
         };
         let spoke = CancellationToken::new();
         let meter = Arc::new(Meter::default());
+        let handover = Handover::default();
         let service = {
+            let handover = handover.clone();
             let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
             let (router, door) = (self.router.clone(), self.door.clone());
             let drain = self.drain.clone();
@@ -127,6 +130,7 @@ impl Service {
                 request.extensions_mut().insert(Arc::clone(&seat));
                 request.extensions_mut().insert(Arc::clone(&meter));
                 let version = request.version();
+                let handover = Handover::suits(&request).then(|| handover.clone());
                 let in_flight = meter.begin();
                 let (router, meter) = (router.clone(), Arc::clone(&meter));
                 let drain = drain.clone();
@@ -140,6 +144,12 @@ impl Service {
                         let last = HeaderValue::from_static("close");
                         answer.headers_mut().entry(CONNECTION).or_insert(last);
                     }
+                    if let Some(handover) = handover
+                        && answer.extensions().get::<EventStream>().is_some()
+                    {
+                        handover.leave(answer, in_flight);
+                        return std::future::pending().await;
+                    }
                     Ok::<_, Infallible>(answer)
                 }
             })
@@ -149,6 +159,7 @@ impl Service {
         Ok(match version {
             Spoken::Http1 => {
                 let connection = self.http1.serve_connection(stream, service).with_upgrades();
+                let connection = Http1::new(connection, handover, &meter);
                 self.attend(connection, &meter, &spoke).await?
             }
             // Apart, so that HTTP/1 does not pay for its size.
@@ -160,12 +171,12 @@ impl Service {
     }
 
     /// Watches over a connection until it ends, and tells why if it is the node that ends it.
-    async fn attend(
+    async fn attend<C: Conversation>(
         &self,
-        connection: impl Conversation,
+        connection: C,
         meter: &Arc<Meter>,
         spoke: &CancellationToken,
-    ) -> hyper::Result<Option<Cut>> {
+    ) -> Result<Option<Cut>, C::Error> {
         let mut connection = std::pin::pin!(connection);
         let mut watchdog = Watchdog::new(meter, self.patience);
         let mut rounds = tokio::time::interval(WATCH_EVERY);

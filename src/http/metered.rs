@@ -24,6 +24,8 @@ pub struct Meter {
     requests: AtomicU64,
     in_flight: AtomicUsize,
     multiplexed: AtomicBool,
+    /// Whether something was written since all that was to be written had gone out.
+    unflushed: AtomicBool,
     /// What a peer of HTTP/2 has not taken yet.
     pub ledger: Ledger,
 }
@@ -33,6 +35,12 @@ impl Meter {
     #[must_use]
     pub fn read(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether all that was to be written has gone out.
+    #[must_use]
+    pub fn flushed(&self) -> bool {
+        !self.unflushed.load(Ordering::Relaxed)
     }
 
     /// Notes a request that begins; it ends when what is returned is dropped.
@@ -257,12 +265,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.meter.unflushed.store(true, Ordering::Relaxed);
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.written(cx, polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        if polled.is_ready() {
+            self.meter.unflushed.store(false, Ordering::Relaxed);
+        }
         self.written(cx, polled)
     }
 
@@ -276,6 +288,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         cx: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.meter.unflushed.store(true, Ordering::Relaxed);
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, buffers);
         self.written(cx, polled)
     }

@@ -25,6 +25,7 @@ mod presence;
 mod prompt;
 pub mod proxied;
 mod refusal;
+mod relay;
 pub mod reply;
 mod room;
 pub mod seats;

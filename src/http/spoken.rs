@@ -1,6 +1,7 @@
 //! Which version of HTTP a connection speaks, told before the protocol library reads from it: left to tell for itself, it
 //! reads the first bytes alone, and keeps twice the buffer for as long as the connection lasts.
 
+use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;
@@ -57,33 +58,25 @@ async fn overheard(stream: &TcpStream, headers: Duration) -> io::Result<Option<S
 }
 
 /// A connection under way, whichever version it speaks.
-pub(super) trait Conversation: Future<Output = hyper::Result<()>> {
+pub(super) trait Conversation: Future<Output = Result<(), Self::Error>> {
+    /// How it breaks.
+    type Error: Into<Box<dyn Error + Send + Sync>>;
+
     /// Lets it end once what is under way is done.
     fn wind_up(self: Pin<&mut Self>);
-}
-
-impl<I, B, S> Conversation for hyper::server::conn::http1::UpgradeableConnection<I, S>
-where
-    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-    B: hyper::body::Body + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    fn wind_up(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
-    }
 }
 
 impl<I, B, S, E> Conversation for hyper::server::conn::http2::Connection<I, S, E>
 where
     S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
     I: hyper::rt::Read + hyper::rt::Write + Unpin,
     B: hyper::body::Body + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
     E: hyper::rt::bounds::Http2ServerConnExec<S::Future, B>,
 {
+    type Error = hyper::Error;
+
     fn wind_up(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }

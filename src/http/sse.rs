@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
+use time::macros::format_description;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use uuid::Uuid;
@@ -16,11 +17,13 @@ use super::auth::As;
 use super::body::{self, Path};
 use super::error::Refusal;
 use super::origin;
+use super::relay::EventStream;
 use super::reply::Node;
 use crate::gateway::caller::{Approver, Enforcer};
 use crate::gateway::limit::Kind;
 use crate::gateway::{Closing, Feed, Push};
 use crate::jitter::jitter;
+use crate::protocol::timestamp::Timestamp;
 use crate::store::channel::Transport;
 use crate::wake::Key;
 
@@ -112,8 +115,22 @@ fn streamed(node: &Node, feed: Feed) -> Response {
         HeaderValue::from_static("text/event-stream"),
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Where the stream is taken over from the protocol library, nobody else adds it.
+    if let Some(date) = date(node.gateway.clock.now()) {
+        headers.insert(header::DATE, date);
+    }
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response.extensions_mut().insert(EventStream);
     response
+}
+
+/// A time as HTTP writes it.
+fn date(now: Timestamp) -> Option<HeaderValue> {
+    let format = format_description!(
+        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+    );
+    let text = now.inner().format(format).ok()?;
+    HeaderValue::from_str(&text).ok()
 }
 
 impl Pump {
