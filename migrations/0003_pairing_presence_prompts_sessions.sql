@@ -121,9 +121,6 @@ alter table prompt_payloads alter column trace set storage external;
 
 -- Past this a message is not pushed.
 alter table messages add column expires_at timestamptz;
-alter table messages drop constraint messages_kind;
-alter table messages add constraint messages_kind
-    check (kind in ('decision.deliver', 'exchange.withdrawn', 'refresh.request', 'prompt.send'));
 
 create table sessions (
     tenant_id   text collate "C" not null,

@@ -27,6 +27,8 @@ const STOP_MARGIN: Duration = Duration::from_secs(6);
 
 /// Whether a node limits how many calls it takes from one caller.
 const RATES: &str = "COUNTERSIGN_RATES__ENABLED";
+/// How many threads a node works with.
+const THREADS: &str = "TOKIO_WORKER_THREADS";
 
 /// One node.
 struct Member {
@@ -80,7 +82,7 @@ impl Nodes {
                 &ready_file,
                 config,
                 demo,
-                options.config_file.as_deref(),
+                options,
             )?);
             ready_files.push(ready_file);
         }
@@ -216,14 +218,24 @@ fn spawn(
     ready_file: &Path,
     config: &Config,
     demo: &Demo,
-    config_file: Option<&Path>,
+    options: &DevOptions,
 ) -> anyhow::Result<Member> {
     // Whoever tries things out is not to be told to slow down, unless that is what is being tried.
     let rates = std::env::var(RATES).unwrap_or_else(|_| "false".to_owned());
+    // They share one machine: with more threads than it has cores they mostly wake each other.
+    let threads = std::env::var(THREADS).unwrap_or_else(|_| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (cores / usize::from(options.nodes)).max(1).to_string()
+    });
     let child = Command::new(std::env::current_exe()?)
         .args(["serve", "--stop-with-stdin", "--ready-file"])
         .arg(ready_file)
-        .args(config_file.map(|file| format!("--config={}", file.display())))
+        .args(
+            options
+                .config_file
+                .as_ref()
+                .map(|file| format!("--config={}", file.display())),
+        )
         .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
         .env("COUNTERSIGN_NODE__ID", name)
         .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", metrics)
@@ -237,6 +249,7 @@ fn spawn(
         // Nothing balances load here that would have to notice.
         .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
         .env(RATES, rates)
+        .env(THREADS, threads)
         // Empty means: where the URL leads.
         .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
         .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())

@@ -1,6 +1,7 @@
 //! What every route shares: the state, and the framing of answers and refusals.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -24,9 +25,12 @@ use crate::telemetry::trace;
 /// Answers up to this size need no room of their own.
 const SMALL: usize = 64 << 10;
 
-/// What handlers work with.
+/// What handlers work with. One pointer: every layer of every request has its own.
 #[derive(Clone)]
-pub struct Node {
+pub struct Node(Arc<Shared>);
+
+/// What they share.
+pub struct Shared {
     /// The use cases.
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
@@ -40,11 +44,19 @@ impl Node {
     #[must_use]
     pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
         let kib = gateway.config.limits.body_memory_bytes >> 10;
-        Self {
+        Self(Arc::new(Shared {
             gateway,
             tasks,
             room: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
-        }
+        }))
+    }
+}
+
+impl Deref for Node {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
     }
 }
 

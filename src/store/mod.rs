@@ -16,6 +16,7 @@ pub mod channel;
 pub mod claim;
 pub mod closing;
 pub mod credential;
+mod crowd;
 pub mod decide;
 pub mod diagnosis;
 pub mod end;

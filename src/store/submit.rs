@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::batch::Work;
+use super::crowd::crowded;
 use super::idempotency::{Binding, IdempotencyKey, bind, key_fact, twins};
 use super::reach::Reach;
 use super::rows;
@@ -118,63 +119,34 @@ impl Submit {
             .iter()
             .flat_map(|row| row.asked.iter().map(|asked| (row.operation, asked)))
             .collect();
+        let crowded = crowded(connection, &self.clock, self.max_pending, rows).await?;
+        // What asks nobody, or too many, is written nowhere; whether it is a repeat is seen all the same.
+        let barred: Vec<_> = rows
+            .iter()
+            .map(|row| row.asked.is_empty() || crowded.contains(&row.operation))
+            .collect();
         let written = sqlx::query!(
             r#"
-            with input as (
-                select tenant_id, request_id, submission_id, enforcer_id, form, artifact_type, artifact_hash,
-                       repo_ref, expires_at, body, trace, principal, key, fingerprint
+            with judged as materialized (
+                select i.tenant_id, i.request_id, i.submission_id, i.enforcer_id, i.form, i.artifact_type, i.artifact_hash,
+                       i.repo_ref, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, i.barred,
+                       c.at, i.expires_at <= c.at as past
                   from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
                               $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[],
-                              $14::bytea[])
+                              $14::bytea[], $15::boolean[])
                        as i (tenant_id, request_id, submission_id, enforcer_id, form, artifact_type, artifact_hash,
-                             repo_ref, expires_at, body, trace, principal, key, fingerprint)
-            ),
-            asked as (
-                select submission_id, approver_id, message_id, counted
-                  from unnest($15::uuid[], $16::text[], $17::uuid[], $22::boolean[])
-                       as a (submission_id, approver_id, message_id, counted)
-            ),
-            judged as materialized (
-                select i.submission_id, c.at, i.expires_at <= c.at as past,
-                       exists (select from idempotency_keys k
-                                where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
-                                  and k.fingerprint <> i.fingerprint and k.expires_at > c.at) as key_taken
-                  from input i cross join (select clock_timestamp() + $18::interval as at) c
-            ),
-            load as materialized (
-                select d.tenant_id, d.approver_id, n.pending
-                  from (select distinct i.tenant_id, a.approver_id
-                          from asked a join input i on i.submission_id = a.submission_id
-                         where a.counted) d
-                 cross join lateral (
-                     select count(*) as pending
-                       from (select 1
-                               from inbox_items x
-                              where x.tenant_id = d.tenant_id and x.approver_id = d.approver_id
-                                and x.closed_at is null and x.removed_at is null
-                                and x.expires_at > clock_timestamp() + $18::interval
-                              limit $19) counted) n
-            ),
-            crowded as materialized (
-                select distinct r.submission_id
-                  from (select a.submission_id,
-                               l.pending + row_number() over (partition by i.tenant_id, a.approver_id
-                                                                  order by a.submission_id) as nth
-                          from asked a
-                          join input i on i.submission_id = a.submission_id
-                          join judged j on j.submission_id = a.submission_id and not j.past
-                          join load l on l.tenant_id = i.tenant_id and l.approver_id = a.approver_id) r
-                 where r.nth > $19
+                             repo_ref, expires_at, body, trace, principal, key, fingerprint, barred)
+                 cross join (select clock_timestamp() + $16::interval as at) c
             ),
             pick as materialized (
-                select i.tenant_id, i.request_id, i.submission_id, i.enforcer_id, i.form, i.artifact_type,
-                       i.artifact_hash, i.repo_ref, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint,
+                select j.tenant_id, j.request_id, j.submission_id, j.enforcer_id, j.form, j.artifact_type,
+                       j.artifact_hash, j.repo_ref, j.expires_at, j.body, j.trace, j.principal, j.key, j.fingerprint,
                        j.at
-                  from input i
-                  join judged j on j.submission_id = i.submission_id
-                 where not j.past and not j.key_taken
-                   and exists (select from asked a where a.submission_id = i.submission_id)
-                   and not exists (select from crowded c where c.submission_id = i.submission_id)
+                  from judged j
+                 where not j.past and not j.barred
+                   and not exists (select from idempotency_keys k
+                                    where k.tenant_id = j.tenant_id and k.principal = j.principal and k.key = j.key
+                                      and k.fingerprint <> j.fingerprint and k.expires_at > j.at)
             ),
             written as (
                 insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
@@ -184,7 +156,7 @@ impl Submit {
                   from pick p
                  order by p.tenant_id collate "C", p.request_id collate "C"
                 on conflict on constraint exchanges_pkey do nothing
-                returning submission_id
+                returning tenant_id, request_id, submission_id, enforcer_id, accepted_at, expires_at
             ),
             payload as (
                 insert into exchange_payloads (tenant_id, request_id, part, body, trace)
@@ -193,16 +165,16 @@ impl Submit {
             ),
             items as (
                 insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at)
-                select p.tenant_id, p.request_id, a.approver_id, a.message_id, p.at, p.expires_at
-                  from pick p
-                  join written w on w.submission_id = p.submission_id
-                  join asked a on a.submission_id = p.submission_id
+                select w.tenant_id, w.request_id, a.approver_id, a.message_id, w.accepted_at, w.expires_at
+                  from written w
+                  join unnest($17::uuid[], $18::text[], $19::uuid[]) as a (submission_id, approver_id, message_id)
+                       on a.submission_id = w.submission_id
             ),
             history as (
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
-                select p.tenant_id, p.request_id, p.at, p.submission_id, null, 'pendingApproval',
-                       'enforcer:' || p.enforcer_id, $20
-                  from pick p join written w on w.submission_id = p.submission_id
+                select w.tenant_id, w.request_id, w.accepted_at, w.submission_id, null, 'pendingApproval',
+                       'enforcer:' || w.enforcer_id, $20
+                  from written w
             ),
             keys as (
                 insert into idempotency_keys
@@ -214,20 +186,16 @@ impl Submit {
                  order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
                 on conflict on constraint idempotency_keys_pkey do update
                    -- Bound to other work a moment ago: the null fails the whole statement, and with it this work.
-                   set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $18::interval
+                   set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $16::interval
                                             or idempotency_keys.fingerprint = excluded.fingerprint
                                           then excluded.fingerprint end,
                        submission_id = excluded.submission_id,
                        request_id = excluded.request_id,
                        expires_at = excluded.expires_at
             )
-            select i.submission_id as "submission_id!",
-                   w.submission_id is not null as "written!",
-                   j.past as "past!",
-                   exists (select from crowded c where c.submission_id = i.submission_id) as "crowded!"
-              from input i
-              join judged j on j.submission_id = i.submission_id
-              left join written w on w.submission_id = i.submission_id
+            select j.submission_id as "submission_id!", w.submission_id is not null as "written!", j.past as "past!"
+              from judged j
+              left join written w on w.submission_id = j.submission_id
             "#,
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
             &rows::texts(rows, |row| row.submission.request_id.as_str()) as _,
@@ -243,14 +211,13 @@ impl Submit {
             &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
             &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
             &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
+            &barred,
+            self.clock.offset(),
             &asked.iter().map(|(operation, _)| operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(&asked, |(_, asked)| asked.approver.as_str()) as _,
             &asked.iter().map(|(_, asked)| asked.message.0).collect::<Vec<Uuid>>(),
-            self.clock.offset(),
-            self.max_pending,
             self.node.as_str(),
             self.key_lifetime,
-            &asked.iter().map(|(_, asked)| asked.count).collect::<Vec<bool>>(),
         )
         .fetch_all(connection)
         .await?;
@@ -259,7 +226,7 @@ impl Submit {
             written.into_iter().map(|fact| {
                 let refused = Refused {
                     past: fact.past,
-                    crowded: fact.crowded,
+                    crowded: crowded.contains(&OperationId(fact.submission_id)),
                 };
                 (fact.submission_id, (!fact.written).then_some(refused))
             }),
