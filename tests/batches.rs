@@ -124,6 +124,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
     let submit = Submit {
         clock: clock.clone(),
         node: NodeId::parse("here").unwrap(),
+        instance: clock.operation_id().0,
         max_pending: 10,
         key_lifetime: seconds(60),
     };
@@ -133,7 +134,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         .unwrap();
     let written: Vec<bool> = facts
         .iter()
-        .map(|fact| matches!(fact, SubmissionFact::Written))
+        .map(|outcome| matches!(outcome.fact, SubmissionFact::Written))
         .collect();
     assert_eq!(
         written.iter().filter(|written| **written).count(),
@@ -141,8 +142,8 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         "{facts:?}"
     );
     let winner = rows[written.iter().position(|written| *written).unwrap()].operation;
-    for fact in facts {
-        if let SubmissionFact::Unwritten { existing, .. } = fact {
+    for outcome in facts {
+        if let SubmissionFact::Unwritten { existing, .. } = outcome.fact {
             assert_eq!(existing.expect("its twin").submission_id, winner);
         }
     }

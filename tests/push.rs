@@ -4,6 +4,7 @@ mod backlog;
 mod channels;
 mod crowd;
 mod frames;
+mod hints;
 mod killed;
 mod late;
 mod memory;

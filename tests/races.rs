@@ -119,10 +119,10 @@ impl Scene {
             select count(*) from exchange_history h
              where (select coalesce(array_agg(v.to_state), '{}') from exchange_events v
                      where v.request_id = h.request_id and v.from_state = 'pendingApproval') <> array[h.state]
-                or (select coalesce(array_agg(m.kind), '{}') from messages m where m.request_id = h.request_id)
+                or (select coalesce(array_agg(m.kind::text), '{}') from messages m where m.request_id = h.request_id)
                    <> case h.state when 'decided' then '{decision.deliver}' when 'expired' then '{}'
                                    else '{exchange.withdrawn}' end::text[]
-                or (select array_agg(i.closed_as) from inbox_items i where i.request_id = h.request_id)
+                or (select array_agg(i.closed_as::text) from inbox_items i where i.request_id = h.request_id)
                    <> array[h.state]
                 or (h.state = 'decided') <> (select count(*) = 2 from exchange_payloads p
                                               where p.request_id = h.request_id)

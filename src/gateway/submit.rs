@@ -113,19 +113,23 @@ impl Gateway {
             asked,
             idempotency,
         };
-        let fact = self.store.submit(row).await?;
-        let judged = judge_submission(fact, operation, &enforcer, hash, expires_at);
+        let outcome = self.store.submit(row).await?;
+        let judged = judge_submission(outcome.fact, operation, &enforcer, hash, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(SubmissionRefusal::Unsettled), Some(error)) => return Err(error),
             (judged, _) => judged?,
         };
         if !submitted.duplicate {
             self.note_transition("none", State::PendingApproval, 1);
-            self.wake.wake(
-                approvers
-                    .into_iter()
-                    .map(|approver| Key::Approver(tenant.clone(), approver)),
-            );
+            let asked = approvers
+                .into_iter()
+                .map(|approver| Key::Approver(tenant.clone(), approver));
+            // Most of whom are asked have no channel open: every node would be told for nothing.
+            if outcome.heard_elsewhere {
+                self.wake.wake(asked);
+            } else {
+                self.wake.wake_here(asked);
+            }
         }
         Ok(submitted)
     }

@@ -29,6 +29,8 @@ pub(super) const OVERLAP: time::Duration = time::Duration::seconds(60);
 const LATE_ROWS: usize = 64;
 /// When a walk that started later for it is made up for.
 const LOOK_BACK_AFTER: Duration = Duration::from_secs(5);
+/// When a channel that has opened looks once more: what was being submitted meanwhile did not see it, and woke nobody.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often everything unacknowledged is walked, whatever the marks say.
 const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
 
@@ -82,7 +84,7 @@ impl ApproverWalk {
             queue: VecDeque::new(),
             sent: HashMap::new(),
             due: BTreeSet::new(),
-            look_back_at: None,
+            look_back_at: Some(Instant::now() + jitter(LOOK_AGAIN_AFTER)),
             walk_all_at: Instant::now() + jitter(WALK_ALL_EVERY),
             reoffer: (
                 Duration::from_secs(push.reoffer_seconds),

@@ -63,7 +63,7 @@ impl Service {
         };
         let (from, seat) = (seat.peer, Arc::new(seat));
         let cut = self
-            .converse(stream, peer, seat)
+            .converse(stream, peer, &seat)
             .await
             .unwrap_or_else(|error| {
                 tracing::debug!(peer = %from, %error, "a connection broke");
@@ -104,7 +104,7 @@ impl Service {
         &self,
         stream: Stream,
         peer: Peer,
-        seat: Arc<Seat>,
+        seat: &Arc<Seat>,
     ) -> Result<Option<Cut>, Box<dyn Error + Send + Sync>> {
         let version = tokio::select! {
             biased;
@@ -122,7 +122,7 @@ impl Service {
             let handover = handover.clone();
             let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
             let (router, door) = (self.router.clone(), self.door.clone());
-            let drain = self.drain.clone();
+            let (drain, seat) = (self.drain.clone(), Arc::clone(seat));
             service_fn(move |mut request: hyper::Request<Incoming>| {
                 spoke.cancel();
                 introduce(&door, peer, &mut request);

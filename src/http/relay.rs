@@ -95,7 +95,10 @@ where
             let Some(answer) = self.handover.take(&self.meter) else {
                 return Poll::Pending;
             };
-            let parts = self.library.take().and_then(UpgradeableConnection::into_parts);
+            let parts = self
+                .library
+                .take()
+                .and_then(UpgradeableConnection::into_parts);
             self.relay = parts.map(|parts| -> Pin<Box<dyn Future<Output = _> + Send>> {
                 Box::pin(relay(parts.io.into_inner(), answer))
             });

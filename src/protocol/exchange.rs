@@ -181,7 +181,7 @@ pub fn judge_submission(
 }
 
 /// What the store found where a decision was to go, looked at under the row's lock.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is one fact of the statement, judged in order below"

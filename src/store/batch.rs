@@ -28,7 +28,7 @@ const QUEUE: usize = 4_096;
 const WORTHWHILE_ROWS: usize = 32;
 const WORTHWHILE_BYTES: usize = 1 << 20;
 /// For how long at most: the other may be waiting for somebody's lock.
-const PATIENCE: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_millis(40);
 
 /// Bytes that may wait for a batch, in KiB: rows alone would let 4,096 payloads of 2 MiB pile up.
 const QUEUE_KIB: usize = 256 << 10;

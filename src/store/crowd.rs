@@ -55,10 +55,19 @@ pub(super) async fn crowded(
          where r.nth > $7
         "#,
         &rows::texts(&asked, |(row, _)| row.tenant.as_str()) as _,
-        &asked.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
-        &asked.iter().map(|(row, _)| row.submission.expires_at.inner()).collect::<Vec<OffsetDateTime>>(),
+        &asked
+            .iter()
+            .map(|(row, _)| row.operation.0)
+            .collect::<Vec<Uuid>>(),
+        &asked
+            .iter()
+            .map(|(row, _)| row.submission.expires_at.inner())
+            .collect::<Vec<OffsetDateTime>>(),
         &rows::texts(&asked, |(_, asked)| asked.approver.as_str()) as _,
-        &asked.iter().map(|(_, asked)| asked.count).collect::<Vec<bool>>(),
+        &asked
+            .iter()
+            .map(|(_, asked)| asked.count)
+            .collect::<Vec<bool>>(),
         clock.offset(),
         most,
     )

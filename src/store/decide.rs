@@ -1,5 +1,7 @@
 //! Taking decisions: lock, look at the clock, judge, write. At most one decision per exchange, whatever the races.
 
+use std::collections::HashMap;
+
 use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -31,8 +33,8 @@ pub struct DecisionRow {
     pub message: MessageId,
 }
 
-/// What became of a decision, and whom it concerns.
-#[derive(Debug)]
+/// What became of a decision, and whom it concerns; by default of one on no exchange.
+#[derive(Debug, Default)]
 pub struct DecisionOutcome {
     /// The facts to judge.
     pub fact: DecisionFact,
@@ -141,62 +143,61 @@ impl Decide {
             .collect();
         let found = sqlx::query!(
             r#"
-            with input as (
-                select tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
-                       artifact_hash, repo_ref, body, trace, message_id, public_key, not_before, not_after, unregistered
-                  from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
-                              $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::uuid[], $14::bytea[],
-                              $19::timestamptz[], $20::timestamptz[], $15::boolean[])
-                       as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
-                             artifact_hash, repo_ref, body, trace, message_id, public_key, not_before, not_after,
-                             unregistered)
-            ),
-            locked as materialized (
-                select e.tenant_id, e.request_id, e.operation_id, e.state, e.seq, e.enforcer_id, e.artifact_hash,
-                       e.repo_ref, e.accepted_at, e.expires_at, e.signer_key_id, e.nonce, e.signature, e.verified
-                  from exchanges e
-                  join input i on i.tenant_id = e.tenant_id and i.request_id = e.request_id
-                 order by e.tenant_id, e.request_id
-                   for no key update of e
-            ),
-            judged as materialized (
-                select l.*, clock_timestamp() + $16::interval as at from locked l
+            -- The clock is read for each row once it is locked.
+            with judged as materialized (
+                select l.operation_id, l.approver_id, l.decision, l.signer_key_id, l.nonce, l.signature, l.body, l.trace,
+                       l.message_id, l.public_key, l.not_before, l.not_after, l.unregistered, l.hash_matches, l.repo_matches,
+                       l.tenant_id, l.request_id, l.last_operation, l.state, l.seq, l.enforcer_id, l.accepted_at,
+                       l.expires_at, l.same, l.verified, clock_timestamp() + $16::interval as at,
+                       -- The limit keeps this from being turned into a hash of everything asked.
+                       (select true from inbox_items x
+                         where x.tenant_id = l.tenant_id and x.request_id = l.request_id and x.approver_id = l.approver_id
+                         limit 1) is not null as asked
+                  from (select i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce, i.signature, i.body,
+                               i.trace, i.message_id, i.public_key, i.not_before, i.not_after, i.unregistered,
+                               e.artifact_hash = i.artifact_hash as hash_matches,
+                               coalesce(e.repo_ref = i.repo_ref, true) as repo_matches,
+                               e.tenant_id, e.request_id, e.operation_id as last_operation, e.state, e.seq, e.enforcer_id,
+                               e.accepted_at, e.expires_at, e.verified,
+                               coalesce(e.signer_key_id = i.signer_key_id and e.nonce = i.nonce
+                                        and e.signature = i.signature, false) as same
+                          from exchanges e
+                          join unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
+                                      $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::uuid[],
+                                      $14::bytea[], $19::timestamptz[], $20::timestamptz[], $15::boolean[])
+                               as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce,
+                                     signature, artifact_hash, repo_ref, body, trace, message_id, public_key, not_before,
+                                     not_after, unregistered)
+                            on i.tenant_id = e.tenant_id and i.request_id = e.request_id
+                         order by e.tenant_id, e.request_id
+                           for no key update of e) l
             ),
             -- Locked after the exchange, so that a revocation that came first is seen, however long the wait was.
             keyed as materialized (
-                select i.operation_id,
+                select j.operation_id,
                        k.revoked_at is not null
                            or row(k.public_key, k.not_before, k.not_after)
-                              is distinct from row(i.public_key, i.not_before, i.not_after) as changed
+                              is distinct from row(j.public_key, j.not_before, j.not_after) as changed
                   from judged j
-                  join input i on i.tenant_id = j.tenant_id and i.request_id = j.request_id
-                  join signing_keys k on k.tenant_id = i.tenant_id and k.approver_id = i.approver_id
-                                     and k.signer_key_id = i.signer_key_id
-                 where i.public_key is not null
+                  join signing_keys k on k.tenant_id = j.tenant_id and k.approver_id = j.approver_id
+                                     and k.signer_key_id = j.signer_key_id
+                 where j.public_key is not null
                    for share of k
             ),
-            asked as materialized (
-                select i.operation_id
-                  from input i
-                  join inbox_items x on x.tenant_id = i.tenant_id and x.request_id = i.request_id
-                                    and x.approver_id = i.approver_id
-            ),
             pick as materialized (
-                select i.tenant_id, i.request_id, i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce,
-                       i.signature, i.body, i.trace, i.message_id, i.public_key is not null as verified,
-                       j.enforcer_id, j.seq + 1 as seq, j.at
-                  from input i
-                  join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
-                  join asked a on a.operation_id = i.operation_id
-                 where (i.public_key is null
+                select j.tenant_id, j.request_id, j.operation_id, j.approver_id, j.decision, j.signer_key_id, j.nonce,
+                       j.signature, j.body, j.trace, j.message_id, j.public_key is not null as verified, j.seq + 1 as seq,
+                       j.at
+                  from judged j
+                 where j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
+                   and j.hash_matches and j.repo_matches
+                   and (j.public_key is null
                         or exists (select from keyed k
-                                    where k.operation_id = i.operation_id and not k.changed))
+                                    where k.operation_id = j.operation_id and not k.changed))
                    -- The limit keeps this from being turned into a hash of everybody's keys.
-                   and (not i.unregistered
+                   and (not j.unregistered
                         or (select true from signing_keys k
-                             where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id limit 1) is null)
-                   and j.state = 'pendingApproval' and j.expires_at > j.at and j.artifact_hash = i.artifact_hash
-                   and (j.repo_ref is null or i.repo_ref is null or j.repo_ref = i.repo_ref)
+                             where k.tenant_id = j.tenant_id and k.approver_id = j.approver_id limit 1) is null)
             ),
             won as (
                 update exchanges e
@@ -206,53 +207,52 @@ impl Decide {
                        decided_at = p.at
                   from pick p
                  where e.tenant_id = p.tenant_id and e.request_id = p.request_id and e.state = 'pendingApproval'
-                returning e.operation_id
+                returning e.tenant_id, e.request_id, e.operation_id, e.seq, e.enforcer_id, e.decided_by,
+                          e.decision_message_id, e.decided_at
             ),
             payload as (
                 insert into exchange_payloads (tenant_id, request_id, part, body, trace)
-                select p.tenant_id, p.request_id, 'decision', p.body::json, p.trace::json
-                  from pick p join won w on w.operation_id = p.operation_id
+                select w.tenant_id, w.request_id, 'decision', p.body::json, p.trace::json
+                  from won w join pick p on p.operation_id = w.operation_id
             ),
             items as materialized (
-                select x.tenant_id, x.request_id, x.approver_id, p.at
+                select x.tenant_id, x.request_id, x.approver_id, w.decided_at
                   from inbox_items x
-                  join pick p on p.tenant_id = x.tenant_id and p.request_id = x.request_id
-                  join won w on w.operation_id = p.operation_id
+                  join won w on w.tenant_id = x.tenant_id and w.request_id = x.request_id
                  order by x.tenant_id, x.request_id, x.approver_id
                    for no key update of x
             ),
             closed as (
                 update inbox_items x
-                   set closed_at = i.at, closed_as = 'decided'
+                   set closed_at = i.decided_at, closed_as = 'decided'
                   from items i
                  where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
             ),
             queued as (
                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender,
                                       created_at)
-                select p.tenant_id, 'enforcer', p.enforcer_id, p.message_id, 'decision.deliver', p.request_id, p.seq,
-                       p.approver_id, p.at
-                  from pick p join won w on w.operation_id = p.operation_id
+                select w.tenant_id, 'enforcer', w.enforcer_id, w.decision_message_id, 'decision.deliver', w.request_id,
+                       w.seq, w.decided_by, w.decided_at
+                  from won w
             ),
             history as (
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
-                select p.tenant_id, p.request_id, p.at, p.operation_id, 'pendingApproval', 'decided',
-                       'approver:' || p.approver_id, $17
-                  from pick p join won w on w.operation_id = p.operation_id
+                select w.tenant_id, w.request_id, w.decided_at, w.operation_id, 'pendingApproval', 'decided',
+                       'approver:' || w.decided_by, $17
+                  from won w
             )
-            select i.operation_id as "operation!",
+            select j.operation_id as "operation!",
                    w.operation_id is not null as "written!",
-                   coalesce(j.operation_id = i.operation_id, false) as "own!",
-                   j.state as "state?",
-                   j.enforcer_id as "enforcer?",
-                   j.expires_at as "expires_at?",
-                   coalesce(j.expires_at <= j.at, false) as "past!",
-                   exists (select from asked a where a.operation_id = i.operation_id) as "asked!",
-                   coalesce(j.signer_key_id = i.signer_key_id and j.nonce = i.nonce and j.signature = i.signature, false)
-                       as "same!",
-                   coalesce(j.artifact_hash = i.artifact_hash, false) as "hash_matches!",
-                   coalesce(j.repo_ref = i.repo_ref, true) as "repo_matches!",
-                   exists (select from keyed k where k.operation_id = i.operation_id and k.changed) as "key_changed!",
+                   j.last_operation = j.operation_id as "own!",
+                   j.state as "state!",
+                   j.enforcer_id as "enforcer!",
+                   j.expires_at as "expires_at!",
+                   j.expires_at <= j.at as "past!",
+                   j.asked as "asked!",
+                   j.same as "same!",
+                   j.hash_matches as "hash_matches!",
+                   j.repo_matches as "repo_matches!",
+                   exists (select from keyed k where k.operation_id = j.operation_id and k.changed) as "key_changed!",
                    j.verified as "verified?",
                    case when w.operation_id is not null then extract(epoch from j.at - j.accepted_at)::float8 end
                        as "waited?",
@@ -260,9 +260,8 @@ impl Decide {
                                          from exchange_payloads y
                                         where y.tenant_id = j.tenant_id and y.request_id = j.request_id
                                           and y.part = 'artifact') end as "origin?"
-              from input i
-              left join judged j on j.tenant_id = i.tenant_id and j.request_id = i.request_id
-              left join won w on w.operation_id = i.operation_id
+              from judged j
+              left join won w on w.operation_id = j.operation_id
             "#,
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
             &rows::texts(rows, |row| row.decision.request_id.as_str()) as _,
@@ -287,13 +286,13 @@ impl Decide {
         )
         .fetch_all(connection)
         .await?;
-        let mut outcomes = Vec::with_capacity(found.len());
+        let mut outcomes = HashMap::with_capacity(found.len());
         for row in found {
-            let state = row.state.as_deref().map(rows::state).transpose()?;
+            let state = rows::state(&row.state)?;
             let fact = DecisionFact {
                 written: row.written,
                 own: row.own,
-                state: state.map(|state| state.at(row.past)),
+                state: Some(state.at(row.past)),
                 asked: row.asked,
                 same: row.same,
                 hash_matches: row.hash_matches,
@@ -301,18 +300,19 @@ impl Decide {
                 key_changed: row.key_changed,
                 verified: row.verified,
             };
-            let enforcer = row.enforcer.as_deref().map(rows::id).transpose()?;
-            outcomes.push((
-                row.operation,
-                DecisionOutcome {
-                    fact,
-                    enforcer,
-                    expires_at: row.expires_at.map(Into::into),
-                    waited: row.waited,
-                    origin: rows::context(row.origin.as_deref(), None),
-                },
-            ));
+            let outcome = DecisionOutcome {
+                fact,
+                enforcer: Some(rows::id(&row.enforcer)?),
+                expires_at: Some(row.expires_at.into()),
+                waited: row.waited,
+                origin: rows::context(row.origin.as_deref(), None),
+            };
+            outcomes.insert(row.operation, outcome);
         }
-        rows::in_order(rows.iter().map(|row| row.operation.0), outcomes.into_iter())
+        let outcomes = rows.iter().map(|row| {
+            let outcome = outcomes.remove(&row.operation.0);
+            outcome.unwrap_or_default()
+        });
+        Ok(outcomes.collect())
     }
 }

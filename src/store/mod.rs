@@ -72,12 +72,11 @@ use self::presence::TakeHellos;
 use self::prompt::{PromptRow, TakePrompts};
 use self::prompt_life::{PromptAckRow, TakePromptAcks};
 use self::signing_key::{KeysRow, ReadKeys};
-use self::submit::{SubmissionRow, Submit};
+use self::submit::{SubmissionOutcome, SubmissionRow, Submit};
 use self::tenant::ReadTenants;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::decision::SigningKey;
-use crate::protocol::exchange::SubmissionFact;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, NodeId, RequestId, TenantId};
 use crate::protocol::pairing::RoutingToken;
 use crate::protocol::prompt::{AckFact, PromptFact};
@@ -155,9 +154,11 @@ impl Store {
         )?;
         let size = config.database.quiet_pool_size;
         let quiet = Pool::new("quiet", metrics, options, size, wait, row_security)?;
+        let instance = clock.operation_id().0;
         let submit = Submit {
             clock: clock.clone(),
             node: node.clone(),
+            instance,
             max_pending: i64::from(config.limits.pending_per_approver),
             key_lifetime: seconds(config.idempotency.lifetime_seconds),
         };
@@ -180,7 +181,6 @@ impl Store {
                 f64::from(u32::try_from(push.reoffer_max_seconds).unwrap_or(u32::MAX)),
             ),
         };
-        let instance = clock.operation_id().0;
         let close = CloseChannels {
             clock: clock.clone(),
         };
@@ -268,7 +268,7 @@ impl Store {
     }
 
     /// Takes a submission.
-    pub async fn submit(&self, row: SubmissionRow) -> Result<SubmissionFact, StoreError> {
+    pub async fn submit(&self, row: SubmissionRow) -> Result<SubmissionOutcome, StoreError> {
         self.submissions.run(row).await
     }
 

@@ -43,12 +43,23 @@ pub struct SubmissionRow {
     pub idempotency: Option<IdempotencyKey>,
 }
 
+/// What became of a submission.
+#[derive(Debug)]
+pub struct SubmissionOutcome {
+    /// The facts to judge.
+    pub fact: SubmissionFact,
+    /// Whether someone it asks may be listening on another node.
+    pub heard_elsewhere: bool,
+}
+
 /// The statement that takes submissions.
 pub struct Submit {
     /// The clock whose offset the database's gets.
     pub clock: Clock,
     /// The node that writes.
     pub node: NodeId,
+    /// Its run, by which its channels are known.
+    pub instance: Uuid,
     /// Most pending items of an approver.
     pub max_pending: i64,
     /// How long idempotency keys live.
@@ -58,7 +69,7 @@ pub struct Submit {
 impl Work for Submit {
     const NAME: &'static str = "submit";
     type Row = SubmissionRow;
-    type Fact = SubmissionFact;
+    type Fact = SubmissionOutcome;
 
     fn reach(rows: &[SubmissionRow]) -> Reach<'_> {
         Reach::of(rows.iter().map(|row| &row.tenant))
@@ -80,25 +91,37 @@ impl Work for Submit {
         &self,
         connection: &mut PgConnection,
         rows: &[SubmissionRow],
-    ) -> Result<Vec<SubmissionFact>, sqlx::Error> {
-        let refused = self.write(connection, rows).await?;
-        let mut facts = Vec::with_capacity(rows.len());
+    ) -> Result<Vec<SubmissionOutcome>, sqlx::Error> {
+        let written = self.write(connection, rows).await?;
+        let mut outcomes = Vec::with_capacity(rows.len());
         // What stood in the way is read by a second statement: the first one's snapshot may be older than its twin.
         let unwritten: Vec<_> = rows
             .iter()
-            .zip(&refused)
-            .filter(|(_, refused)| refused.is_some())
+            .zip(&written)
+            .filter_map(|(row, written)| Some((row, written.as_ref().err()?)))
             .collect();
         let mut found = self.look(connection, &unwritten).await?.into_iter();
-        for refused in &refused {
-            facts.push(match refused {
-                None => SubmissionFact::Written,
-                Some(_) => found.next().ok_or(sqlx::Error::RowNotFound)?,
+        for written in &written {
+            outcomes.push(match written {
+                Ok(Written { heard_elsewhere }) => SubmissionOutcome {
+                    fact: SubmissionFact::Written,
+                    heard_elsewhere: *heard_elsewhere,
+                },
+                // An earlier try of this very attempt may have written it, and have been cut off before anyone was told.
+                Err(_) => SubmissionOutcome {
+                    fact: found.next().ok_or(sqlx::Error::RowNotFound)?,
+                    heard_elsewhere: true,
+                },
             });
         }
-        self.bind_duplicates(connection, rows, &facts).await?;
-        Ok(facts)
+        self.bind_duplicates(connection, rows, &outcomes).await?;
+        Ok(outcomes)
     }
+}
+
+/// A row that was written.
+struct Written {
+    heard_elsewhere: bool,
 }
 
 /// Why a row was not written, as far as the writing statement knows.
@@ -113,11 +136,11 @@ impl Submit {
         &self,
         connection: &mut PgConnection,
         rows: &[SubmissionRow],
-    ) -> Result<Vec<Option<Refused>>, sqlx::Error> {
+    ) -> Result<Vec<Result<Written, Refused>>, sqlx::Error> {
         let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
         let asked: Vec<_> = rows
             .iter()
-            .flat_map(|row| row.asked.iter().map(|asked| (row.operation, asked)))
+            .flat_map(|row| row.asked.iter().map(move |asked| (row, asked)))
             .collect();
         let crowded = crowded(connection, &self.clock, self.max_pending, rows).await?;
         // What asks nobody, or too many, is written nowhere; whether it is a repeat is seen all the same.
@@ -192,10 +215,18 @@ impl Submit {
                        submission_id = excluded.submission_id,
                        request_id = excluded.request_id,
                        expires_at = excluded.expires_at
+            ),
+            heard as (
+                select distinct a.submission_id
+                  from unnest($17::uuid[], $18::text[], $22::text[]) as a (submission_id, approver_id, tenant_id)
+                  join channels c on c.tenant_id = a.tenant_id and c.kind = 'approver' and c.identity = a.approver_id
+                 where c.node_id <> $23
             )
-            select j.submission_id as "submission_id!", w.submission_id is not null as "written!", j.past as "past!"
+            select j.submission_id as "submission_id!", w.submission_id is not null as "written!", j.past as "past!",
+                   h.submission_id is not null as "heard!"
               from judged j
               left join written w on w.submission_id = j.submission_id
+              left join heard h on h.submission_id = j.submission_id
             "#,
             &rows::texts(rows, |row| row.tenant.as_str()) as _,
             &rows::texts(rows, |row| row.submission.request_id.as_str()) as _,
@@ -213,22 +244,30 @@ impl Submit {
             &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
             &barred,
             self.clock.offset(),
-            &asked.iter().map(|(operation, _)| operation.0).collect::<Vec<Uuid>>(),
+            &asked.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
             &rows::texts(&asked, |(_, asked)| asked.approver.as_str()) as _,
             &asked.iter().map(|(_, asked)| asked.message.0).collect::<Vec<Uuid>>(),
             self.node.as_str(),
             self.key_lifetime,
+            &rows::texts(&asked, |(row, _)| row.tenant.as_str()) as _,
+            self.instance,
         )
         .fetch_all(connection)
         .await?;
         rows::in_order(
             rows.iter().map(|row| row.operation.0),
             written.into_iter().map(|fact| {
-                let refused = Refused {
-                    past: fact.past,
-                    crowded: crowded.contains(&OperationId(fact.submission_id)),
+                let written = if fact.written {
+                    Ok(Written {
+                        heard_elsewhere: fact.heard,
+                    })
+                } else {
+                    Err(Refused {
+                        past: fact.past,
+                        crowded: crowded.contains(&OperationId(fact.submission_id)),
+                    })
                 };
-                (fact.submission_id, (!fact.written).then_some(refused))
+                (fact.submission_id, written)
             }),
         )
     }
@@ -237,7 +276,7 @@ impl Submit {
     async fn look(
         &self,
         connection: &mut PgConnection,
-        unwritten: &[(&SubmissionRow, &Option<Refused>)],
+        unwritten: &[(&SubmissionRow, &Refused)],
     ) -> Result<Vec<SubmissionFact>, sqlx::Error> {
         if unwritten.is_empty() {
             return Ok(Vec::new());
@@ -302,8 +341,8 @@ impl Submit {
                 |((row, refused), (existing, fingerprint))| SubmissionFact::Unwritten {
                     existing,
                     key: key_fact(row.idempotency.as_ref(), fingerprint),
-                    past: refused.as_ref().is_some_and(|refused| refused.past),
-                    crowded: refused.as_ref().is_some_and(|refused| refused.crowded),
+                    past: refused.past,
+                    crowded: refused.crowded,
                 },
             )
             .collect())
@@ -314,12 +353,12 @@ impl Submit {
         &self,
         connection: &mut PgConnection,
         rows: &[SubmissionRow],
-        facts: &[SubmissionFact],
+        outcomes: &[SubmissionOutcome],
     ) -> Result<(), sqlx::Error> {
         let repeats: Vec<_> = rows
             .iter()
-            .zip(facts)
-            .filter_map(|(row, fact)| match (fact, &row.idempotency) {
+            .zip(outcomes)
+            .filter_map(|(row, outcome)| match (&outcome.fact, &row.idempotency) {
                 (
                     SubmissionFact::Unwritten {
                         existing: Some(existing),

@@ -97,6 +97,13 @@ impl Hub {
         }
     }
 
+    /// The same where nobody waits on another node.
+    pub fn wake_here(&self, keys: impl IntoIterator<Item = Key>) {
+        for key in keys {
+            self.waiters.wake(key.digest(), Cause::Hint);
+        }
+    }
+
     /// Registers interest. Read only after this, or a change in between is lost.
     #[must_use]
     pub fn register(&self, key: Key) -> Waiter {

@@ -156,6 +156,23 @@ async fn a_stream_may_begin_on_a_connection_that_was_used_and_its_end_is_noticed
     channels(&cluster, 0).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_keeps_the_seat_of_its_connection() {
+    let cluster = Cluster::with(1, |config| config.server.max_connections_per_address = 2).await;
+    let approver = cluster.approver("alice").await;
+    let open = async || {
+        let mut wire = connect(&cluster).await;
+        wire.stream(&approver).await;
+        wire
+    };
+    let held = (open().await, open().await);
+    let mut third = connect(&cluster).await;
+    assert!(third.is_closed().await, "there is no room");
+    drop(held);
+    channels(&cluster, 0).await;
+    open().await;
+}
+
 /// A peer may ask for its stream before it has read the answers to what it asked before, some of which wait to be written
 /// then. How many wait is the kernel's affair, so that several numbers are tried.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,101 @@
+//! Who is told of a submission: the nodes where someone may be listening, and those who begin to listen meanwhile.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgListener;
+use sqlx::{Connection as _, Executor as _};
+use tokio::time::timeout;
+
+use super::approver_socket;
+use crate::support::push::Socket;
+use crate::support::{Cluster, Enforcer, request_id, sealed, until};
+
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+async fn asks(enforcer: &Enforcer, approver: &str) -> String {
+    let request = request_id();
+    let taken = enforcer.on(0).submit(&request, approver, sealed()).await;
+    taken.expect(202);
+    request
+}
+
+async fn is_asked(socket: &mut Socket, request: &str) {
+    let asked = socket.expect_type("approval.request").await;
+    assert_eq!(asked["requestId"], request);
+}
+
+/// The next hint that names someone.
+async fn hint(listener: &mut PgListener) -> String {
+    loop {
+        let heard = timeout(PATIENCE, listener.recv()).await.expect("a hint");
+        let heard = heard.unwrap().payload().to_owned();
+        if heard.starts_with("k ") {
+            return heard;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_nodes_are_told_only_of_those_who_listen_there() {
+    let cluster = Cluster::start(2).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let (alice, bob) = (
+        cluster.approver("alice").await,
+        cluster.approver("bob").await,
+    );
+    let mut there = approver_socket(&cluster, 1, &alice).await;
+    let mut here = approver_socket(&cluster, 0, &bob).await;
+    let mut listener = PgListener::connect(&cluster.database.url).await.unwrap();
+    listener.listen("countersign").await.unwrap();
+
+    let request = asks(&enforcer, "alice").await;
+    let of_alice = hint(&mut listener).await;
+    is_asked(&mut there, &request).await;
+
+    asks(&enforcer, "nobody").await;
+    let request = asks(&enforcer, "bob").await;
+    is_asked(&mut here, &request).await;
+    let request = asks(&enforcer, "alice").await;
+    assert_eq!(hint(&mut listener).await, of_alice, "the next one");
+    is_asked(&mut there, &request).await;
+}
+
+/// A statement sees the channels that were open when it began. Nobody else tells one that opens before it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_that_opens_during_a_submission_still_gets_it() {
+    let cluster = Cluster::with(2, |config| config.wake.sweep_ms = 600_000).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let alice = cluster.approver("alice").await;
+    let before = asks(&enforcer, "alice").await;
+
+    let request = request_id();
+    let mut connection = cluster.database.connect().await;
+    let mut twin = connection.begin().await.unwrap();
+    let sql = format!(
+        "insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
+                                artifact_type, artifact_hash, accepted_at, expires_at)
+         values ('{}', '{request}', gen_random_uuid(), gen_random_uuid(), 'pendingApproval', 1, 'build-bot', 'sealed',
+                 'command.review', repeat('ab', 32), now(), now() + interval '1 day')",
+        cluster.tenant
+    );
+    twin.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+    let here = enforcer.on(0);
+    let submitting = here.submit(&request, "alice", sealed());
+    let opening = async {
+        until("the submission waits", PATIENCE, async || {
+            let waiting = "select count(*) from pg_stat_activity
+                            where wait_event_type = 'Lock' and datname = current_database()";
+            cluster.database.number(waiting).await > 0
+        })
+        .await;
+        let mut socket = approver_socket(&cluster, 1, &alice).await;
+        // What was there is sent, so that the first look is over.
+        is_asked(&mut socket, &before).await;
+        twin.rollback().await.unwrap();
+        socket
+    };
+    let (submitted, mut socket) = tokio::join!(submitting, opening);
+    submitted.expect(202);
+    is_asked(&mut socket, &request).await;
+}
