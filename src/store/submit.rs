@@ -167,9 +167,11 @@ impl Submit {
                        j.at
                   from judged j
                  where not j.past and not j.barred
-                   and not exists (select from idempotency_keys k
-                                    where k.tenant_id = j.tenant_id and k.principal = j.principal and k.key = j.key
-                                      and k.fingerprint <> j.fingerprint and k.expires_at > j.at)
+                   -- Here and below the limit keeps this from being turned into a hash of all there is.
+                   and (select true from idempotency_keys k
+                         where k.tenant_id = j.tenant_id and k.principal = j.principal and k.key = j.key
+                           and k.fingerprint <> j.fingerprint and k.expires_at > j.at
+                         limit 1) is null
             ),
             written as (
                 insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
@@ -219,8 +221,11 @@ impl Submit {
             heard as (
                 select distinct a.submission_id
                   from unnest($17::uuid[], $18::text[], $22::text[]) as a (submission_id, approver_id, tenant_id)
-                  join channels c on c.tenant_id = a.tenant_id and c.kind = 'approver' and c.identity = a.approver_id
-                 where c.node_id <> $23
+                 cross join lateral (
+                     select from channels c
+                      where c.tenant_id = a.tenant_id and c.kind = 'approver' and c.identity = a.approver_id
+                        and c.node_id <> $23
+                      limit 1) c
             )
             select j.submission_id as "submission_id!", w.submission_id is not null as "written!", j.past as "past!",
                    h.submission_id is not null as "heard!"
