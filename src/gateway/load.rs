@@ -1,5 +1,5 @@
 //! How full inboxes are, roughly. Counting costs as much as there is to count, so a node remembers, counts again now and
-//! then, and leaves the exact judgement to the statement only where an inbox is near its limit.
+//! then, and has the store judge only where an inbox is near its limit.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

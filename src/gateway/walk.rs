@@ -29,7 +29,8 @@ pub(super) const OVERLAP: time::Duration = time::Duration::seconds(60);
 const LATE_ROWS: usize = 64;
 /// When a walk that started later for it is made up for.
 const LOOK_BACK_AFTER: Duration = Duration::from_secs(5);
-/// When a channel that has opened looks once more: what was being submitted meanwhile did not see it, and woke nobody.
+/// When a channel that has opened looks once more: what was being submitted meanwhile did not see it, and woke nobody. And a
+/// last time when no statement can be left that began before it.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often everything unacknowledged is walked, whatever the marks say.
 const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
@@ -52,6 +53,8 @@ pub(super) struct ApproverWalk {
     /// When each of them is due again, the earliest first: a wake must not cost a look at all of them.
     due: BTreeSet<(Instant, MessageId)>,
     look_back_at: Option<Instant>,
+    /// When every statement that did not see the channel has ended.
+    settled_at: Instant,
     walk_all_at: Instant,
     /// First pause before a message is offered again; it doubles up to the last.
     reoffer: (Duration, Duration),
@@ -74,6 +77,7 @@ impl ApproverWalk {
         start: OffsetDateTime,
     ) -> Self {
         let push = &gateway.config.push;
+        let longest = Duration::from_millis(gateway.config.database.statement_timeout_ms);
         Self {
             tenant,
             approver,
@@ -85,6 +89,7 @@ impl ApproverWalk {
             sent: HashMap::new(),
             due: BTreeSet::new(),
             look_back_at: Some(Instant::now() + jitter(LOOK_AGAIN_AFTER)),
+            settled_at: Instant::now() + longest + jitter(LOOK_AGAIN_AFTER),
             walk_all_at: Instant::now() + jitter(WALK_ALL_EVERY),
             reoffer: (
                 Duration::from_secs(push.reoffer_seconds),
@@ -103,8 +108,8 @@ impl ApproverWalk {
         let overlap = self.overlap();
         let start = match self.recent.front() {
             Some(late) if self.recent.len() >= LATE_ROWS && *late > overlap => {
-                self.look_back_at
-                    .get_or_insert_with(|| Instant::now() + jitter(LOOK_BACK_AFTER));
+                let soon = Instant::now() + jitter(LOOK_BACK_AFTER);
+                self.look_back_at = Some(self.look_back_at.map_or(soon, |at| at.min(soon)));
                 *late
             }
             _ => overlap,
@@ -139,7 +144,7 @@ impl ApproverWalk {
         again.sort();
         self.queue.extend(again);
         if self.look_back_at.is_some_and(|at| at <= now) {
-            self.look_back_at = None;
+            self.look_back_at = (now < self.settled_at).then_some(self.settled_at);
             self.walk = Some((self.overlap(), Uuid::nil()));
         }
         if self.walk_all_at <= now {

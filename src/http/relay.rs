@@ -21,6 +21,9 @@ use super::connection::Stream;
 use super::metered::{InFlight, Meter, Metered};
 use super::spoken::Conversation;
 
+/// How much of what a peer says behind its request is read, in order to notice its end. None of it is ever answered.
+const HEARD: usize = 1 << 10;
+
 /// Marks an answer that is an event stream.
 #[derive(Clone, Copy)]
 pub(super) struct EventStream;
@@ -133,17 +136,16 @@ async fn relay(
     let (head, mut body) = (head(&answer), answer.into_body());
     wire.write_all(&head).await?;
     drop(head);
-    let (mut listening, mut heard) = (true, [0]);
+    let (mut heard, mut bytes) = (0, [0; 64]);
     loop {
         let frame = tokio::select! {
             frame = body.frame() => frame,
-            read = wire.read(&mut heard), if listening => {
-                if read? == 0 {
-                    return Ok(());
+            read = wire.read(&mut bytes), if heard < HEARD => match read? {
+                0 => return Ok(()),
+                more => {
+                    heard += more;
+                    continue;
                 }
-                // Whatever it asks behind a stream is never answered, so no more of it is read.
-                listening = false;
-                continue;
             }
         };
         let Some(frame) = frame else {

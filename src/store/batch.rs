@@ -27,7 +27,8 @@ const QUEUE: usize = 4_096;
 /// Rows, and bytes, that make a batch worth its statement while another is under way: fewer wait for that one's end.
 const WORTHWHILE_ROWS: usize = 32;
 const WORTHWHILE_BYTES: usize = 1 << 20;
-/// For how long at most: the other may be waiting for somebody's lock.
+/// For how long at most: the other may be waiting for somebody's lock. Long enough that a busy machine's slow statements do not
+/// count as stuck: every further batch under way takes another connection, each with plans of its own to make.
 const PATIENCE: Duration = Duration::from_millis(40);
 
 /// Bytes that may wait for a batch, in KiB: rows alone would let 4,096 payloads of 2 MiB pile up.

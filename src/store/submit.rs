@@ -22,7 +22,7 @@ pub struct Asked {
     pub approver: ApproverId,
     /// The message for it.
     pub message: MessageId,
-    /// Whether its inbox may be near its limit, so that the statement must count.
+    /// Whether its inbox may be near its limit, so that it must be counted.
     pub count: bool,
 }
 

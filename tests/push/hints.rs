@@ -64,7 +64,13 @@ async fn other_nodes_are_told_only_of_those_who_listen_there() {
 /// A statement sees the channels that were open when it began. Nobody else tells one that opens before it ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_that_opens_during_a_submission_still_gets_it() {
-    let cluster = Cluster::with(2, |config| config.wake.sweep_ms = 600_000).await;
+    let cluster = Cluster::with(2, |config| {
+        config.wake.sweep_ms = 600_000;
+        config.database.lock_timeout_ms = 4_500;
+        config.push.reoffer_seconds = 600;
+        config.push.reoffer_max_seconds = 600;
+    })
+    .await;
     let enforcer = cluster.enforcer("build-bot").await;
     let alice = cluster.approver("alice").await;
     let before = asks(&enforcer, "alice").await;

@@ -4,6 +4,7 @@ use countersign::app::App;
 use countersign::clock::Clock;
 use countersign::config::Config;
 use countersign::store::schema;
+use sqlx::Executor as _;
 
 use crate::support::Cluster;
 use crate::support::cluster::config;
@@ -85,6 +86,19 @@ async fn the_owner_migrates_and_the_application_works_on_what_it_made() {
     for node in early.nodes {
         node.stop().await;
     }
+    roles.remove().await;
+}
+
+/// Whoever began without roles has migrated as somebody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_have_migrated_goes_to_the_owner() {
+    let database = Database::create().await;
+    let roles = Roles::make(&database, "").await;
+    let later = "alter table messages add column later integer;
+                 alter domain message_kind add constraint later check (value <> '')";
+    let mut owner = roles.connect("owner").await;
+    owner.execute(later).await.unwrap();
+    drop(owner);
     roles.remove().await;
 }
 

@@ -15,6 +15,8 @@ use crate::support::{Approver, Cluster, request_id, sealed, until};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How every stream begins.
 const RETRY: &str = "retry: 2000\n\n";
+/// What says that it lives.
+const PING: &str = "event: ping\ndata:\n\n";
 
 /// How a request for alice's stream begins and ends.
 fn asking(version: &str, approver: &Approver, headers: &str) -> String {
@@ -174,7 +176,8 @@ async fn a_stream_keeps_the_seat_of_its_connection() {
 }
 
 /// A peer may ask for its stream before it has read the answers to what it asked before, some of which wait to be written
-/// then. How many wait is the kernel's affair, so that several numbers are tried.
+/// then. How many wait is the kernel's affair, so that several numbers are tried. (The protocol library reads no request before
+/// it has written the last answer: this holds it to that.)
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_after_all_that_was_answered_before_it() {
     let cluster = Cluster::start(1).await;
@@ -233,7 +236,7 @@ async fn whoever_talks_into_its_stream_is_not_listened_to() {
     wire.0.write_all(b"GET /livez").await.unwrap();
     // Longer than headers may take.
     for _ in 0..4 {
-        assert_eq!(wire.chunk().await, "event: ping\ndata:\n\n");
+        assert_eq!(wire.chunk().await, PING);
     }
     drop(wire);
     channels(&cluster, 0).await;
@@ -243,12 +246,21 @@ async fn whoever_talks_into_its_stream_is_not_listened_to() {
 async fn a_stream_over_tls_is_the_same() {
     let authority = Authority::new("servers");
     let files = Files::with(&authority.server());
-    let cluster = Cluster::with(1, |config| files.configure(config)).await;
-    let key = cluster.approver("alice").await;
+    let mut cluster = Cluster::with(1, |config| {
+        files.configure(config);
+        config.push.sse_ping_seconds = 1;
+    })
+    .await;
+    let approver = cluster.approver("alice").await;
     let tls = TlsClient::trusting(&authority).offering(&[b"http/1.1"]);
     let stream = tls.connect(&cluster.nodes[0].url).await.unwrap();
     let mut wire = Wire(BufReader::new(stream));
-    wire.stream(&key).await;
-    drop(wire);
-    channels(&cluster, 0).await;
+    wire.stream(&approver).await;
+    // Each event is sent at once, and the end is one.
+    assert_eq!(wire.chunk().await, PING);
+    let node = cluster.nodes.remove(0);
+    let stopping = tokio::spawn(node.stop());
+    while wire.chunk().await == PING {}
+    assert!(wire.is_closed().await);
+    stopping.await.unwrap();
 }
