@@ -5,8 +5,8 @@
 --
 -- Run it before the first migration, and again after every one; again with another reader for each further reader. Twice is
 -- no harm, nor are nodes that run meanwhile. Run it as a superuser, or always as the same role that may create roles and owns
--- the database. The database is Countersign's own: every table and domain in its schema public goes to the owner. Roles are made without a
--- password: \password sets one.
+-- the database. The database is Countersign's own: every table and domain in its schema public goes to the owner. Roles are
+-- made without a password: \password sets one.
 --
 -- tenants: those the reader is confined to, separated by commas; * for all of them; by default none.
 

@@ -50,8 +50,8 @@ create table signing_keys (
     constraint signing_keys_public_key check (octet_length(public_key) = 32)
 );
 
--- The words of the tables that are written most, as domains: a check constraint is parsed anew by every statement that
--- writes, which for a few rows costs as much as writing them.
+-- The words of the tables that are written most, as domains: check constraints are parsed anew by every statement that
+-- writes, which was a fifth of what one for a single row costs.
 create domain exchange_state as text collate "C"
     check (value in ('pendingApproval', 'decided', 'delivered', 'expired', 'withdrawn', 'cancelled'));
 create domain exchange_end as text collate "C" check (value in ('decided', 'expired', 'withdrawn', 'cancelled'));

@@ -38,6 +38,7 @@ pub mod prompt;
 pub mod prompt_life;
 pub mod reach;
 pub mod refresh;
+mod repeat;
 mod retention;
 mod rows;
 pub mod schema;
