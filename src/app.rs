@@ -16,14 +16,14 @@ use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::gateway::secret::{self, ClusterSecret};
 use crate::http;
-use crate::http::door::Door;
+use crate::http::listener_mode::ListenerMode;
 use crate::http::reply::Node;
 use crate::http::serve::Stops;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
 use crate::store::channel::LEASE_SECONDS;
 use crate::store::error::StoreError;
-use crate::store::schema::{Schema, Wall};
+use crate::store::schema::{RowSecurity, Schema};
 use crate::telemetry::export::{ExportError, Exporter};
 use crate::telemetry::trace::Ended;
 use crate::telemetry::{Metrics, Tracer};
@@ -33,7 +33,6 @@ const BACKGROUND_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a node waits for a dead predecessor beyond its lease.
 const HEARTBEAT_MARGIN: Duration = Duration::from_secs(3);
-/// How often it looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Why a node cannot start.
@@ -64,15 +63,13 @@ pub enum AppError {
          characters (or in a file: security.cluster_secret_file)"
     )]
     Alone,
-    /// Row-level security would hide everything.
-    #[error("{}", Wall::MISSING)]
-    Wall,
+    #[error("{}", RowSecurity::MISSING)]
+    RowSecurity,
     /// There is no listening for those who read metrics.
     #[error(
         "cannot serve metrics on {address}: {error}; set telemetry.metrics_listen to another address, or to \"\" for none"
     )]
     Metrics {
-        /// Where.
         address: SocketAddr,
         /// Why not.
         error: std::io::Error,
@@ -83,7 +80,6 @@ pub enum AppError {
     /// The socket is no good.
     #[error("cannot listen on {address}: {error}; choose another with --listen")]
     Listen {
-        /// Where.
         address: SocketAddr,
         /// Why not.
         error: std::io::Error,
@@ -93,8 +89,8 @@ pub enum AppError {
 /// Puts the node on the books. One with a secret that nobody else knows joins nobody: it waits for a predecessor that died
 /// without a word to be forgotten, and then gives up.
 async fn join(store: &Store, secret: &ClusterSecret, made_up: bool) -> Result<(), AppError> {
-    let patience = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
-    let deadline = tokio::time::Instant::now() + patience;
+    let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
+    let deadline = tokio::time::Instant::now() + time_limit;
     while store.heartbeat(&secret.check()).await?.secrets_differ && made_up {
         if tokio::time::Instant::now() >= deadline {
             // It must not look alive to the next that tries.
@@ -116,27 +112,22 @@ async fn listen_for_scrapes(config: &Config) -> Result<Option<TcpListener>, AppE
     Ok(Some(listener))
 }
 
-/// A node that is ready to run.
 pub struct App {
     config: Arc<Config>,
     listener: TcpListener,
     address: SocketAddr,
-    door: Door,
-    /// Where metrics are read.
+    listener_mode: ListenerMode,
     scrapes: Option<TcpListener>,
     /// Where metrics and spans are sent, and the spans to be.
     exports: Option<(Exporter, mpsc::Receiver<Ended>)>,
     gateway: Arc<Gateway>,
-    /// Connections and use cases.
     work: TaskTracker,
-    /// Batches, sweeps, waking.
     background: TaskTracker,
     drain: CancellationToken,
     end: CancellationToken,
 }
 
 impl App {
-    /// Builds a node on the configured address.
     pub async fn build(config: Config, clock: Clock) -> Result<Self, AppError> {
         config.validate()?;
         let address = config.server.listen;
@@ -174,7 +165,7 @@ impl App {
         let background = TaskTracker::new();
         let (drain, end) = (CancellationToken::new(), CancellationToken::new());
         let metrics = Arc::new(Metrics::new(&clock));
-        let door = Door::open(&config.tls, &metrics, &background, &end)?;
+        let listener_mode = ListenerMode::open(&config.tls, &metrics, &background, &end)?;
         let scrapes = listen_for_scrapes(&config).await?;
         let store = Store::open(&config, &node, &clock, &metrics, &background)?;
         let store = Arc::new(store);
@@ -192,10 +183,10 @@ impl App {
             Schema::Behind => return Err(AppError::Schema("behind this binary")),
             Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
         }
-        match store.wall().await? {
-            Wall::Fits => {}
-            Wall::Missing => return Err(AppError::Wall),
-            Wall::Idle => tracing::warn!("{}", Wall::IDLE),
+        match store.row_security().await? {
+            RowSecurity::Fits => {}
+            RowSecurity::Missing => return Err(AppError::RowSecurity),
+            RowSecurity::Idle => tracing::warn!("{}", RowSecurity::IDLE),
         }
         // Before the first channel: one on a node that is not on the books would be taken for dead.
         let secret = ClusterSecret::new(&config.security.cluster_secret);
@@ -206,7 +197,7 @@ impl App {
             config,
             listener,
             address,
-            door,
+            listener_mode,
             scrapes,
             exports,
             gateway,
@@ -217,7 +208,6 @@ impl App {
         })
     }
 
-    /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -241,7 +231,7 @@ impl App {
             config,
             listener,
             address,
-            door,
+            listener_mode,
             scrapes,
             exports,
             gateway,
@@ -280,7 +270,7 @@ impl App {
             drain_when_told,
             http::serve::serve(
                 listener,
-                door,
+                listener_mode,
                 router,
                 &config.server,
                 &metrics,
@@ -290,10 +280,10 @@ impl App {
         );
         tracing::info!("draining");
         work.close();
-        let patience = Duration::from_secs(config.server.drain_seconds)
+        let time_limit = Duration::from_secs(config.server.drain_seconds)
             .saturating_sub(BACKGROUND_PATIENCE)
             .saturating_sub(Duration::from_millis(config.server.lame_duck_ms));
-        if tokio::time::timeout(patience, work.wait()).await.is_err() {
+        if tokio::time::timeout(time_limit, work.wait()).await.is_err() {
             tracing::warn!(left = work.len(), "cutting off what did not finish in time");
             stops.hard.cancel();
         }

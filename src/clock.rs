@@ -11,7 +11,6 @@ use uuid::{ContextV7, Uuid};
 use crate::protocol::id::{MessageId, OperationId};
 use crate::protocol::timestamp::Timestamp;
 
-/// A clock; clones share its offset.
 #[derive(Clone)]
 pub struct Clock {
     /// Microseconds added to the real time: zero outside tests.
@@ -21,7 +20,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The system's clock.
     #[must_use]
     pub fn system() -> Self {
         Self {
@@ -30,7 +28,6 @@ impl Clock {
         }
     }
 
-    /// What time it is.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
@@ -41,7 +38,6 @@ impl Clock {
         Timestamp::from(OffsetDateTime::now_utc().saturating_add(offset))
     }
 
-    /// The same offset for the database's clock.
     #[must_use]
     pub fn offset(&self) -> PgInterval {
         PgInterval {
@@ -51,13 +47,11 @@ impl Clock {
         }
     }
 
-    /// Moves time forward, for tests.
     pub fn advance(&self, by: std::time::Duration) {
         let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         self.offset.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// A new id that sorts by time.
     fn uuid(&self) -> Uuid {
         let now = self.now().inner();
         let seconds = u64::try_from(now.unix_timestamp()).unwrap_or_default();
@@ -68,13 +62,11 @@ impl Clock {
         ))
     }
 
-    /// A new message's id.
     #[must_use]
     pub fn message_id(&self) -> MessageId {
         MessageId(self.uuid())
     }
 
-    /// A new attempt's id.
     #[must_use]
     pub fn operation_id(&self) -> OperationId {
         OperationId(self.uuid())

@@ -17,7 +17,7 @@ use countersign::gateway::administration::Administration;
 use countersign::protocol::id::{NodeId, TextId as _};
 use countersign::store::Store;
 use countersign::store::audit::Actor;
-use countersign::store::schema::{self, Wall};
+use countersign::store::schema::{self, RowSecurity};
 use countersign::telemetry::{self, Metrics};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncReadExt as _;
@@ -235,8 +235,8 @@ async fn administration(config: &Config) -> anyhow::Result<Administration> {
     let store = open(config)?;
     // An empty list would look like an empty database.
     anyhow::ensure!(
-        store.wall().await.context("database")? != Wall::Missing,
-        Wall::MISSING
+        store.row_security().await.context("database")? != RowSecurity::Missing,
+        RowSecurity::MISSING
     );
     Ok(Administration::new(
         store,

@@ -74,7 +74,6 @@ section! {
 section! {
     /// `[database]`: PostgreSQL.
     Database {
-        /// Where it is.
         url: Secret = Secret::default(),
         /// A file that holds `url`, instead.
         url_file: Option<PathBuf> = None,
@@ -82,19 +81,14 @@ section! {
         listen_url: Secret = Secret::default(),
         /// A file that holds `listen_url`, instead.
         listen_url_file: Option<PathBuf> = None,
-        /// Most connections for requests.
         pool_size: usize = 16,
         /// Most connections for health, sweeps and administration.
-        quiet_pool_size: usize = 4,
+        background_pool_size: usize = 4,
         /// How long a request waits for a connection before 503.
         acquire_timeout_ms: u64 = 2_000,
-        /// Longest statement.
         statement_timeout_ms: u64 = 5_000,
-        /// Longest wait for a row's lock.
         lock_timeout_ms: u64 = 2_000,
-        /// Longest idle transaction.
         idle_in_transaction_timeout_ms: u64 = 10_000,
-        /// Prepared statements kept per connection.
         statement_cache: usize = 100,
         /// Whether to set the timeouts at connect; false behind `PgBouncer`, where `alter role … set` does it.
         session_settings: bool = true,
@@ -104,7 +98,6 @@ section! {
 }
 
 impl Database {
-    /// The URL that reaches PostgreSQL directly.
     #[must_use]
     pub fn direct_url(&self) -> &str {
         if self.listen_url.is_empty() {
@@ -128,7 +121,6 @@ section! {
     Artifacts {
         /// Whether plaintext artifacts are taken; false for gateways that must never see any.
         open: bool = true,
-        /// Longest life of an exchange.
         max_lifetime_seconds: u64 = 30 * 24 * 3_600,
     }
 }
@@ -146,7 +138,6 @@ section! {
     Idempotency {
         /// Whether submissions must carry it.
         required: bool = false,
-        /// How long a key stays bound.
         lifetime_seconds: u64 = 24 * 3_600,
     }
 }
@@ -154,37 +145,27 @@ section! {
 section! {
     /// `[limits]`: sizes, pages, waits.
     Limits {
-        /// Largest artifact payload.
         artifact_bytes: usize = 2 << 20,
-        /// Largest prompt text.
         prompt_bytes: usize = 256 << 10,
-        /// Largest snapshot payload.
         snapshot_bytes: usize = 5 << 20,
         /// What a submission may hold around its payload.
         envelope_bytes: usize = 64 << 10,
-        /// Largest other body.
         body_bytes: usize = 256 << 10,
         /// Memory for large bodies and messages that are being read or worked on, and large answers that are being sent, all together; past it they wait, then 503, or 1013 over a WebSocket.
         body_memory_bytes: usize = 256 << 20,
-        /// Most pending items of one approver.
         pending_per_approver: u32 = 10_000,
-        /// Most waits of one identity on a node.
         waits_per_identity: usize = 1_000,
         /// Most channels of one identity on a node; the oldest is closed.
         channels_per_identity: usize = 50,
-        /// Most channels of a node.
         channels_per_node: usize = 20_000,
-        /// Most channels of one tenant on a node.
         channels_per_tenant: usize = 15_000,
         /// How far ahead of ours a client's clock may be.
         clock_skew_seconds: u64 = 60,
         /// Wait, when none is asked for.
         wait_default_seconds: u64 = 30,
-        /// Longest wait.
         wait_max_seconds: u64 = 60,
         /// Items on a page, when no limit is asked for.
         page_default: u32 = 50,
-        /// Most items on a page.
         page_max: u32 = 200,
         /// Payload bytes after which a page ends.
         page_bytes: u32 = 8 << 20,
@@ -194,7 +175,6 @@ section! {
 section! {
     /// `[rates]`: how many calls a second a node takes from one caller: per credential and the id it acts as.
     Rates {
-        /// Whether there are any such limits.
         enabled: bool = true,
         /// Artifacts, prompts, session events and pairings begun.
         submissions: u32 = 50,
@@ -204,15 +184,12 @@ section! {
         decisions: u32 = 50,
         /// How many of them at once.
         decisions_burst: u32 = 100,
-        /// Acknowledgements.
         acks: u32 = 200,
         /// How many of them at once.
         acks_burst: u32 = 400,
-        /// Reads and waits.
         reads: u32 = 200,
         /// How many of them at once.
         reads_burst: u32 = 400,
-        /// Channels opened.
         connects: u32 = 5,
         /// How many of them at once.
         connects_burst: u32 = 20,
@@ -226,17 +203,14 @@ section! {
 section! {
     /// `[push]`: channels.
     Push {
-        /// How often a WebSocket is pinged.
         ping_seconds: u64 = 30,
         /// How long a WebSocket may be silent.
         idle_seconds: u64 = 120,
-        /// How often an event stream is pinged.
         sse_ping_seconds: u64 = 15,
         /// How long a client may take to accept one message before it is closed, to catch up later.
         send_timeout_seconds: u64 = 10,
         /// First pause before an unacknowledged message is offered again; it doubles.
         reoffer_seconds: u64 = 10,
-        /// Longest such pause.
         reoffer_max_seconds: u64 = 300,
         /// Over how long a draining node spreads the closing of its channels.
         drain_spread_ms: u64 = 2_000,
@@ -247,7 +221,6 @@ section! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WakeMode {
-    /// LISTEN/NOTIFY for haste, polling as the net.
     Notify,
     /// Polling alone, for engines without LISTEN/NOTIFY.
     Poll,
@@ -262,7 +235,6 @@ section! {
         sweep_ms: u64 = 5_000,
         /// How often it looks while they do not, or in mode `poll`.
         poll_ms: u64 = 250,
-        /// How often a canary is sent.
         canary_ms: u64 = 5_000,
         /// How soon it must be back.
         canary_timeout_ms: u64 = 2_000,
@@ -272,17 +244,13 @@ section! {
 section! {
     /// `[retention]`: what is kept, and how long.
     Retention {
-        /// Finished exchanges.
         exchange_seconds: u64 = 90 * 24 * 3_600,
-        /// Prompts.
         prompt_seconds: u64 = 90 * 24 * 3_600,
         /// Sessions, from the last that was heard of them, and enforcers that were not seen since.
         session_seconds: u64 = 90 * 24 * 3_600,
-        /// The audit.
         audit_seconds: u64 = 400 * 24 * 3_600,
         /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as those.
         scrub_seconds: u64 = 0,
-        /// How often to look for what to forget.
         every_seconds: u64 = 600,
     }
 }
@@ -292,7 +260,6 @@ section! {
     Security {
         /// Key of the hashes of pairing codes and of routing tokens: the same on every node, at least 32 characters.
         cluster_secret: Secret = Secret::default(),
-        /// A file that holds it, instead.
         cluster_secret_file: Option<PathBuf> = None,
     }
 }
@@ -300,7 +267,6 @@ section! {
 section! {
     /// `[pairing]`: pairing by code.
     Pairing {
-        /// How long a code can be used.
         code_seconds: u64 = 600,
         /// Wrong codes a minute before a principal must wait.
         guesses_per_principal: u32 = 10,
@@ -314,7 +280,6 @@ section! {
 section! {
     /// `[presence]`: which enforcers are online.
     Presence {
-        /// How long a call keeps an enforcer online.
         call_seconds: u64 = 600,
         /// How often a node writes down the calls it has served.
         write_seconds: u64 = 15,
@@ -326,20 +291,15 @@ section! {
 section! {
     /// `[platform]`: the operator.
     Platform {
-        /// The first operator key.
         operator_key: Secret = Secret::default(),
-        /// A file that holds it, instead.
         operator_key_file: Option<PathBuf> = None,
     }
 }
 
-/// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For machines.
     Json,
-    /// For people.
     Pretty,
 }
 
@@ -353,48 +313,29 @@ section! {
     }
 }
 
-/// The whole configuration.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How the node serves.
     pub server: Server,
-    /// Encryption up to the node.
     pub tls: Tls,
-    /// This process.
     pub node: Node,
-    /// PostgreSQL.
     pub database: Database,
-    /// Names.
     pub protocol: Protocol,
-    /// What is taken for review.
     pub artifacts: Artifacts,
-    /// How decisions are judged.
     pub decisions: Decisions,
     /// The `Idempotency-Key` header.
     pub idempotency: Idempotency,
-    /// Sizes, pages, waits.
     pub limits: Limits,
-    /// Calls a second from one caller.
     pub rates: Rates,
-    /// Channels.
     pub push: Push,
-    /// How fast news travels.
     pub wake: Wake,
-    /// What is kept.
     pub retention: Retention,
-    /// What the nodes share.
     pub security: Security,
-    /// Pairing by code.
     pub pairing: Pairing,
-    /// Which enforcers are online.
     pub presence: Presence,
-    /// The operator.
     pub platform: Platform,
     /// JWT, OAuth 2.0 and Basic.
     pub auth: Auth,
-    /// Logs.
     pub log: Log,
-    /// Metrics and traces.
     pub telemetry: Telemetry,
 }

@@ -21,15 +21,12 @@ use crate::telemetry::trace;
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The header that carries what others add to that.
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-/// Largest answer that is read.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// How long an idle connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
 /// Why a call brought no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum OutboundError {
-    /// It took too long.
     #[error("no answer in time")]
     Slow,
     /// It could not be made.
@@ -46,7 +43,6 @@ pub enum OutboundError {
     Malformed,
 }
 
-/// The client.
 #[derive(Clone)]
 pub struct Outbound {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,

@@ -26,7 +26,7 @@ fn random(most: u64) -> u64 {
 
 /// Sends a request as raw bytes and hangs up at a random moment: in the middle of sending, while it is being served, or
 /// after the first bytes of the answer. True if the answer said 202 or 200.
-async fn send_and_abort(address: &str, request: String, patience: &Patience) -> bool {
+async fn send_and_abort(address: &str, request: String, patience: &Timeouts) -> bool {
     let Ok(mut stream) = TcpStream::connect(address).await else {
         return false;
     };
@@ -50,9 +50,9 @@ async fn send_and_abort(address: &str, request: String, patience: &Patience) -> 
 
 /// How long a client waits before it hangs up, at most: it follows the machine, so that on a busy one too some answers are
 /// heard and most are not.
-struct Patience(AtomicU64);
+struct Timeouts(AtomicU64);
 
-impl Patience {
+impl Timeouts {
     fn next(&self) -> Duration {
         Duration::from_micros(random(self.0.load(Ordering::Relaxed)))
     }
@@ -92,7 +92,7 @@ async fn ten_thousand_broken_off_requests_leave_everything_whole() {
         .collect();
     let accepted = Arc::new(tokio::sync::Mutex::new(Vec::new()));
     let heard = AtomicUsize::new(0);
-    let patience = Patience(AtomicU64::new(80_000));
+    let patience = Timeouts(AtomicU64::new(80_000));
     stream::iter(0..REQUESTS / 2)
         .for_each_concurrent(AT_ONCE, |number| {
             let (address, enforcer, approver) = (&addresses[number % 2], &enforcer, &approver);

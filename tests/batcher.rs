@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::store::batch::{Batcher, Work};
+use countersign::store::batch::{BatchStatement, Batcher};
 use countersign::store::error::StoreError;
 use countersign::store::pool::{Pool, connect_options};
-use countersign::store::reach::Reach;
+use countersign::store::tenant_scope::TenantScope;
 use countersign::telemetry::Metrics;
 use futures_util::future::{join, join_all};
 use sqlx::{Executor as _, PgConnection};
@@ -17,17 +17,17 @@ use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
 use crate::support::scrape::{read, whole};
 
-/// A row of the work below: its twins, its size, and what goes wrong when it is run.
+/// A row of the work below: its conflict_keys, its size, and what goes wrong when it is run.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
-    twins: Vec<String>,
+    conflict_keys: Vec<String>,
     bytes: usize,
     sql: &'static str,
 }
 
 fn row(twin: &str) -> Row {
     Row {
-        twins: vec![twin.to_owned()],
+        conflict_keys: vec![twin.to_owned()],
         bytes: 1,
         sql: "select 1",
     }
@@ -39,17 +39,17 @@ struct Noted {
     gate: Arc<Semaphore>,
 }
 
-impl Work for Noted {
+impl BatchStatement for Noted {
     const NAME: &'static str = "noted";
     type Row = Row;
     type Fact = Row;
 
-    fn reach(_: &[Row]) -> Reach<'_> {
-        Reach::All
+    fn tenant_scope(_: &[Row]) -> TenantScope<'_> {
+        TenantScope::All
     }
 
-    fn twins(row: &Row) -> Vec<String> {
-        row.twins.clone()
+    fn conflict_keys(row: &Row) -> Vec<String> {
+        row.conflict_keys.clone()
     }
 
     fn bytes(row: &Row) -> usize {
@@ -133,7 +133,7 @@ async fn twins_never_share_a_batch_and_keep_their_order() {
     }
     // A row with two names is the twin of either.
     rows.push(Row {
-        twins: vec!["a".to_owned(), "d".to_owned()],
+        conflict_keys: vec!["a".to_owned(), "d".to_owned()],
         ..row("")
     });
     rows.push(row("d"));
@@ -141,15 +141,15 @@ async fn twins_never_share_a_batch_and_keep_their_order() {
     assert!(answers.iter().all(Result::is_ok));
     let mut turns = vec![Vec::new(); 3];
     for batch in &batches {
-        let mut names: Vec<&String> = batch.iter().flat_map(|row| &row.twins).collect();
+        let mut names: Vec<&String> = batch.iter().flat_map(|row| &row.conflict_keys).collect();
         let all = names.len();
         names.sort();
         names.dedup();
         assert_eq!(names.len(), all, "{batch:?}");
-        for row in batch.iter().filter(|row| row.twins.len() == 1) {
+        for row in batch.iter().filter(|row| row.conflict_keys.len() == 1) {
             if let Some(index) = ["a", "b", "c"]
                 .iter()
-                .position(|twin| row.twins[0] == *twin)
+                .position(|twin| row.conflict_keys[0] == *twin)
             {
                 turns[index].push(row.bytes);
             }
@@ -161,7 +161,11 @@ async fn twins_never_share_a_batch_and_keep_their_order() {
         rows.len(),
         "each once"
     );
-    assert_eq!(batches.len(), 6, "as few batches as the twins allow");
+    assert_eq!(
+        batches.len(),
+        6,
+        "as few batches as the conflict_keys allow"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use countersign::protocol::envelope::Incoming;
 use countersign::protocol::exchange::SubmissionFact;
 use countersign::protocol::id::{ApproverId, EnforcerId, NodeId, TextId as _};
 use countersign::protocol::json;
-use countersign::store::batch::Work as _;
+use countersign::store::batch::BatchStatement as _;
 use countersign::store::seconds;
 use countersign::store::submit::{Asked, SubmissionRow, Submit};
 use futures_util::future::{join, join_all};
@@ -172,10 +172,10 @@ impl ParseTime for str {
 async fn a_flood_of_twins_and_strangers_on_one_node_is_told_apart() {
     let (cluster, enforcer, _) = scene().await;
     let enforcer = enforcer.on(0);
-    let twins: Vec<String> = (0..5).map(|_| request_id()).collect();
+    let conflict_keys: Vec<String> = (0..5).map(|_| request_id()).collect();
     let calls = (0..200).map(async |turn: usize| {
         let request = match turn % 2 {
-            0 => twins[turn / 2 % 5].clone(),
+            0 => conflict_keys[turn / 2 % 5].clone(),
             _ => request_id(),
         };
         enforcer.submit(&request, "alice", sealed()).await

@@ -7,7 +7,7 @@ use countersign::protocol::decision::{Decision, Trust};
 use countersign::protocol::envelope::Incoming;
 use countersign::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, TextId as _};
 use countersign::store::ack::{AckRecipient, AckRow, TakeAcks};
-use countersign::store::batch::Work;
+use countersign::store::batch::BatchStatement;
 use countersign::store::decide::{Decide, DecisionRow};
 use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
@@ -171,7 +171,7 @@ async fn acknowledgements_of_prompts_and_of_their_messages_never_deadlock() {
 }
 
 /// Runs a statement against a lock on one exchange, and asserts that meanwhile these rows are free.
-async fn assert_free_behind<W: Work>(
+async fn assert_free_behind<W: BatchStatement>(
     cluster: &Cluster,
     work: &W,
     rows: &[W::Row],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::store::pool::{Pool, connect_options};
-use countersign::store::reach::Reach;
+use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -34,7 +34,7 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
             let pool = pool.clone();
             async move {
                 let call = async {
-                    let mut lease = pool.lease(Reach::All).await.unwrap();
+                    let mut lease = pool.lease(TenantScope::All).await.unwrap();
                     let outcome = async {
                         let mut transaction = lease.connection()?.begin().await?;
                         sqlx::query("insert into trial values ($1)")
@@ -49,7 +49,7 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
                 // From before BEGIN is sent to after COMMIT is answered.
                 let patience = Duration::from_micros(u64::try_from(n % 97).unwrap() * 40);
                 drop(tokio::time::timeout(patience, call).await);
-                let mut lease = pool.lease(Reach::All).await.unwrap();
+                let mut lease = pool.lease(TenantScope::All).await.unwrap();
                 let lone = sqlx::query("insert into trial values ($1)")
                     .bind(n)
                     .execute(lease.connection().unwrap())
@@ -99,19 +99,19 @@ async fn an_exhausted_pool_says_so_in_time() {
         ]
     };
     assert_eq!(gauges(), [0, 0, 0, 1]);
-    let held = pool.lease(Reach::All).await.unwrap();
+    let held = pool.lease(TenantScope::All).await.unwrap();
     assert_eq!(gauges(), [1, 0, 0, 1]);
     let waits = until("somebody waits", Duration::from_secs(2), async || {
         gauges() == [1, 0, 1, 1]
     });
-    let (refused, ()) = tokio::join!(pool.lease(Reach::All), waits);
+    let (refused, ()) = tokio::join!(pool.lease(TenantScope::All), waits);
     assert!(matches!(
         refused.err(),
         Some(countersign::store::error::StoreError::Unavailable(_))
     ));
     held.settle(Ok(())).unwrap();
     assert_eq!(gauges(), [0, 1, 0, 1]);
-    pool.lease(Reach::All)
+    pool.lease(TenantScope::All)
         .await
         .unwrap()
         .settle(Ok(()))

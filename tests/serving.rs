@@ -16,7 +16,7 @@ use crate::support::push::Socket;
 use crate::support::tls::Conversation;
 use crate::support::{Cluster, request_id, sealed};
 use countersign::config::Server;
-use countersign::http::seats::Seats;
+use countersign::http::connection_limit::ConnectionLimiter;
 use countersign::store::credential::RoleName;
 
 /// Sends these bytes and waits for the node to close the connection; what it said before comes back.
@@ -301,7 +301,7 @@ fn a_network_of_ipv6_counts_as_one_address() {
         max_connections_per_address: 2,
         ..Server::default()
     };
-    let seats = Seats::new(&config, &metrics());
+    let seats = ConnectionLimiter::new(&config, &metrics());
     let take = |address: &str| seats.take(SocketAddr::new(address.parse().unwrap(), 1_000));
     let first = take("2001:db8:0:1::1").unwrap();
     let _second = take("2001:db8:0:1:ffff::2").unwrap();

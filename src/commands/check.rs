@@ -10,7 +10,7 @@ use countersign::outbound::Outbound;
 use countersign::protocol::token::KeySet;
 use countersign::store::Store;
 use countersign::store::diagnosis::Server;
-use countersign::store::schema::{Schema, Wall};
+use countersign::store::schema::{RowSecurity, Schema};
 use serde::Serialize;
 
 /// The oldest PostgreSQL that will do, as `server_version_num`.
@@ -248,12 +248,14 @@ async fn schema(store: &Store, report: &mut Report) {
         }
         Ok(Schema::Known) => {
             report.ok("schema", "every migration is applied");
-            match store.wall().await {
-                Ok(Wall::Fits) => report.ok("row security", "fits the role that connects"),
-                Ok(Wall::Missing) => {
-                    report.add("row security", Status::Failed, Wall::MISSING, None);
+            match store.row_security().await {
+                Ok(RowSecurity::Fits) => report.ok("row security", "fits the role that connects"),
+                Ok(RowSecurity::Missing) => {
+                    report.add("row security", Status::Failed, RowSecurity::MISSING, None);
                 }
-                Ok(Wall::Idle) => report.add("row security", Status::Warning, Wall::IDLE, None),
+                Ok(RowSecurity::Idle) => {
+                    report.add("row security", Status::Warning, RowSecurity::IDLE, None)
+                }
                 Err(error) => report.fail("row security", error.to_string(), UNREAD),
             }
             Ok(())
@@ -285,7 +287,7 @@ fn clock(config: &Config, server: &Server, report: &mut Report) {
 
 fn connections(config: &Config, server: &Server, report: &mut Report) {
     const REMEDY: &str = "raise max_connections (or the limit of the role or the database), or lower database.pool_size";
-    let pools = config.database.pool_size + config.database.quiet_pool_size;
+    let pools = config.database.pool_size + config.database.background_pool_size;
     let waking = match config.wake.mode {
         WakeMode::Notify => WAKING,
         WakeMode::Poll => 0,

@@ -21,41 +21,28 @@ section! {
         jwt_issuer: String = String::new(),
         /// What their `aud` must contain.
         jwt_audience: String = String::new(),
-        /// A file with the issuer's keys.
         jwt_jwks_file: Option<PathBuf> = None,
-        /// Where the issuer publishes its keys.
         jwt_jwks_url: String = String::new(),
         /// A secret shared with the issuer, for HS256.
         jwt_secret: Secret = Secret::default(),
-        /// A file that holds it, instead.
         jwt_secret_file: Option<PathBuf> = None,
-        /// Algorithms that are taken.
         jwt_algorithms: Vec<Algorithm> = vec![Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa],
         /// How far the issuer's clock may be from ours.
         jwt_leeway_seconds: u64 = 60,
-        /// The claim that names the tenant.
         jwt_tenant_claim: String = "tenant".into(),
-        /// The claim that names the role.
         jwt_role_claim: String = "role".into(),
         /// The claim that names the one id the token may act as; without it, any of its role.
         jwt_id_claim: String = "countersign_id".into(),
         /// How often, at least, the issuer's keys are read again.
         jwt_jwks_refresh_seconds: u64 = 300,
-        /// Longest token that is looked at.
         jwt_max_bytes: usize = 8 << 10,
-        /// Where opaque tokens are introspected.
         introspection_url: String = String::new(),
-        /// Who we are there.
         introspection_client_id: String = String::new(),
-        /// Our secret there.
         introspection_client_secret: Secret = Secret::default(),
-        /// A file that holds it, instead.
         introspection_client_secret_file: Option<PathBuf> = None,
         /// What the `aud` of an introspected token must contain; not asked for if empty.
         introspection_audience: String = String::new(),
-        /// How long an answer is believed.
         introspection_cache_seconds: u64 = 60,
-        /// Most tokens whose answers are remembered.
         introspection_cache_entries: usize = 10_000,
         /// How long an answer may take before 503.
         introspection_timeout_ms: u64 = 2_000,
@@ -67,13 +54,11 @@ section! {
 }
 
 impl Auth {
-    /// Whether JWTs are taken.
     #[must_use]
     pub fn jwt(&self) -> bool {
         !self.jwt_issuer.is_empty()
     }
 
-    /// Whether opaque tokens are taken.
     #[must_use]
     pub fn introspection(&self) -> bool {
         !self.introspection_url.is_empty()

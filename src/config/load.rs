@@ -13,7 +13,6 @@ const ENV_PREFIX: &str = "COUNTERSIGN_";
 /// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
 const OTHER_VARIABLES: [&str; 2] = ["config_file", "postgres_bin"];
 
-/// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It cannot be read, or a key is unknown or has the wrong type.
@@ -22,21 +21,14 @@ pub enum ConfigError {
     /// A file that a key names cannot be read.
     #[error("{key}: cannot read {}: {error}", path.display())]
     File {
-        /// The key that names the file.
         key: &'static str,
-        /// The file.
         path: PathBuf,
         /// Why not.
         error: std::io::Error,
     },
     /// A value makes no sense.
     #[error("{key}: {problem}")]
-    Invalid {
-        /// The key.
-        key: &'static str,
-        /// What is wrong, and what to set.
-        problem: String,
-    },
+    Invalid { key: &'static str, problem: String },
 }
 
 impl Config {
@@ -155,10 +147,10 @@ impl Config {
         if self.wake.poll_ms == 0 || self.wake.canary_ms == 0 {
             return invalid("wake.poll_ms", "this and wake.canary_ms must be at least 1");
         }
-        if self.database.pool_size == 0 || self.database.quiet_pool_size == 0 {
+        if self.database.pool_size == 0 || self.database.background_pool_size == 0 {
             return invalid(
                 "database.pool_size",
-                "this and database.quiet_pool_size must be at least 1",
+                "this and database.background_pool_size must be at least 1",
             );
         }
         // sqlx prepares under a name all the same, and would never let go of it.

@@ -13,13 +13,11 @@ use super::ConfigError;
 pub struct Secret(String);
 
 impl Secret {
-    /// The value itself.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -20,7 +20,6 @@ section! {
         otlp_headers: Secret = Secret::default(),
         /// A file that holds `otlp_headers`; read where it is not set itself.
         otlp_headers_file: Option<PathBuf> = None,
-        /// How often metrics are sent.
         export_seconds: u64 = 15,
         /// How much of what no caller traces is traced, from 0 to 1; what a caller traces is.
         sample_ratio: f64 = 1.0,
@@ -42,7 +41,6 @@ impl Telemetry {
         })
     }
 
-    /// Whether anything is sent to a collector.
     #[must_use]
     pub fn exports(&self) -> bool {
         !self.otlp_endpoint.is_empty()
@@ -68,7 +66,6 @@ impl Telemetry {
         Ok(Some((url("/v1/traces")?, url("/v1/metrics")?)))
     }
 
-    /// The headers that go with what is sent.
     pub fn otlp_header_map(&self) -> Result<HeaderMap, ConfigError> {
         let mut headers = HeaderMap::new();
         let pairs = self.otlp_headers.expose().split(',').map(str::trim);

@@ -9,19 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 
-/// Who ends TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TlsMode {
     /// Nobody: plain HTTP, on loopback only.
     Off,
-    /// This process.
     On,
-    /// A proxy in front of it.
     Upstream,
 }
 
-/// Whether clients show certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientAuth {
@@ -40,13 +36,11 @@ section! {
         mode: TlsMode = TlsMode::Off,
         /// The certificate and its chain, in PEM, for `on`.
         cert_file: Option<PathBuf> = None,
-        /// Its private key, in PEM.
         key_file: Option<PathBuf> = None,
         /// Who may sign client certificates, in PEM.
         client_ca_file: Option<PathBuf> = None,
         /// `none`, `optional` or `required`.
         client_auth: ClientAuth = ClientAuth::None,
-        /// How often the files are looked at.
         reload_seconds: u64 = 10,
         /// How long a handshake may take.
         handshake_timeout_seconds: u64 = 10,
@@ -128,7 +122,6 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether an address lies in it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let shift = |width: u8| u32::from(width - self.bits);

@@ -6,7 +6,6 @@ use super::DevOptions;
 use super::demo::{APPROVER, Demo, ENFORCER};
 use super::nodes::Nodes;
 
-/// Prints it.
 #[expect(
     clippy::print_stdout,
     reason = "this is what the person at the terminal came for"

@@ -41,12 +41,7 @@ pub enum PostgresError {
     NotFound,
     /// Only an old PostgreSQL is installed.
     #[error("PostgreSQL 15 or later is needed; {bin} holds {version}", bin = .bin.display())]
-    TooOld {
-        /// The version found.
-        version: u32,
-        /// Where it was found.
-        bin: PathBuf,
-    },
+    TooOld { version: u32, bin: PathBuf },
     /// We are root, and there is nobody else to run the server as.
     #[error(
         "PostgreSQL refuses to run as root, and there is neither a user `postgres` nor `nobody`"
@@ -58,32 +53,16 @@ pub enum PostgresError {
          or run as an ordinary user",
         directory = .directory.display()
     )]
-    Unreachable {
-        /// The directory that is closed.
-        directory: PathBuf,
-        /// The account in question.
-        account: String,
-    },
+    Unreachable { directory: PathBuf, account: String },
     /// Another process is using this data directory.
     #[error("{data_dir} is in use by another `countersign dev`", data_dir = .data_dir.display())]
-    InUse {
-        /// The directory in question.
-        data_dir: PathBuf,
-    },
+    InUse { data_dir: PathBuf },
     /// A file, a process or a port could not be had.
     #[error("could not {what}")]
-    Io {
-        /// What was attempted.
-        what: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// PostgreSQL itself gave up.
+    Io { what: String, source: io::Error },
     #[error("could not {what}; PostgreSQL says:\n{log_tail}")]
     Failed {
-        /// What was attempted.
         what: &'static str,
-        /// The last lines of its log.
         log_tail: String,
     },
 }
@@ -99,11 +78,9 @@ impl PostgresError {
 /// A PostgreSQL installation, the account that it runs as, and the file that takes its words.
 #[derive(Debug)]
 pub struct Binaries {
-    /// The directory that holds the programs.
     bin: PathBuf,
     /// Whom to become; nobody else unless we are root.
     account: Option<User>,
-    /// Everything the programs say goes here.
     log: PathBuf,
 }
 
@@ -180,7 +157,6 @@ impl Binaries {
         Err(self.failed(what))
     }
 
-    /// A failure, explained by the end of the log.
     pub fn failed(&self, what: &'static str) -> PostgresError {
         PostgresError::Failed {
             what,
@@ -188,7 +164,6 @@ impl Binaries {
         }
     }
 
-    /// The end of the log, in whole lines.
     pub fn log_tail(&self) -> String {
         let mut bytes = Vec::new();
         if let Ok(mut file) = File::open(&self.log) {

@@ -10,27 +10,18 @@ use countersign::protocol::canonical::Sha256Hex;
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::store::credential::RoleName;
 
-/// An enforcer's id for examples.
 pub const ENFORCER: &str = "demo-enforcer";
-/// An approver's id for examples.
 pub const APPROVER: &str = "demo-approver";
-/// The file they are kept in.
 const FILE: &str = "demo.json";
-/// The tenant's name.
 const TENANT: &str = "dev";
 
-/// The demo tenant and its keys.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Demo {
-    /// The tenant.
     pub tenant_id: String,
-    /// The operator's key.
     pub operator: String,
-    /// What the nodes share.
     #[serde(default)]
     pub cluster_secret: String,
-    /// An administrator's key.
     pub admin: String,
     /// A key that may act as any enforcer.
     pub enforcer: String,

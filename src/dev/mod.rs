@@ -31,7 +31,6 @@ use countersign::telemetry::Metrics;
 pub struct DevOptions {
     /// Where the first node listens; the others on the ports that follow, or on free ones for port 0.
     pub listen: SocketAddr,
-    /// How many nodes.
     pub nodes: u16,
     /// Where PostgreSQL and the demo credentials are kept.
     pub data_dir: Option<PathBuf>,
@@ -39,13 +38,10 @@ pub struct DevOptions {
     pub ephemeral: bool,
     /// Written once every node is ready.
     pub ready_file: Option<PathBuf>,
-    /// The configuration file, for the nodes.
     pub config_file: Option<PathBuf>,
-    /// An existing PostgreSQL to use instead.
     pub database_url: Option<String>,
 }
 
-/// One key of the ready file.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Key<'a> {
@@ -54,7 +50,6 @@ struct Key<'a> {
     api_key: &'a str,
 }
 
-/// The ready file.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Ready<'a> {

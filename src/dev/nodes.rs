@@ -20,29 +20,25 @@ use countersign::config::Config;
 
 /// How long a node may take to become ready.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-/// How often a starting node is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
 /// What a node may take beyond its drain before it is killed.
 const STOP_MARGIN: Duration = Duration::from_secs(6);
 
 /// Whether a node limits how many calls it takes from one caller.
 const RATES: &str = "COUNTERSIGN_RATES__ENABLED";
-/// How many threads a node works with.
 const THREADS: &str = "TOKIO_WORKER_THREADS";
 
-/// One node.
 struct Member {
     child: Child,
     pid: u32,
     exited: bool,
 }
 
-/// The nodes.
 pub struct Nodes {
     members: Vec<Member>,
     urls: Vec<String>,
     metrics: Vec<String>,
-    patience: Duration,
+    time_limit: Duration,
 }
 
 impl Nodes {
@@ -55,12 +51,12 @@ impl Nodes {
     ) -> anyhow::Result<Self> {
         let run_dir = data_dir.join("run");
         std::fs::create_dir_all(&run_dir)?;
-        let patience = Duration::from_secs(config.server.drain_seconds) + STOP_MARGIN;
+        let time_limit = Duration::from_secs(config.server.drain_seconds) + STOP_MARGIN;
         let mut nodes = Self {
             members: Vec::new(),
             urls: Vec::new(),
             metrics: Vec::new(),
-            patience,
+            time_limit,
         };
         let mut ready_files = Vec::new();
         for index in 0..options.nodes {
@@ -126,7 +122,6 @@ impl Nodes {
         }
     }
 
-    /// Where they listen.
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
@@ -136,7 +131,6 @@ impl Nodes {
         &self.metrics
     }
 
-    /// Their process ids, in the same order.
     pub fn pids(&self) -> Vec<u32> {
         self.members.iter().map(|member| member.pid).collect()
     }
@@ -181,7 +175,7 @@ impl Nodes {
                 let _already_gone = kill(Pid::from_raw(pid), Signal::SIGTERM);
             }
         }
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.time_limit;
         for member in self.members.iter_mut().filter(|member| !member.exited) {
             if tokio::time::timeout_at(deadline, member.child.wait())
                 .await

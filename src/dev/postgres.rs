@@ -38,9 +38,7 @@ const CREATE_DATABASE: &str = "select 'create database countersign' \
 
 /// A running private server; stopped by `stop`, and by a best effort on drop.
 pub struct PrivatePostgres {
-    /// The server itself.
     server: Server,
-    /// Where to connect.
     url: String,
     /// What started it, and can explain why it would not stop.
     binaries: Binaries,
@@ -105,7 +103,6 @@ impl PrivatePostgres {
 
 /// The server process, a direct child, which does not outlive this value for long.
 struct Server {
-    /// The process.
     child: Child,
 }
 
@@ -268,9 +265,7 @@ async fn free_port() -> io::Result<u16> {
 
 /// What a server says about itself in `postmaster.pid`.
 struct PidFile {
-    /// Its process.
     pid: i32,
-    /// Whether it accepts connections.
     ready: bool,
 }
 

@@ -16,13 +16,10 @@ use crate::store::error::StoreError;
 use crate::store::listing::Part;
 use crate::store::signing_key::{NewSigningKey, Registration};
 
-/// Longest name of a tenant.
 pub const MAX_NAME_CHARS: usize = 128;
 
-/// A credential that is asked for.
 #[derive(Debug)]
 pub struct CredentialRequest {
-    /// Its role.
     pub role: RoleName,
     /// The one id it may act as.
     pub bound_id: Option<String>,
@@ -34,7 +31,6 @@ pub struct CredentialRequest {
 
 /// A credential that was made. Not to be printed: it holds the key.
 pub struct MadeCredential {
-    /// Its id.
     pub id: CredentialId,
     /// The API key, shown this once.
     pub api_key: Option<String>,
@@ -64,7 +60,6 @@ impl Administration {
         T::parse(&self.clock.operation_id().0.simple().to_string()).ok_or(Error::Internal)
     }
 
-    /// Makes a tenant.
     pub async fn create_tenant(&self, name: &str) -> Result<TenantId, Error> {
         if name.is_empty() || name.chars().nth(MAX_NAME_CHARS).is_some() {
             return Err(Error::invalid("/name", "a string of 1 to 128 characters"));
@@ -75,7 +70,6 @@ impl Administration {
         Ok(id)
     }
 
-    /// Every tenant.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
         Ok(self.store.tenants(&Part::default()).await?.0)
     }
@@ -89,7 +83,6 @@ impl Administration {
         Ok(())
     }
 
-    /// Makes a credential.
     pub async fn create_credential(
         &self,
         tenant: &TenantId,
@@ -222,7 +215,6 @@ impl Administration {
         Ok(self.store.keys_of(tenant, approver).await?)
     }
 
-    /// Revokes a signing key.
     pub async fn revoke_key(
         &self,
         tenant: &TenantId,

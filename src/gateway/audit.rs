@@ -11,7 +11,6 @@ use crate::protocol::id::{ApproverId, EnforcerId};
 use crate::store::audit::{Actor, AuditLine, Source};
 
 impl Origin {
-    /// Where its actions come from.
     #[must_use]
     pub fn source(&self) -> Source {
         Source {
@@ -42,7 +41,6 @@ impl Approver {
 }
 
 impl Admin {
-    /// Its name in the audit.
     #[must_use]
     pub fn actor(&self) -> Actor {
         Actor {
@@ -53,7 +51,6 @@ impl Admin {
 }
 
 impl Operator {
-    /// Its name in the audit.
     #[must_use]
     pub fn actor(&self) -> Actor {
         Actor {
@@ -67,7 +64,6 @@ impl Operator {
 }
 
 impl Gateway {
-    /// One page of the tenant's audit, oldest first.
     pub async fn audit(
         &self,
         caller: &Admin,

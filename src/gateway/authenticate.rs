@@ -28,7 +28,6 @@ use crate::protocol::id::{CredentialId, TextId};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::credential::{ChangedCredential, Credential, RoleName};
 
-/// How often a node asks what changed.
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
 /// How long the cache is believed after the last answer: within the 5 s that a revocation may take.
 const BELIEVED_FOR: Duration = Duration::from_secs(4);
@@ -37,14 +36,12 @@ const CHANGED_WITHIN: Duration = Duration::from_secs(60);
 /// Most cached credentials; past this the cache starts over.
 const MAX_CACHED: usize = 100_000;
 
-/// Credentials this node has seen.
 #[derive(Default)]
 pub(super) struct Credentials {
     /// Held for a few instructions, never across an await.
     state: Mutex<CacheState>,
 }
 
-/// What the cache holds.
 #[derive(Default)]
 struct CacheState {
     known: HashMap<CredentialId, Arc<Credential>>,
@@ -62,7 +59,6 @@ impl Credentials {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A credential the cache can vouch for.
     fn fresh(&self, id: &CredentialId) -> Option<Arc<Credential>> {
         let state = self.state();
         state.refreshed.filter(|at| at.elapsed() < BELIEVED_FOR)?;
@@ -103,7 +99,6 @@ impl Credentials {
         self.state().uses.insert(id.clone(), at);
     }
 
-    /// Forgets what changed.
     fn refresh(&self, changed: &[ChangedCredential], asked: Instant) {
         let mut state = self.state();
         let missed = state
@@ -142,7 +137,6 @@ pub enum Presented<'a> {
 }
 
 impl Gateway {
-    /// Who presents this, calling from an address.
     pub async fn authenticate(
         &self,
         presented: &Presented<'_>,
@@ -279,7 +273,6 @@ impl Gateway {
     }
 }
 
-/// The caller a credential stands for.
 fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller, Error> {
     let origin = Origin {
         tenant: credential.tenant.clone(),
@@ -291,7 +284,6 @@ fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller, Error
     in_role(credential.role, origin, credential.bound_id.as_deref())
 }
 
-/// A caller of this role.
 fn in_role(role: RoleName, origin: Origin, bound: Option<&str>) -> Result<Caller, Error> {
     Ok(match role {
         RoleName::Enforcer => Caller::Enforcer(Enforcer {

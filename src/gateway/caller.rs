@@ -11,7 +11,6 @@ use crate::protocol::timestamp::Timestamp;
 /// Where a call comes from: one tenant, one credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The tenant.
     pub tenant: TenantId,
     /// The credential, as idempotency keys and the history name it.
     pub principal: String,
@@ -19,14 +18,12 @@ pub struct Origin {
     pub expires_at: Option<Timestamp>,
     /// A token that may end before its time: asked about again for as long as a channel lives.
     pub recheck: Option<Secret>,
-    /// The address it calls from.
     pub from: Option<IpAddr>,
 }
 
 /// A caller that acts as an enforcer: one, or any of its tenant.
 #[derive(Debug, Clone)]
 pub struct Enforcer {
-    /// Where it comes from.
     pub origin: Origin,
     /// The one id it may act as.
     pub bound: Option<EnforcerId>,
@@ -35,42 +32,31 @@ pub struct Enforcer {
 /// A caller that acts as an approver: one, or any of its tenant.
 #[derive(Debug, Clone)]
 pub struct Approver {
-    /// Where it comes from.
     pub origin: Origin,
     /// The one id it may act as.
     pub bound: Option<ApproverId>,
 }
 
-/// A caller that manages its tenant.
 #[derive(Debug, Clone)]
 pub struct Admin {
-    /// Where it comes from.
     pub origin: Origin,
 }
 
 /// The caller that manages tenants and reads no exchange.
 #[derive(Debug, Clone)]
 pub struct Operator {
-    /// The address it calls from.
     pub from: Option<IpAddr>,
 }
 
-/// Anyone who is known.
 #[derive(Debug, Clone)]
 pub enum Caller {
-    /// An enforcer.
     Enforcer(Enforcer),
-    /// An approver.
     Approver(Approver),
-    /// An administrator.
     Admin(Admin),
-    /// The operator.
     Operator(Operator),
 }
 
-/// A set of callers that some call is for.
 pub trait Role: Sized {
-    /// Who is meant, for the refusal of others.
     const EXPECTED: &'static str;
 
     /// The caller, if it is one of them.
@@ -98,15 +84,11 @@ macro_rules! roles {
 }
 
 roles! {
-    /// Anyone of a tenant.
     Member = Enforcer | Approver | Admin, "a credential of a tenant";
-    /// Whoever receives messages.
     EnforcerOrApprover = Enforcer | Approver, "an enforcer or an approver";
-    /// Whoever follows an exchange to its end.
     EnforcerOrAdmin = Enforcer | Admin, "an enforcer or an administrator";
     /// Whoever may ask for a refresh, or look after signing keys.
     ApproverOrAdmin = Approver | Admin, "an approver or an administrator";
-    /// Whoever manages credentials.
     AdminOrOperator = Admin | Operator, "an administrator or the operator";
 }
 
@@ -141,7 +123,6 @@ impl Admin {
 }
 
 impl Member {
-    /// Where it comes from.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         match self {

@@ -20,41 +20,36 @@ use crate::protocol::id::TenantId;
 use crate::store::channel::Transport;
 use crate::wake::{Key, Waiter};
 
-/// One channel, as its node knows it.
 pub(super) struct Handle {
     pub(super) id: Uuid,
     pub(super) principal: String,
-    /// A token to be asked about again.
     pub(super) recheck: Option<Secret>,
     closed: CancellationToken,
     why: OnceLock<Closing>,
 }
 
 impl Handle {
-    /// Ends it, for the first reason that is given.
     pub(super) fn close(&self, why: Closing) {
         self.why.get_or_init(|| why);
         self.closed.cancel();
     }
 }
 
-/// The channels of this node.
 #[derive(Default)]
 pub(super) struct Channels {
     /// Held for a few instructions, never across an await.
-    state: Mutex<State>,
+    state: Mutex<ChannelState>,
 }
 
-/// Them all.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct ChannelState {
     pub(super) by_identity: HashMap<Key, VecDeque<Arc<Handle>>>,
     by_tenant: HashMap<TenantId, usize>,
     count: usize,
 }
 
 impl Channels {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ChannelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,11 +108,8 @@ impl Channels {
 
 /// A live channel. Dropped, it is taken off the books.
 pub struct Channel {
-    /// Its id.
     pub id: Uuid,
-    /// Whose it is.
     pub key: Key,
-    /// What it runs over.
     pub(super) transport: Transport,
     /// When it was opened, to the database.
     pub(super) opened_at: OffsetDateTime,
@@ -131,7 +123,6 @@ pub struct Channel {
 pub(super) struct Watch {
     handle: Arc<Handle>,
     draining: CancellationToken,
-    /// Over how long a drain is spread.
     spread: Duration,
     /// When the credential ends.
     ends: Option<Instant>,
@@ -167,7 +158,6 @@ pub(super) fn role_of(key: &Key) -> &'static str {
 }
 
 impl Channel {
-    /// Notes why the gateway ends it.
     pub fn note_closing(&self, closing: Closing) {
         self.gateway
             .metrics
@@ -176,12 +166,10 @@ impl Channel {
             .increment();
     }
 
-    /// What ends it, and what wakes it.
     pub(super) fn parts(&mut self) -> (&Watch, &mut Waiter) {
         (&self.watch, &mut self.waiter)
     }
 
-    /// Counts it among the channels of its sort.
     fn count(&self, by: f64) {
         let role = role_of(&self.key);
         let channels = &self.gateway.metrics.channels;
@@ -265,7 +253,6 @@ impl Gateway {
         Ok(channel)
     }
 
-    /// How many channels this node holds.
     #[must_use]
     pub fn channel_count(&self) -> usize {
         self.channels.state().count

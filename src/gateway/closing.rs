@@ -8,16 +8,12 @@ use crate::protocol::id::TenantId;
 use crate::store::credential::ChangedCredential;
 use crate::wake::Key;
 
-/// Why the gateway ends a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
-    /// The node is stopping: reconnect, to another.
     Drain,
-    /// The credential ended.
     Credential,
     /// The identity has too many; this was its oldest.
     Replaced,
-    /// Others took this node for dead: reconnect.
     LeaseLost,
     /// The peer does not take what it is sent: reconnect and catch up.
     Slow,
@@ -32,7 +28,6 @@ pub enum Closing {
 }
 
 impl Closing {
-    /// The word for it in metrics.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Drain => "drain",
@@ -49,13 +44,11 @@ impl Closing {
 }
 
 impl Gateway {
-    /// The tenants that have channels here.
     pub(super) fn tenants_with_channels(&self) -> HashSet<TenantId> {
         let state = self.channels.state();
         state.by_identity.keys().map(Key::tenant).cloned().collect()
     }
 
-    /// Closes the channels of a tenant.
     pub(super) fn close_channels_of(&self, tenant: &TenantId) {
         let state = self.channels.state();
         let own = state

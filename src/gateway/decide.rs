@@ -29,7 +29,6 @@ impl Gateway {
         Ok((approver, self.read_verdict(&envelope)?))
     }
 
-    /// Reads the decision that an envelope carries.
     pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision, Error> {
         self.check_created(envelope.created_at)?;
         let decision = Decision::parse(envelope)?;

@@ -24,39 +24,29 @@ use crate::wake::{Cause, Key};
 /// How long a wait waits before it looks again where looking failed.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How a wait ended.
 #[derive(Debug)]
 pub enum Waited {
-    /// With a decision.
     Decided(Box<Exchange>),
     /// With an end that brings no decision.
     Over(State),
-    /// With neither in time.
     Pending,
 }
 
-/// An ack, ready to be taken.
 #[derive(Debug)]
 pub struct AckCommand {
-    /// Where it comes from.
     pub origin: Origin,
-    /// Whether the credential is bound to one id.
     pub bound: bool,
-    /// Who acknowledges.
     pub recipient: AckRecipient,
     ack: Ack,
 }
 
-/// An acknowledged message.
 #[derive(Debug)]
 pub struct Acknowledged {
     /// The exchange or prompt it is about.
     pub request_id: RequestId,
     /// When that ends.
     pub expires_at: Option<Timestamp>,
-    /// The message.
     pub message_id: MessageId,
-    /// How far the recipient got.
     pub status: AckStatus,
 }
 
@@ -73,7 +63,6 @@ fn may_read(caller: &Member, exchange: &Exchange) -> bool {
 }
 
 impl Gateway {
-    /// An exchange, for those it concerns.
     pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange, Error> {
         let found = self
             .store
@@ -96,11 +85,11 @@ impl Gateway {
         &self,
         caller: EnforcerOrAdmin,
         request: &RequestId,
-        patience: Duration,
+        time_limit: Duration,
     ) -> Result<Waited, Error> {
         let caller = Member::from(caller);
         let origin = caller.origin();
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + time_limit;
         let mut turn = None;
         let mut cause = Cause::Hint;
         // Registered before reading: a decision in between is then not missed.
@@ -152,7 +141,6 @@ impl Gateway {
         }
     }
 
-    /// How many waits are under way on this node.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waits

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::limit::Throttled;
 use crate::protocol::artifact::ArtifactError;
-use crate::protocol::decision::Distrust;
+use crate::protocol::decision::TrustError;
 use crate::protocol::exchange::{DecisionRefusal, State, StateRefusal, SubmissionRefusal};
 use crate::protocol::json::JsonError;
 use crate::protocol::message::NotJson;
@@ -13,7 +13,6 @@ use crate::protocol::reader::Invalid;
 use crate::protocol::session::{EventError, ReportRefusal};
 use crate::store::error::StoreError;
 
-/// A refusal.
 #[derive(Debug, Clone)]
 pub enum Error {
     /// Not strict JSON.
@@ -22,9 +21,7 @@ pub enum Error {
     Invalid(Invalid),
     /// A query parameter, path segment or header that does not conform.
     Parameter {
-        /// Its name.
         name: &'static str,
-        /// What was expected.
         expected: &'static str,
     },
     /// An open Artifact that does not conform.
@@ -33,9 +30,7 @@ pub enum Error {
     ArtifactHash,
     /// A submission past its time.
     ArtifactExpired,
-    /// A payload over the limit.
     PayloadTooLarge {
-        /// The member.
         pointer: &'static str,
         /// The limit in bytes.
         limit: usize,
@@ -49,16 +44,12 @@ pub enum Error {
     },
     /// The routing token was revoked, or replaced by another.
     PairingRevoked,
-    /// Too many wrong pairing codes.
     TooManyGuesses {
         /// When there is room for another.
         retry_after: Duration,
-        /// How many a minute are answered.
         quota: u32,
     },
-    /// Too many calls of one caller.
     Throttled(Throttled),
-    /// The pairing session has been completed.
     AlreadyPaired,
     /// A prompt that is not what its hash says.
     PromptHash,
@@ -69,27 +60,18 @@ pub enum Error {
     },
     /// Nobody to send a prompt to.
     NoRecipient,
-    /// The id was used for another prompt.
     PromptExists,
-    /// The acknowledgement is of another prompt.
     PromptMismatch,
-    /// The prompt has its final status.
     PromptSettled(&'static str),
     /// A snapshot that is not what its hash says.
     SnapshotHash,
-    /// The session has ended.
     SessionClosed,
-    /// The session was started otherwise.
     SessionStarted,
-    /// The snapshot exists with other content.
     SnapshotExists,
-    /// The id was used for something else.
     AlreadyExists,
     /// The idempotency key was used for something else.
     IdempotencyKeyReused,
-    /// An inbox is full.
     InboxFull,
-    /// A whole body over the limit.
     BodyTooLarge {
         /// The limit in bytes.
         limit: usize,
@@ -100,7 +82,6 @@ pub enum Error {
     UnsupportedMediaType,
     /// Nothing at this path.
     NoSuchRoute,
-    /// The path exists, for other methods.
     MethodNotAllowed,
     /// The node holds as many channels as it may.
     TooManyChannels,
@@ -110,7 +91,6 @@ pub enum Error {
     TooManyWaits,
     /// A call that did not come over TLS to a proxy that is believed.
     Unencrypted {
-        /// What would be taken.
         expected: &'static str,
     },
     /// No credential, or none that is good.
@@ -121,33 +101,24 @@ pub enum Error {
     Forbidden {
         /// The member or path segment it may not name, if that is why.
         pointer: Option<String>,
-        /// What would be allowed.
         expected: &'static str,
     },
-    /// The decision's own time has passed.
     DecisionExpired,
-    /// The decision is about another artifact.
     DecisionHash,
     /// The signature does not verify, or the key is unknown.
     SignatureInvalid,
-    /// The key has been revoked.
     KeyRevoked,
     /// Not there, or not for this caller.
     NotFound,
-    /// The exchange has its decision.
     AlreadyDecided,
-    /// The exchange's time ran out.
     Expired,
     /// The exchange is in a state that does not allow this.
     InvalidState(State),
-    /// The name is taken.
     Taken {
-        /// What is taken.
         pointer: &'static str,
     },
     /// The database is away, or the node is draining or overloaded.
     Unavailable,
-    /// A fault of ours.
     Internal,
 }
 
@@ -251,11 +222,11 @@ impl From<AckRefusal> for Error {
     }
 }
 
-impl From<Distrust> for Error {
-    fn from(distrust: Distrust) -> Self {
+impl From<TrustError> for Error {
+    fn from(distrust: TrustError) -> Self {
         match distrust {
-            Distrust::Invalid => Self::SignatureInvalid,
-            Distrust::Revoked => Self::KeyRevoked,
+            TrustError::Invalid => Self::SignatureInvalid,
+            TrustError::Revoked => Self::KeyRevoked,
         }
     }
 }

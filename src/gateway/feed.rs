@@ -11,30 +11,23 @@ use super::Gateway;
 use super::channel::{Channel, role_of};
 use super::closing::Closing;
 use super::error::Error;
+use super::inbox_scan::{InboxScan, OVERLAP, PER_PAGE};
 use super::push::{Push, for_enforcer};
-use super::walk::{ApproverWalk, OVERLAP, PER_PAGE};
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::store::claim::{self, ClaimRow, Claimed};
 use crate::wake::{Cause, Key};
 
-/// What a channel sends.
 pub struct Feed {
-    source: Source,
+    source: FeedSource,
     channel: Channel,
-    /// What it was last woken by.
     woken: Cause,
     gateway: Arc<Gateway>,
 }
 
-/// Where it comes from.
-enum Source {
-    /// An approver's inbox and withdrawals.
-    Approver(Box<ApproverWalk>),
-    /// An enforcer's messages.
+enum FeedSource {
+    Approver(Box<InboxScan>),
     Enforcer {
-        /// The tenant.
         tenant: TenantId,
-        /// The enforcer.
         enforcer: EnforcerId,
         /// Whether there may be something to claim.
         look: bool,
@@ -64,21 +57,20 @@ impl Feed {
         let start = resumed
             .and_then(|at| at.checked_sub(OVERLAP))
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        let walk = ApproverWalk::new(gateway, tenant, approver, withdrawals, start);
+        let scan = InboxScan::new(gateway, tenant, approver, withdrawals, start);
         Ok(Self {
-            source: Source::Approver(Box::new(walk)),
+            source: FeedSource::Approver(Box::new(scan)),
             channel,
             woken: Cause::Hint,
             gateway: Arc::clone(gateway),
         })
     }
 
-    /// The feed of an enforcer's channel.
     pub fn enforcer(gateway: &Arc<Gateway>, channel: Channel) -> Result<Self, Error> {
         let Key::Enforcer(tenant, enforcer) = channel.key.clone() else {
             return Err(Error::Internal);
         };
-        let source = Source::Enforcer {
+        let source = FeedSource::Enforcer {
             tenant,
             enforcer,
             look: true,
@@ -91,7 +83,6 @@ impl Feed {
         })
     }
 
-    /// The channel it feeds.
     #[must_use]
     pub fn channel(&self) -> &Channel {
         &self.channel
@@ -130,19 +121,19 @@ impl Feed {
         let (handle, waiter) = channel.parts();
         let ready = async move {
             match source {
-                Source::Approver(walk) => {
-                    if walk.has_more() {
+                FeedSource::Approver(scan) => {
+                    if scan.has_more() {
                         return;
                     }
                     tokio::select! {
                         cause = waiter.woken() => {
                             *woken = cause;
-                            walk.look();
+                            scan.look();
                         }
-                        () = sleep_until(walk.next_due()) => walk.take_due(),
+                        () = sleep_until(scan.next_due()) => scan.take_due(),
                     }
                 }
-                Source::Enforcer { look, .. } => {
+                FeedSource::Enforcer { look, .. } => {
                     if !*look {
                         *woken = waiter.woken().await;
                         *look = true;
@@ -156,8 +147,10 @@ impl Feed {
     /// The next few messages; none once there is nothing more for now.
     pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
         match &mut self.source {
-            Source::Approver(walk) => walk.next_page(&self.gateway, self.channel.opened_at).await,
-            Source::Enforcer {
+            FeedSource::Approver(scan) => {
+                scan.next_page(&self.gateway, self.channel.opened_at).await
+            }
+            FeedSource::Enforcer {
                 tenant,
                 enforcer,
                 look,

@@ -11,7 +11,6 @@ use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId};
 use crate::protocol::json::{self, Node};
 use crate::protocol::reader::Invalid;
 
-/// What a nameless sender is told.
 pub(super) const NAMELESS: &str =
     "an Envelope that names its sender, or a credential that is bound to one id";
 
@@ -28,7 +27,6 @@ const DECISION: Kinds = Kinds {
 };
 
 impl Gateway {
-    /// Reads a submission in any framing.
     pub fn read_any_submission(
         &self,
         caller: &Enforcer,

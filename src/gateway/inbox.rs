@@ -12,7 +12,7 @@ use crate::protocol::cursor::{self, Position};
 use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::message::ApprovalRequest;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::inbox::{After, Shelf};
+use crate::store::inbox::{After, InboxKind};
 
 /// Which page is asked for, as the query says.
 #[derive(Debug, Default, Clone)]
@@ -23,16 +23,13 @@ pub struct PageRequest {
     pub limit: Option<String>,
 }
 
-/// One page of something.
 #[derive(Debug)]
 pub struct Page<T> {
-    /// The items.
     pub items: Vec<T>,
     /// Where the next page starts, if there is one.
     pub next: Option<String>,
 }
 
-/// The refusal of a cursor from elsewhere.
 pub(super) const FOREIGN_CURSOR: Error = Error::Parameter {
     name: "cursor",
     expected: "a cursor from this listing",
@@ -61,7 +58,7 @@ impl Gateway {
     }
 
     /// How long a wait may take: what was asked for, within the limits.
-    pub fn patience(&self, asked: Option<&str>) -> Result<Duration, Error> {
+    pub fn time_limit(&self, asked: Option<&str>) -> Result<Duration, Error> {
         let limits = &self.config.limits;
         let seconds = match asked {
             None => limits.wait_default_seconds,
@@ -75,18 +72,17 @@ impl Gateway {
         Ok(Duration::from_secs(seconds))
     }
 
-    /// One page of an approver's inbox, oldest first.
     pub async fn inbox(
         &self,
         caller: &Approver,
         approver: &ApproverId,
-        shelf: Shelf,
+        kind: InboxKind,
         request: &PageRequest,
     ) -> Result<Page<ApprovalRequest>, Error> {
         let tenant = &caller.origin.tenant;
-        let listing = match shelf {
-            Shelf::Active => format!("inbox\n{tenant}\n{approver}"),
-            Shelf::Expired => format!("expired\n{tenant}\n{approver}"),
+        let listing = match kind {
+            InboxKind::Active => format!("inbox\n{tenant}\n{approver}"),
+            InboxKind::Expired => format!("expired\n{tenant}\n{approver}"),
         };
         let limit = self.page_limit(request)?;
         let after = match &request.cursor {
@@ -102,7 +98,7 @@ impl Gateway {
         let max_bytes = i64::from(self.config.limits.page_bytes);
         let page = self
             .store
-            .inbox_page(tenant, approver, shelf, after, limit, max_bytes)
+            .inbox_page(tenant, approver, kind, after, limit, max_bytes)
             .await?;
         let next = page.items.last().filter(|_| page.more).map(|last| {
             let at: OffsetDateTime = last.created_at.inner();

@@ -15,7 +15,6 @@ const MAX_REMEMBERED: usize = 10_000;
 /// Each approver's keys, revoked ones included.
 type Known = HashMap<(TenantId, ApproverId), Arc<[SigningKey]>>;
 
-/// What a node remembers of keys.
 #[derive(Default)]
 pub(super) struct Keys {
     /// Held for a few instructions, never across an await.

@@ -16,7 +16,6 @@ use crate::store::channel::LEASE_SECONDS;
 const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Gateway {
-    /// How long ago the node's lease was renewed.
     pub(super) fn lease_age(&self) -> Duration {
         let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         renewed.elapsed()
@@ -66,8 +65,8 @@ impl Gateway {
     }
 
     /// Takes dead nodes off the books, and wakes whoever shared an identity with their channels.
-    pub(super) async fn bury_dead_nodes(&self) -> Result<(), Error> {
-        let keys = self.store.bury_dead_nodes().await?;
+    pub(super) async fn reap_expired_nodes(&self) -> Result<(), Error> {
+        let keys = self.store.reap_expired_nodes().await?;
         self.wake.wake(keys);
         Ok(())
     }

@@ -19,25 +19,19 @@ const MAX_BUCKETS: usize = 100_000;
 /// How many times the rate of one id a credential may have that may be any.
 const FLEET: u32 = 20;
 
-/// What a call counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Artifacts, prompts, session events, pairings begun.
     Submission,
     /// Decisions, and whatever else changes an exchange or a pairing.
     Decision,
-    /// Acknowledgements.
     Ack,
-    /// Looking, and waiting.
     Read,
-    /// Opening a channel.
     Connect,
-    /// Anything at all, by address.
     Address,
 }
 
 impl Kind {
-    /// The name of its policy on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,7 +44,6 @@ impl Kind {
         }
     }
 
-    /// What a caller had too many of.
     #[must_use]
     pub fn calls(self) -> &'static str {
         match self {
@@ -72,15 +65,12 @@ pub struct Rate {
 /// A call that must wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttled {
-    /// What it counted as.
     pub kind: Kind,
-    /// The rate it met.
     pub rate: Rate,
     /// When there is room for it.
     pub retry_after: Duration,
 }
 
-/// One caller's bucket.
 struct Bucket {
     tokens: f64,
     at: Timestamp,
@@ -96,7 +86,6 @@ impl Bucket {
     }
 }
 
-/// Buckets of one sort of caller.
 struct Buckets<K> {
     /// Held for a few instructions, never across an await.
     by_caller: Mutex<HashMap<(Kind, K), Bucket>>,
@@ -152,7 +141,6 @@ impl<K: Eq + Hash> Buckets<K> {
     }
 }
 
-/// Every bucket of a node.
 #[derive(Default)]
 pub(super) struct Limiter {
     principals: Buckets<(String, String)>,
@@ -215,7 +203,6 @@ impl Gateway {
     }
 }
 
-/// The configured rate of a kind.
 fn rate_of(rates: &config::Rates, kind: Kind) -> Rate {
     let (per_second, burst) = match kind {
         Kind::Submission => (rates.submissions, rates.submissions_burst),

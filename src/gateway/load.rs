@@ -20,7 +20,6 @@ const BELIEVED_FOR: (i64, i64) = (5, 60);
 /// Most inboxes remembered; past this the memory starts over.
 const MAX_REMEMBERED: usize = 100_000;
 
-/// What a node remembers of inboxes.
 #[derive(Default)]
 pub(super) struct Loads {
     /// Held for a few instructions, never across an await.

@@ -41,7 +41,6 @@ impl Gateway {
         }
     }
 
-    /// Counts what is pending.
     pub(super) async fn count(&self) -> Result<(), Error> {
         let census = self.store.census().await?;
         let count = |count: i64| usize::try_from(count).unwrap_or_default();

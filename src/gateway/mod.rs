@@ -12,8 +12,9 @@ mod deliver;
 pub mod error;
 mod feed;
 mod generic;
-mod guesses;
+mod guess_limit;
 mod inbox;
+mod inbox_scan;
 mod keys;
 mod lease;
 pub mod limit;
@@ -30,7 +31,6 @@ pub mod secret;
 mod session;
 mod submit;
 mod sweep;
-mod walk;
 mod withdraw;
 
 use std::sync::Arc;
@@ -75,19 +75,12 @@ use crate::wake::Hub;
 /// How long an answer about readiness is good for.
 const READINESS_FOR: Duration = Duration::from_secs(1);
 
-/// Everything a use case needs.
 pub struct Gateway {
-    /// The configuration.
     pub config: Arc<Config>,
-    /// The names that follow from the protocol's.
     pub names: Names,
-    /// The clock.
     pub clock: Clock,
-    /// This process.
     pub node: NodeId,
-    /// What is measured.
     pub metrics: Arc<Metrics>,
-    /// Makes spans.
     pub tracer: Tracer,
     store: Arc<Store>,
     wake: Hub,
@@ -102,7 +95,7 @@ pub struct Gateway {
     loads: load::Loads,
     keys: keys::Keys,
     limiter: limit::Limiter,
-    guesses: guesses::Guesses,
+    guesses: guess_limit::Guesses,
     channels: channel::Channels,
     calls: presence::Calls,
     /// When the node's lease was last renewed.
@@ -144,7 +137,7 @@ impl Gateway {
             loads: load::Loads::default(),
             keys: keys::Keys::default(),
             limiter: limit::Limiter::default(),
-            guesses: guesses::Guesses::default(),
+            guesses: guess_limit::Guesses::default(),
             channels: channel::Channels::default(),
             calls: presence::Calls::default(),
             renewed: std::sync::Mutex::new(Instant::now()),
@@ -199,10 +192,8 @@ impl Gateway {
     }
 }
 
-/// Whether a node should be sent requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
-    /// Yes.
     Ready,
     /// Yes, though hints do not arrive and it polls.
     Degraded,

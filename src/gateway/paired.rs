@@ -12,24 +12,17 @@ use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::paired::Side;
 
-/// A pairing in force, for its sides.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PairingLine {
-    /// The enforcer.
     pub enforcer_id: EnforcerId,
-    /// The approver.
     pub approver_id: ApproverId,
-    /// What people call the enforcer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_label: Option<String>,
-    /// Where it works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<String>,
-    /// The enforcer's public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_public_key: Option<String>,
-    /// The approver's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_public_key: Option<String>,
     /// What stands for it in a submission; not there if it was made under another cluster secret.

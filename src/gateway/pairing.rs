@@ -22,12 +22,9 @@ const DRAWS: usize = 3;
 /// The hash of what is no code: shorter than any, so it is nobody's.
 const NO_HASH: &[u8] = &[];
 
-/// An attempt at pairing that was begun.
 #[derive(Debug)]
 pub struct Initiated {
-    /// What the approver types.
     pub code: Code,
-    /// What the enforcer asks about.
     pub nonce: Nonce,
     /// When the code ends.
     pub expires_at: Timestamp,
@@ -36,15 +33,11 @@ pub struct Initiated {
 /// An attempt at pairing that was completed.
 #[derive(Debug)]
 pub struct Completed {
-    /// What stands for the pairing from now on.
     pub token: RoutingToken,
-    /// What people call the enforcer.
     pub label: Option<String>,
-    /// Where it works.
     pub workspace: Option<String>,
 }
 
-/// How far an attempt at pairing has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PairingWord {
@@ -62,16 +55,12 @@ pub enum PairingWord {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PairingStatus {
-    /// The attempt.
     pub nonce: Nonce,
-    /// How far it has come.
     pub status: PairingWord,
     /// When the code ends.
     pub expires_at: Timestamp,
-    /// Who completed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_id: Option<ApproverId>,
-    /// The approver's public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_key: Option<String>,
     /// The token, while it is good.
@@ -80,7 +69,6 @@ pub struct PairingStatus {
 }
 
 impl Gateway {
-    /// Begins an attempt at pairing.
     pub async fn initiate_pairing(
         &self,
         caller: &Enforcer,

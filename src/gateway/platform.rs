@@ -14,7 +14,6 @@ use crate::store::credential::{CredentialLine, RoleName, Tenant};
 use crate::store::listing::{ExchangeFilter, ExchangeLine, Part};
 use crate::store::signing_key::NewSigningKey;
 
-/// Which exchanges are asked for.
 #[derive(Debug, Default)]
 pub struct ExchangeListing {
     /// Only in this state.
@@ -23,7 +22,6 @@ pub struct ExchangeListing {
     pub enforcer: Option<EnforcerId>,
     /// Only asking this approver.
     pub approver: Option<ApproverId>,
-    /// Which page.
     pub page: PageRequest,
 }
 
@@ -49,7 +47,6 @@ fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> Actor {
     }
 }
 
-/// Who manages credentials, in the audit.
 fn manager(caller: &AdminOrOperator) -> Actor {
     match caller {
         AdminOrOperator::Admin(admin) => admin.actor(),
@@ -109,7 +106,6 @@ impl Gateway {
         }
     }
 
-    /// Which part of a listing is asked for.
     fn part(&self, listing: &str, request: &PageRequest) -> Result<Part, Error> {
         let after = match &request.cursor {
             None => None,
@@ -119,7 +115,6 @@ impl Gateway {
         Ok(Part { after, limit })
     }
 
-    /// Lists tenants, oldest first.
     pub async fn tenants(
         &self,
         _: &Operator,
@@ -145,7 +140,6 @@ impl Gateway {
         Ok(Page { items, next })
     }
 
-    /// Revokes a credential.
     pub async fn revoke_credential(
         &self,
         caller: &AdminOrOperator,
@@ -171,7 +165,6 @@ impl Gateway {
             .await
     }
 
-    /// Lists an approver's signing keys.
     pub async fn signing_keys(
         &self,
         caller: &ApproverOrAdmin,
@@ -182,7 +175,6 @@ impl Gateway {
             .await
     }
 
-    /// Revokes a signing key.
     pub async fn revoke_key(
         &self,
         caller: &ApproverOrAdmin,

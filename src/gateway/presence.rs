@@ -22,7 +22,6 @@ const MAX_CALLERS: usize = 100_000;
 /// The latest call of each enforcer that is not written down yet.
 type Latest = HashMap<(TenantId, EnforcerId), Instant>;
 
-/// Calls this node has served.
 #[derive(Default)]
 pub(super) struct Calls {
     /// Held for a few instructions, never across an await.
@@ -49,7 +48,6 @@ pub(super) fn write_every(config: &Config) -> Duration {
 }
 
 impl Gateway {
-    /// Notes that an enforcer has called.
     pub fn seen(&self, tenant: &TenantId, enforcer: &EnforcerId) {
         self.calls
             .note((tenant.clone(), enforcer.clone()), Instant::now());

@@ -32,13 +32,10 @@ const PROMPT: Kinds = Kinds {
 /// A prompt or an acknowledgement of one.
 #[derive(Debug)]
 pub enum PromptCommand {
-    /// A prompt, to be queued.
     Send(Box<SendPrompt>),
-    /// What became of it.
     Ack(AckPrompt),
 }
 
-/// A prompt, ready to be taken.
 #[derive(Debug)]
 pub struct SendPrompt {
     tenant: TenantId,
@@ -50,7 +47,6 @@ pub struct SendPrompt {
     idempotency: Option<IdempotencyKey>,
 }
 
-/// An acknowledgement, ready to be taken.
 #[derive(Debug)]
 pub struct AckPrompt {
     tenant: TenantId,
@@ -230,7 +226,6 @@ impl Gateway {
 }
 
 impl AckPrompt {
-    /// The prompt it is of.
     #[must_use]
     pub fn request_id(&self) -> &RequestId {
         &self.ack.request_id
@@ -238,7 +233,6 @@ impl AckPrompt {
 }
 
 impl SendPrompt {
-    /// The prompt's id.
     #[must_use]
     pub fn request_id(&self) -> &RequestId {
         &self.prompt.request_id

@@ -8,14 +8,10 @@ use crate::protocol::trace::TraceContext;
 use crate::store::bodies::ForApprover;
 use crate::store::claim::{Claimed, ForEnforcer};
 
-/// A message, ready to send.
 #[derive(Debug)]
 pub struct Push {
-    /// Its id.
     pub message_id: MessageId,
-    /// Its type.
     pub msg_type: &'static str,
-    /// The envelope's text.
     pub text: String,
     /// When the message was created.
     pub(super) created_at: Timestamp,
@@ -31,7 +27,6 @@ fn context_of(gateway: &Gateway, trace: Option<&str>) -> Option<TraceContext> {
     TraceContext::of_trace(trace)
 }
 
-/// An envelope's text.
 fn printed<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
     serde_json::to_string(envelope).map_err(|error| {
         tracing::error!(%error, "an envelope could not be printed");
@@ -39,7 +34,6 @@ fn printed<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
     })
 }
 
-/// What an approver is sent.
 pub(super) fn for_approver(
     gateway: &Gateway,
     approver: &ApproverId,
@@ -74,7 +68,6 @@ pub(super) fn for_approver(
     })
 }
 
-/// What an enforcer is sent.
 pub(super) fn for_enforcer(
     gateway: &Gateway,
     enforcer: &EnforcerId,

@@ -12,7 +12,6 @@ use crate::protocol::refresh::parse_reason;
 use crate::store::refresh::RefreshFact;
 use crate::wake::Key;
 
-/// Who asks for a refresh.
 #[derive(Debug)]
 pub struct RefreshCommand {
     tenant: TenantId,

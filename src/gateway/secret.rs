@@ -23,11 +23,9 @@ pub fn made_up() -> Result<Secret, Error> {
     Ok(Secret::from(random_text::<32>()?.as_str()))
 }
 
-/// The cluster secret, ready for use.
 pub struct ClusterSecret(hmac::Key);
 
 impl ClusterSecret {
-    /// Takes a secret into use.
     #[must_use]
     pub fn new(secret: &Secret) -> Self {
         let key = secret.expose().as_bytes();
@@ -49,7 +47,6 @@ impl ClusterSecret {
         bytes
     }
 
-    /// What is stored of a pairing code.
     pub(super) fn code_hash(&self, tenant: &TenantId, code: Code) -> [u8; 32] {
         let parts = [tenant.as_str().as_bytes(), code.as_bytes()];
         self.mac("countersign/pairing-code/1", &parts)

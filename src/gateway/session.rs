@@ -10,17 +10,14 @@ use crate::protocol::json;
 use crate::protocol::session::{self, Report, Reported, Rules, judge_report};
 use crate::store::session::{ReportRow, Session};
 
-/// A report, ready to be taken.
 #[derive(Debug)]
 pub struct ReportCommand {
     /// Who reports; or, where nobody is named, the refusal if the session does not tell.
     enforcer: Result<EnforcerId, Error>,
-    /// What it reports.
     pub report: Report,
 }
 
 impl Gateway {
-    /// Reads a session event in any framing.
     pub fn read_report(&self, caller: &Enforcer, body: &[u8]) -> Result<ReportCommand, Error> {
         let node = json::parse(body)?;
         let framed = session::unframe(&node, self.clock.now())?;

@@ -19,19 +19,14 @@ use crate::store::submit::{Asked, SubmissionRow};
 use crate::telemetry::trace;
 use crate::wake::Key;
 
-/// A submission, ready to be taken.
 #[derive(Debug)]
 pub struct SubmitCommand {
-    /// The enforcer it acts as.
     pub enforcer: EnforcerId,
-    /// What it submits.
     pub submission: Submission,
-    /// Its idempotency key.
     pub idempotency: Option<IdempotencyKey>,
 }
 
 impl Gateway {
-    /// Refuses an envelope made in the future.
     pub(super) fn check_created(&self, created_at: Timestamp) -> Result<(), Invalid> {
         if created_at > self.in_seconds(self.config.limits.clock_skew_seconds) {
             return Err(Invalid::timestamp(
@@ -63,7 +58,6 @@ impl Gateway {
         })
     }
 
-    /// Reads the artifact that an envelope carries.
     pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission, Error> {
         self.check_created(envelope.created_at)?;
         if !self.config.artifacts.open && !artifact::is_sealed(envelope.body) {

@@ -74,7 +74,7 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         stop,
         "dead_nodes",
         BURY_EVERY,
-        |gateway| async move { gateway.bury_dead_nodes().await },
+        |gateway| async move { gateway.reap_expired_nodes().await },
     );
     every(
         gateway,

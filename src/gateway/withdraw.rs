@@ -12,7 +12,6 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::end::{EndRow, Ending};
 use crate::wake::Key;
 
-/// An exchange that was ended.
 #[derive(Debug)]
 pub struct Ended {
     /// When.
@@ -70,7 +69,6 @@ impl Gateway {
         .await
     }
 
-    /// Cancels a pending exchange.
     pub async fn cancel(
         &self,
         caller: &Admin,

@@ -13,20 +13,18 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::error::Refusal;
+use super::memory_permit::MemoryPermit;
 use super::reply::Node;
-use super::room::Room;
 use crate::gateway::PageRequest;
 use crate::gateway::error::Error;
 use crate::protocol::id::TextId;
 use crate::protocol::json;
 
-/// Longest idempotency key.
 const MAX_KEY_BYTES: usize = 255;
 
 /// Bodies up to this size need no room of their own: there are only so many connections.
 const SMALL: usize = 64 << 10;
 
-/// Which limit a body is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A submission: the payload's limit and an envelope around it.
@@ -35,7 +33,6 @@ pub enum Kind {
     Prompt,
     /// A session event: it may be a snapshot, whose payload has a limit of its own.
     Snapshot,
-    /// Anything else.
     Other,
     /// Anything else, where nothing at all will do too.
     Optional,
@@ -44,7 +41,7 @@ pub enum Kind {
 /// A body, read whole, and its place among all those that are held at once.
 pub struct Received {
     bytes: Bytes,
-    _room: Room,
+    _memory: MemoryPermit,
 }
 
 impl Deref for Received {
@@ -59,7 +56,7 @@ impl Deref for Received {
 /// memory.
 async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Error> {
     let mut bytes = Vec::new();
-    let mut room = Room::default();
+    let mut memory = MemoryPermit::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::BodyIncomplete)?;
         let Ok(data) = frame.into_data() else {
@@ -69,14 +66,17 @@ async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Er
         if length > limit {
             return Err(Error::BodyTooLarge { limit });
         }
-        if !room.take(&node.room, length.saturating_sub(SMALL)).await {
+        if !memory
+            .take(&node.memory, length.saturating_sub(SMALL))
+            .await
+        {
             return Err(Error::Unavailable);
         }
         bytes.extend_from_slice(&data);
     }
     Ok(Received {
         bytes: bytes.into(),
-        _room: room,
+        _memory: memory,
     })
 }
 
@@ -103,8 +103,8 @@ pub async fn read(
     if kind != Kind::Optional {
         check_media_type(node, headers)?;
     }
-    let patience = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
-    let received = timeout(patience, whole(node, body, limit))
+    let time_limit = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
+    let received = timeout(time_limit, whole(node, body, limit))
         .await
         .map_err(|_| Error::BodyIncomplete)??;
     // Only what arrived tells whether there is a body: neither chunks nor HTTP/2 say so beforehand.

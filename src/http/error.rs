@@ -12,7 +12,6 @@ use crate::protocol::json::Reason;
 use crate::protocol::reader::Fault;
 
 impl Description {
-    /// Describes a refusal.
     #[must_use]
     pub fn of(error: &Error) -> Self {
         use StatusCode as S;

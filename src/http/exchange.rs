@@ -94,7 +94,6 @@ pub(super) struct DecisionAccepted {
     pub(super) duplicate: bool,
 }
 
-/// Takes a decision and puts the answer together.
 pub(super) async fn decided(
     node: &Node,
     caller: Approver,
@@ -172,7 +171,6 @@ pub async fn status(
     ))
 }
 
-/// The query of a wait.
 #[derive(Deserialize)]
 struct WaitQuery {
     timeout: Option<String>,
@@ -187,10 +185,10 @@ pub async fn wait(
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
     let timeout = body::query::<WaitQuery>(&uri)?.timeout;
-    let patience = node.gateway.patience(timeout.as_deref())?;
+    let time_limit = node.gateway.time_limit(timeout.as_deref())?;
     match node
         .gateway
-        .wait(caller, &request, patience)
+        .wait(caller, &request, time_limit)
         .await
         .about(&request)?
     {
@@ -297,7 +295,6 @@ pub(super) struct AckAccepted {
     status: AckStatus,
 }
 
-/// Takes an ack and puts the answer together.
 pub(super) async fn acknowledged(
     node: &Node,
     command: AckCommand,

@@ -21,15 +21,11 @@ use crate::telemetry::metrics::frame_label;
 use crate::telemetry::trace::{self, Attribute};
 use crate::wake::Key;
 
-/// Who is at the other end.
 pub enum Peer {
-    /// An enforcer.
     Enforcer(Enforcer),
-    /// An approver.
     Approver(Approver),
 }
 
-/// What a frame says of itself.
 struct Head {
     msg_type: Option<String>,
     msg_id: Option<String>,

@@ -28,12 +28,10 @@ pub(super) fn refused(bytes: &[u8]) -> impl Fn(Error) -> Refusal + '_ {
     }
 }
 
-/// The same, of a refusal.
 fn reframed(bytes: &[u8]) -> impl Fn(Refusal) -> Refusal + '_ {
     |refusal| refused(bytes)(refusal.error)
 }
 
-/// Marks an answer that an idempotency key gave.
 pub(super) fn replayed(mut response: Response, replayed: bool) -> Response {
     if replayed {
         response

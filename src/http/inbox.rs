@@ -11,12 +11,12 @@ use super::auth::As;
 use super::body::{self, PageQuery, Path};
 use super::error::{About, Refusal};
 use super::reply::Node;
-use super::watched::HttpRequestId;
+use super::request_log::HttpRequestId;
 use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::Outgoing;
 use crate::protocol::id::{ApproverId, RequestId, TextId};
-use crate::store::inbox::Shelf;
+use crate::store::inbox::InboxKind;
 
 /// The body of `inbox.page`.
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ pub async fn active(
     Extension(http): Extension<HttpRequestId>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
-    page(&node, caller, &approver, Shelf::Active, http, &uri).await
+    page(&node, caller, &approver, InboxKind::Active, http, &uri).await
 }
 
 /// `GET /v1/approvers/{approverId}/inbox/expired`.
@@ -45,7 +45,7 @@ pub async fn expired(
     Extension(http): Extension<HttpRequestId>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
-    page(&node, caller, &approver, Shelf::Expired, http, &uri).await
+    page(&node, caller, &approver, InboxKind::Expired, http, &uri).await
 }
 
 /// The approver a path names, which the caller must be allowed to act as.
@@ -57,7 +57,7 @@ async fn page(
     node: &Node,
     caller: Approver,
     approver: &str,
-    shelf: Shelf,
+    kind: InboxKind,
     http: HttpRequestId,
     uri: &Uri,
 ) -> Result<Response, Refusal> {
@@ -65,7 +65,7 @@ async fn page(
     let request = body::query::<PageQuery>(uri)?.into();
     let gateway = node.gateway.clone();
     let page = node
-        .finish(async move { gateway.inbox(&caller, &approver, shelf, &request).await })
+        .finish(async move { gateway.inbox(&caller, &approver, kind, &request).await })
         .await?;
     let gateway_id = &node.gateway.config.server.gateway_id;
     let items: Result<Vec<_>, _> = page

@@ -11,7 +11,6 @@ use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
 use crate::protocol::id::{ApproverId, EnforcerId, TextId as _};
 
-/// Calls whose sender stands in the body.
 const SENDER_IN_BODY: [&str; 5] = [
     "/v1/artifacts",
     "/v1/artifact",
@@ -100,7 +99,6 @@ pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result
     }
 }
 
-/// The id a path says the call acts as.
 async fn path_id(node: &Node, parts: &mut Parts) -> Option<String> {
     let names = RawPathParams::from_request_parts(parts, node).await.ok()?;
     names

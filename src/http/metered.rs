@@ -12,12 +12,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::owed::Ledger;
+use super::h2_stall::StallTracker;
 
 /// How a connection of HTTP/2 begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What happened on a connection so far.
 #[derive(Default)]
 pub struct Meter {
     bytes: AtomicU64,
@@ -27,7 +26,7 @@ pub struct Meter {
     /// Whether something was written since all that was to be written had gone out.
     unflushed: AtomicBool,
     /// What a peer of HTTP/2 has not taken yet.
-    pub ledger: Ledger,
+    pub stalls: StallTracker,
 }
 
 impl Meter {
@@ -51,7 +50,6 @@ impl Meter {
     }
 }
 
-/// A request under way.
 pub struct InFlight(Arc<Meter>);
 
 impl Drop for InFlight {
@@ -62,30 +60,24 @@ impl Drop for InFlight {
 
 /// How long a peer may take for things.
 #[derive(Clone, Copy)]
-pub struct Patience {
-    /// To send its headers.
+pub struct Timeouts {
     pub headers: Duration,
-    /// To take anything of what is written to it.
     pub writing: Duration,
-    /// To make the next request.
     pub idle: Duration,
 }
 
-/// Why the node closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum CloseReason {
     /// No request came for too long.
     Idle,
     /// Headers began and did not end.
     Headers,
     /// The peer took nothing of what was written to it.
     Unread,
-    /// The node has stopped.
     Stopping,
 }
 
-impl Cut {
-    /// The word for it in metrics.
+impl CloseReason {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -97,22 +89,19 @@ impl Cut {
     }
 }
 
-/// What becomes of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It stays.
     Stays,
     /// It is asked to end: nothing is under way.
     Retires,
-    /// It is closed.
-    Closes(Cut),
+    Closes(CloseReason),
 }
 
 /// Watches for headers that begin and do not end; over HTTP/2, also for answers that are not taken, and for connections on
 /// which nothing happens. (Over HTTP/1 those are the stream's and the protocol library's.)
 pub struct Watchdog {
     meter: Arc<Meter>,
-    patience: Patience,
+    timeouts: Timeouts,
     /// Since when no request has been under way over HTTP/2, and how many there were until then.
     idle: Option<(Instant, u64)>,
     /// Bytes and requests when the connection was last seen quiet.
@@ -122,11 +111,10 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// A watchdog with this much patience.
-    pub fn new(meter: &Arc<Meter>, patience: Patience) -> Self {
+    pub fn new(meter: &Arc<Meter>, timeouts: Timeouts) -> Self {
         Self {
             meter: Arc::clone(meter),
-            patience,
+            timeouts,
             idle: None,
             quiet: Some((0, 0)),
             trickling: None,
@@ -138,7 +126,7 @@ impl Watchdog {
         if self.meter.multiplexed.load(Ordering::Relaxed) {
             self.judge_streams()
         } else if self.trickles() {
-            Verdict::Closes(Cut::Headers)
+            Verdict::Closes(CloseReason::Headers)
         } else {
             Verdict::Stays
         }
@@ -146,8 +134,8 @@ impl Watchdog {
 
     /// Whether there are streams, and whether their answers are taken.
     fn judge_streams(&mut self) -> Verdict {
-        if self.meter.ledger.overdue(self.patience.writing) {
-            return Verdict::Closes(Cut::Unread);
+        if self.meter.stalls.overdue(self.timeouts.writing) {
+            return Verdict::Closes(CloseReason::Unread);
         }
         if self.meter.in_flight.load(Ordering::Relaxed) > 0 {
             self.idle = None;
@@ -159,7 +147,7 @@ impl Watchdog {
             Some(idle) if idle.1 == requests => idle,
             _ => *self.idle.insert((Instant::now(), requests)),
         };
-        if since.elapsed() > self.patience.idle {
+        if since.elapsed() > self.timeouts.idle {
             Verdict::Retires
         } else {
             Verdict::Stays
@@ -177,7 +165,7 @@ impl Watchdog {
                 if bytes == before {
                     return false;
                 }
-                self.trickling.get_or_insert_with(Instant::now).elapsed() > self.patience.headers
+                self.trickling.get_or_insert_with(Instant::now).elapsed() > self.timeouts.headers
             }
             _ => {
                 (self.quiet, self.trickling) = ((!busy).then_some((bytes, requests)), None);
@@ -193,19 +181,19 @@ pub struct Metered<S> {
     meter: Arc<Meter>,
     /// What is left of HTTP/2's preface, as long as nothing else was read.
     preface: &'static [u8],
-    patience: Duration,
+    time_limit: Duration,
     /// When the peer, which takes nothing, has had its time. Only there while it takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Metered<S> {
     /// Counts what this stream reads; breaks it where nothing can be written for as long as `patience`.
-    pub fn new(stream: S, meter: &Arc<Meter>, patience: Duration) -> Self {
+    pub fn new(stream: S, meter: &Arc<Meter>, time_limit: Duration) -> Self {
         Self {
             stream,
             meter: Arc::clone(meter),
             preface: PREFACE,
-            patience,
+            time_limit,
             stuck: None,
         }
     }
@@ -239,8 +227,10 @@ impl<S> Metered<S> {
             self.stuck = None;
             return polled;
         }
-        let patience = self.patience;
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let time_limit = self.time_limit;
+        let stuck = self
+            .stuck
+            .get_or_insert_with(|| Box::pin(sleep(time_limit)));
         ready!(stuck.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

@@ -22,7 +22,7 @@ use crate::telemetry::prometheus;
 use super::reply::Node;
 
 /// Connections at once; whoever comes beyond waits at the door.
-const SEATS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// How long headers may take, and how long a connection may be idle between two scrapes.
 const PATIENCE: Duration = Duration::from_secs(75);
 /// How long one connection may last: a scraper that does not read must not keep its seat.
@@ -32,13 +32,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves the node's metrics until `end`: through a drain too, which is when they are looked at most.
 pub async fn serve(listener: TcpListener, node: Node, tasks: TaskTracker, end: CancellationToken) {
-    let seats = Arc::new(Semaphore::new(SEATS));
+    let limiter = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let next = async {
-            let seat = Arc::clone(&seats).acquire_owned().await;
-            (seat, listener.accept().await)
+            let permit = Arc::clone(&limiter).acquire_owned().await;
+            (permit, listener.accept().await)
         };
-        let Some((seat, accepted)) = end.run_until_cancelled(next).await else {
+        let Some((permit, accepted)) = end.run_until_cancelled(next).await else {
             return;
         };
         let Ok((stream, _)) = accepted else {
@@ -47,7 +47,7 @@ pub async fn serve(listener: TcpListener, node: Node, tasks: TaskTracker, end: C
         };
         let (node, end) = (node.clone(), end.clone());
         tasks.spawn(async move {
-            let _seat = seat;
+            let _permit = permit;
             let conversation = timeout(LONGEST, converse(stream, node));
             let _ended = end.run_until_cancelled(conversation).await;
         });

@@ -4,20 +4,23 @@ mod audit;
 mod auth;
 mod body;
 mod connection;
-pub mod door;
+pub mod connection_limit;
+mod drain_body;
 pub mod error;
 mod exchange;
 mod frame;
 mod generic;
+mod h2_stall;
 mod health;
+mod http_version;
 mod inbox;
 mod limit;
+pub mod listener_mode;
+mod memory_permit;
 mod metered;
 pub mod metrics;
 mod openapi;
 mod origin;
-mod owed;
-mod own;
 mod pairing;
 pub mod peer;
 pub mod platform;
@@ -27,16 +30,13 @@ pub mod proxied;
 mod refusal;
 mod relay;
 pub mod reply;
-mod room;
-pub mod seats;
+mod request_log;
+mod self_or_ca;
 pub mod serve;
 mod session;
-mod spoken;
 mod sse;
 mod status;
 pub mod tls;
-mod unread;
-mod watched;
 mod ws;
 
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -129,9 +129,9 @@ pub fn router(node: Node) -> Router {
         .layer(Extension(Documents::new(table)))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
-        .layer(from_fn(unread::take_unread))
+        .layer(from_fn(drain_body::take_unread))
         .layer(from_fn_with_state(node.clone(), origin::share))
-        .layer(from_fn_with_state(node.clone(), watched::identify))
+        .layer(from_fn_with_state(node.clone(), request_log::identify))
         .with_state(node)
 }
 

@@ -17,7 +17,6 @@ use super::peer::Peer;
 use super::reply::Node;
 use crate::gateway::error::Error;
 
-/// Methods that some route takes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 /// Headers that some route reads, beyond those that every page may send.
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(

@@ -2,10 +2,8 @@
 
 use std::net::IpAddr;
 
-/// The other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address.
     pub address: IpAddr,
     /// Whether the connection is encrypted up to us, or up to a proxy that we believe.
     pub encrypted: bool,

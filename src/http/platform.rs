@@ -180,7 +180,6 @@ pub async fn revoke_credential(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// A signing key in an answer.
 #[must_use]
 pub fn key_json(key: &SigningKey) -> serde_json::Value {
     let mut answer = json!({
@@ -200,7 +199,6 @@ pub fn key_json(key: &SigningKey) -> serde_json::Value {
     answer
 }
 
-/// Reads the body of a key registration.
 fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<NewSigningKey, Error> {
     let document = json::parse(bytes)?;
     let mut reader = Reader::new(&document, "")?;
@@ -298,7 +296,6 @@ pub async fn cancel(
     ))
 }
 
-/// The query of the exchange listing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListingQuery {
@@ -344,7 +341,6 @@ pub async fn list_exchanges(
     Ok(paged(&page))
 }
 
-/// One page in an answer.
 fn paged<T: Serialize>(page: &Page<T>) -> Response {
     plain(
         StatusCode::OK,

@@ -19,10 +19,8 @@ use super::peer::Peer;
 use crate::config::{self, Network};
 use crate::gateway::error::Error;
 
-/// The proxies that are believed.
 pub struct Proxies {
     networks: Vec<Network>,
-    /// Where they put the client's certificate.
     certificate: Option<HeaderName>,
 }
 
@@ -31,7 +29,6 @@ pub struct Proxies {
 pub struct HealthOnly(&'static str);
 
 impl Proxies {
-    /// The proxies of a configuration.
     #[must_use]
     pub fn new(config: &config::Tls) -> Self {
         Self {
@@ -121,7 +118,6 @@ fn is_https(headers: &HeaderMap) -> bool {
     })
 }
 
-/// An address, perhaps with a port.
 fn parse_address(text: &str) -> Option<IpAddr> {
     let bare = text
         .strip_prefix('[')

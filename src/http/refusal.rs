@@ -21,7 +21,6 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 /// A refusal on its way out; which framing it gets is decided by the route it leaves through.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// What was refused, and why.
     pub error: Error,
     /// The exchange it is about, where one is known.
     pub about: Option<String>,
@@ -39,9 +38,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Says which exchange a refusal is about.
 pub trait About<T> {
-    /// It is about this exchange.
     fn about(self, request: &RequestId) -> Result<T, Refusal>;
 }
 
@@ -72,15 +69,10 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A refusal, described.
 pub struct Description {
-    /// HTTP status.
     pub status: StatusCode,
-    /// Code of the catalogue.
     pub code: Code,
-    /// A sentence for people.
     pub message: String,
-    /// Members for programs.
     pub details: Map<String, Value>,
     /// What a caller that was told to come back should wait, in seconds.
     retry_after: u64,
@@ -215,7 +207,6 @@ impl Description {
     }
 }
 
-/// A pointer short enough to echo.
 pub(super) fn clip(pointer: &str) -> String {
     pointer.chars().take(MAX_POINTER_CHARS).collect()
 }

@@ -18,13 +18,12 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::connection::Stream;
+use super::http_version::Conversation;
 use super::metered::{InFlight, Meter, Metered};
-use super::spoken::Conversation;
 
 /// How much of what a peer says behind its request is read, in order to notice its end. None of it is ever answered.
 const HEARD: usize = 1 << 10;
 
-/// Marks an answer that is an event stream.
 #[derive(Clone, Copy)]
 pub(super) struct EventStream;
 
@@ -164,7 +163,6 @@ async fn relay(
     wire.shutdown().await
 }
 
-/// How an answer begins.
 fn head(answer: &Response<Body>) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {}\r\n", answer.status()).into_bytes();
     // Closed after its one answer: whoever follows streams comes back to any node.

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::error::{Description, Refusal};
-use super::watched::HttpRequestId;
+use super::request_log::HttpRequestId;
 use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::{Outgoing, Recipient, Sender};
@@ -29,25 +29,22 @@ const SMALL: usize = 64 << 10;
 #[derive(Clone)]
 pub struct Node(Arc<Shared>);
 
-/// What they share.
 pub struct Shared {
-    /// The use cases.
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
     /// Room for large bodies and answers, in KiB.
-    pub room: Arc<Semaphore>,
+    pub memory: Arc<Semaphore>,
 }
 
 impl Node {
-    /// What handlers of this gateway work with.
     #[must_use]
     pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
         let kib = gateway.config.limits.body_memory_bytes >> 10;
         Self(Arc::new(Shared {
             gateway,
             tasks,
-            room: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
+            memory: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
         }))
     }
 }
@@ -112,12 +109,11 @@ impl Node {
         }
     }
 
-    /// An envelope as a response.
     pub fn respond<B: Serialize>(&self, status: StatusCode, envelope: &Outgoing<B>) -> Response {
         let Ok(text) = serde_json::to_vec(envelope) else {
             return Refusal::from(Error::Internal).into_response();
         };
-        match Held::within(&self.room, text) {
+        match Held::within(&self.memory, text) {
             Some(bytes) => typed(status, &self.gateway.names.media_type, bytes),
             None => Refusal::from(Error::Unavailable).into_response(),
         }
@@ -128,18 +124,21 @@ impl Node {
 /// is the bytes that hold it, since they outlive the answer's body in the buffers of the connection.
 struct Held {
     text: Vec<u8>,
-    _room: OwnedSemaphorePermit,
+    _memory: OwnedSemaphorePermit,
 }
 
 impl Held {
     /// An answer as it is if it is small, or with its place; nothing where there is no room.
-    fn within(room: &Arc<Semaphore>, text: Vec<u8>) -> Option<Bytes> {
+    fn within(memory: &Arc<Semaphore>, text: Vec<u8>) -> Option<Bytes> {
         if text.len() <= SMALL {
             return Some(text.into());
         }
         let kib = u32::try_from(text.len() >> 10).ok()?;
-        let room = Arc::clone(room).try_acquire_many_owned(kib).ok()?;
-        Some(Bytes::from_owner(Self { text, _room: room }))
+        let memory = Arc::clone(memory).try_acquire_many_owned(kib).ok()?;
+        Some(Bytes::from_owner(Self {
+            text,
+            _memory: memory,
+        }))
     }
 }
 
@@ -149,7 +148,6 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Plain JSON as a response.
 pub fn plain<T: Serialize>(status: StatusCode, value: &T) -> Response {
     match serde_json::to_vec(value) {
         Ok(text) => typed(status, "application/json", text.into()),
@@ -169,7 +167,6 @@ fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
     response
 }
 
-/// Frames refusals as envelopes.
 pub async fn refuse_in_envelopes(
     State(node): State<Node>,
     request: Request,
@@ -189,7 +186,6 @@ pub async fn refuse_in_envelopes(
     framed(&node, &described, &response, framing)
 }
 
-/// Frames refusals as transport JSON.
 pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {

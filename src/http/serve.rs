@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::Service;
-use super::door::Door;
-use super::metered::Patience;
-use super::seats::Seats;
+use super::connection_limit::ConnectionLimiter;
+use super::listener_mode::ListenerMode;
+use super::metered::Timeouts;
 use crate::config;
 use crate::telemetry::Metrics;
 
@@ -32,18 +32,16 @@ const MAX_STREAMS: u32 = 100;
 /// Pause when the process is out of file descriptors: connections that end make room.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The two stages of stopping.
 pub struct Stops {
     /// No new connections, and those under way finish.
     pub drain: CancellationToken,
-    /// What is left is cut off.
     pub hard: CancellationToken,
 }
 
 /// Serves `router` through `door` until it is to drain. Every connection runs on `tasks`.
 pub async fn serve(
     listener: TcpListener,
-    door: Door,
+    mode: ListenerMode,
     router: Router,
     config: &config::Server,
     metrics: &Arc<Metrics>,
@@ -64,7 +62,7 @@ pub async fn serve(
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
-    let seats = Seats::new(config, metrics);
+    let limiter = ConnectionLimiter::new(config, metrics);
     // Between the first word of stopping and the closed door there is time for a load balancer to see that the node is no
     // longer ready: whoever connects meanwhile is served, and asked not to come back. Connections that it keeps idle stay
     // open for as long, since it may be sending on one of them right now.
@@ -73,9 +71,9 @@ pub async fn serve(
         router,
         http1,
         http2,
-        door,
+        mode,
         metrics: Arc::clone(metrics),
-        patience: Patience {
+        timeouts: Timeouts {
             headers: Duration::from_secs(config.header_timeout_seconds),
             writing: Duration::from_secs(config.write_timeout_seconds),
             idle: Duration::from_secs(config.idle_timeout_seconds),
@@ -114,19 +112,19 @@ pub async fn serve(
             }
         };
         // Closing at once is the cheapest way to say that this is no way in, or that there is no room.
-        if !service.door.admits(&stream, peer) {
+        if !service.mode.admits(&stream, peer) {
             metrics.turned_away.of(["proxy"]).increment();
             tracing::debug!(%peer, "a connection that comes from no listed proxy was closed");
             continue;
         }
-        let Some(seat) = seats.take(peer) else {
+        let Some(permit) = limiter.take(peer) else {
             continue;
         };
         if let Err(error) = set_options(&stream) {
             tracing::debug!(%error, "a connection could not be set up");
             continue;
         }
-        tasks.spawn(Arc::clone(&service).connection(stream, seat));
+        tasks.spawn(Arc::clone(&service).connection(stream, permit));
     }
 }
 

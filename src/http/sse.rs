@@ -90,7 +90,7 @@ struct Pump {
     /// Boxed: the queue keeps room for a block of them.
     sender: mpsc::Sender<Box<Bytes>>,
     ping_every: Duration,
-    patience: Duration,
+    time_limit: Duration,
 }
 
 fn streamed(node: &Node, feed: Feed) -> Response {
@@ -101,7 +101,7 @@ fn streamed(node: &Node, feed: Feed) -> Response {
         feed,
         sender,
         ping_every: Duration::from_secs(push.sse_ping_seconds),
-        patience: Duration::from_secs(push.send_timeout_seconds),
+        time_limit: Duration::from_secs(push.send_timeout_seconds),
     };
     node.tasks.spawn(pump.run());
     let body = stream::unfold(receiver, async |mut receiver| {
@@ -124,7 +124,6 @@ fn streamed(node: &Node, feed: Feed) -> Response {
     response
 }
 
-/// A time as HTTP writes it.
 fn date(now: Timestamp) -> Option<HeaderValue> {
     let format = format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
@@ -179,7 +178,7 @@ impl Pump {
 
     /// Hands bytes to the connection. False if it is gone, or does not take them in time: it catches up when it is back.
     async fn send(&self, bytes: Bytes) -> bool {
-        let Ok(sent) = timeout(self.patience, self.sender.send(Box::new(bytes))).await else {
+        let Ok(sent) = timeout(self.time_limit, self.sender.send(Box::new(bytes))).await else {
             self.feed.channel().note_closing(Closing::Slow);
             return false;
         };

@@ -17,12 +17,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::own::OrOwn;
+use super::self_or_ca::SelfOrCaVerifier;
 use crate::config::{self, ClientAuth, ConfigError};
 use crate::jitter::jitter;
 use crate::telemetry::Metrics;
 
-/// What the files held.
 struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
@@ -37,7 +36,6 @@ impl Contents {
     }
 }
 
-/// The files.
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
@@ -45,7 +43,6 @@ struct Files {
     client_auth: ClientAuth,
 }
 
-/// TLS as it is in force.
 pub struct Tls {
     files: Files,
     /// Held for a few instructions, never across an await.
@@ -172,7 +169,6 @@ pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// The certificates in a PEM file.
 pub fn certificates(
     key: &'static str,
     pem: &[u8],
@@ -199,7 +195,6 @@ fn unusable(key: &'static str, problem: &dyn std::fmt::Display) -> ConfigError {
     }
 }
 
-/// A file that a key names.
 pub fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, ConfigError> {
     std::fs::read(path).map_err(|error| ConfigError::File {
         key,
@@ -246,7 +241,10 @@ impl Files {
                 let verifier = verifier
                     .build()
                     .map_err(|error| unusable("tls.client_ca_file", &error))?;
-                builder.with_client_cert_verifier(OrOwn::new(verifier, chain.first().cloned()))
+                builder.with_client_cert_verifier(SelfOrCaVerifier::new(
+                    verifier,
+                    chain.first().cloned(),
+                ))
             }
         };
         let mut config = builder

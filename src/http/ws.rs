@@ -22,12 +22,12 @@ use self::pieces::Pieces;
 use self::socket::Socket;
 use super::auth::As;
 use super::body;
+use super::connection_limit::ConnectionPermit;
 use super::error::Refusal;
 use super::frame::Peer;
 use super::metered::Meter;
 use super::origin;
 use super::reply::Node;
-use super::seats::Seat;
 use crate::gateway::Feed;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
@@ -40,7 +40,6 @@ pub const SUBPROTOCOL: &str = "countersign";
 /// What tungstenite keeps per socket: its default of 128 KiB is for few sockets, not for ten thousand.
 const READ_BUFFER: usize = 1_024;
 
-/// The query of a connection.
 #[derive(Deserialize)]
 struct ConnectQuery {
     role: Option<String>,
@@ -53,7 +52,7 @@ pub async fn connect(
     As(caller): As<EnforcerOrApprover>,
     headers: HeaderMap,
     uri: Uri,
-    seat: Option<Extension<Arc<Seat>>>,
+    permit: Option<Extension<Arc<ConnectionPermit>>>,
     meter: Option<Extension<Arc<Meter>>>,
     handshake: Result<Handshake, Refusal>,
 ) -> Result<Response, Refusal> {
@@ -130,7 +129,7 @@ pub async fn connect(
         let stream = Pieces::new(TokioIo::new(upgraded), most);
         let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings)).await;
         let meter = meter.map(|Extension(meter)| meter).unwrap_or_default();
-        let socket = Socket::new(node.clone(), stream, feed, peer, meter, seat);
+        let socket = Socket::new(node.clone(), stream, feed, peer, meter, permit);
         // On a task of its own, which has no more to carry than the socket.
         node.tasks.spawn(socket.run());
     };

@@ -25,14 +25,11 @@ pub const MAX_WORD_CHARS: usize = 1_024;
 /// Whether the gateway can read an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Encrypted: what enforcers normally send.
     Sealed,
-    /// Plaintext.
     Open,
 }
 
 impl Form {
-    /// The word stored for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +38,6 @@ impl Form {
         }
     }
 
-    /// The form a word stands for.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Sealed, Self::Open]
@@ -55,7 +51,6 @@ impl Form {
 pub struct Rules {
     /// Largest payload, in bytes of its text.
     pub max_payload: usize,
-    /// Key of the requested-actions extension.
     pub requested_actions: String,
     /// The latest `createdAt` an open Artifact may carry.
     pub latest_created: Timestamp,
@@ -66,11 +61,9 @@ pub struct Rules {
 /// A submission that is well-formed in itself.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// The exchange it opens.
     pub request_id: RequestId,
     /// Sealed or open.
     pub form: Form,
-    /// What kind of review it asks for.
     pub artifact_type: String,
     /// Hash of the artifact: verified if open, taken as given if sealed.
     pub artifact_hash: Sha256Hex,
@@ -78,26 +71,20 @@ pub struct Submission {
     pub repo_ref: Option<String>,
     /// When the exchange ends.
     pub expires_at: Timestamp,
-    /// Whom it asks.
     pub route: Route,
     /// The text to store: the open Artifact verbatim, or the sealed members without their routing.
     pub stored: String,
-    /// Text of the envelope's trace.
     pub trace: Option<String>,
 }
 
-/// Why the body of a submission is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArtifactError {
     /// The envelope or the sealed body breaks its schema.
     Invalid(Invalid),
-    /// The open Artifact breaks its schema.
     InvalidArtifact(Invalid),
     /// The open Artifact is not what its hash says.
     HashMismatch,
-    /// The payload is over the limit.
     TooLarge {
-        /// The member that is too large.
         pointer: &'static str,
         /// The limit, in bytes.
         limit: usize,
@@ -117,7 +104,6 @@ pub fn is_sealed(body: &Node<'_>) -> bool {
         .is_some_and(|object| object.get("ciphertext").is_some())
 }
 
-/// Reads the submission an envelope carries.
 pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
     let submission = if is_sealed(envelope.body) {
         parse_sealed(envelope, rules)?
@@ -236,7 +222,6 @@ struct OpenArtifact {
     payload_bytes: usize,
 }
 
-/// Checks an Artifact against its whole schema.
 fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     let mut body = Reader::new(node, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {

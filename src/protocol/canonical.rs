@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 
 use super::json::{Member, Node, Object, Value};
 
-/// Canonical text of a value.
 #[must_use]
 pub fn canonical(node: &Node<'_>) -> String {
     // A guess that saves the growing: canonical text is seldom longer than its source.
@@ -24,7 +23,6 @@ pub fn canonical_without(object: &Object<'_>, member: &str) -> String {
     out
 }
 
-/// Appends any value.
 fn write_node(out: &mut String, node: &Node<'_>) {
     match &node.value {
         Value::Null => out.push_str("null"),
@@ -49,7 +47,6 @@ fn write_items(out: &mut String, items: &[Node<'_>]) {
     out.push(']');
 }
 
-/// Appends an object, its members sorted by name.
 fn write_members<'m, 'a: 'm>(out: &mut String, members: impl Iterator<Item = &'m Member<'a>>) {
     let mut members: Vec<_> = members.collect();
     // Not the order of `str`: UTF-16 puts U+1F600 (two surrogates) before U+FB33.
@@ -149,7 +146,6 @@ impl fmt::Debug for Sha256Hex {
     }
 }
 
-/// A byte as two lowercase hexadecimal digits.
 fn hex_digits(byte: u8) -> [char; 2] {
     [byte >> 4, byte & 0xf].map(|nibble| {
         char::from(match nibble {

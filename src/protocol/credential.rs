@@ -7,7 +7,6 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::id::{CredentialId, TextId as _};
 
-/// What every API key begins with.
 pub const KEY_PREFIX: &str = "csk_";
 
 /// base64 that tolerates missing padding, as clients differ in it.
@@ -18,9 +17,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// An API key, `csk_<id>_<secret>`, split. The secret is never printed.
 pub struct ApiKey<'a> {
-    /// The credential.
     pub id: CredentialId,
-    /// Its secret.
     pub secret: &'a str,
 }
 
@@ -40,14 +37,12 @@ impl<'a> ApiKey<'a> {
 pub struct UserPassword(String);
 
 impl UserPassword {
-    /// Decodes it.
     #[must_use]
     pub fn decode(encoded: &str) -> Option<Self> {
         let bytes = LENIENT.decode(encoded).ok()?;
         String::from_utf8(bytes).ok().map(Self)
     }
 
-    /// The API key it amounts to.
     #[must_use]
     pub fn key(&self) -> Option<ApiKey<'_>> {
         let (user, password) = self.0.split_once(':')?;

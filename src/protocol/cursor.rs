@@ -8,9 +8,7 @@ use time::OffsetDateTime;
 /// Where a page ended: the last row's time and the id that breaks ties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// Time of the last row.
     pub at: OffsetDateTime,
-    /// Its id.
     pub id: String,
 }
 

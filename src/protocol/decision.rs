@@ -10,20 +10,16 @@ use super::timestamp::Timestamp;
 /// Longest nonce; a 256-bit one in base64url has 43 characters.
 pub const MAX_NONCE_CHARS: usize = 512;
 
-/// How far a full Decision reaches.
 pub const SCOPES: [&str; 3] = ["once", "timebox", "session"];
 
-/// The word of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go ahead.
     Approve,
     /// Do not.
     Reject,
 }
 
 impl Verdict {
-    /// The word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -36,32 +32,21 @@ impl Verdict {
 /// A decision that is well-formed in itself.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// The exchange it decides.
     pub request_id: RequestId,
-    /// The artifact it decides on.
     pub artifact_hash: Sha256Hex,
-    /// The word.
     pub verdict: Verdict,
-    /// The repository, in the full form.
     pub repo_ref: Option<String>,
     /// When the decision itself ends, in the full form.
     pub expires_at: Option<Timestamp>,
-    /// The key it claims to be signed with.
     pub signer_key_id: SignerKeyId,
-    /// Makes the signing input unique.
     pub nonce: String,
-    /// The signature.
     pub signature: Signature,
-    /// Exactly what was signed.
     pub signable: String,
-    /// The body's text, handed on byte for byte.
     pub body: String,
-    /// Text of the envelope's trace.
     pub trace: Option<String>,
 }
 
 impl Decision {
-    /// Reads the decision an envelope carries.
     pub fn parse(envelope: &Incoming<'_, '_>) -> Result<Self, Invalid> {
         let mut body = Reader::new(envelope.body, "/body")?;
         let full = body.object().get("sigAlg").is_some();
@@ -119,20 +104,15 @@ impl Decision {
 pub enum Verify {
     /// Once an approver has a key, its decisions must verify.
     Registered,
-    /// Always.
     Required,
     /// Never; the enforcer alone verifies.
     Off,
 }
 
-/// One of an approver's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningKey {
-    /// Its name.
     pub id: SignerKeyId,
-    /// The key.
     pub public_key: PublicKey,
-    /// Valid from.
     pub not_before: Option<Timestamp>,
     /// Valid until.
     pub not_after: Option<Timestamp>,
@@ -145,7 +125,6 @@ pub struct SigningKey {
 /// What the judgement of a signature rests on; it must still hold when the decision is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
-    /// It verified under this key.
     Verified(Box<SigningKey>),
     /// The approver has no key yet.
     Unregistered,
@@ -155,10 +134,9 @@ pub enum Trust {
 
 /// Why a signature is not believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distrust {
+pub enum TrustError {
     /// It does not verify, or the key is unknown or outside its time.
     Invalid,
-    /// The key has been revoked.
     Revoked,
 }
 
@@ -168,7 +146,7 @@ pub fn judge_signature(
     keys: &[SigningKey],
     verify: Verify,
     now: Timestamp,
-) -> Result<Trust, Distrust> {
+) -> Result<Trust, TrustError> {
     match verify {
         Verify::Off => return Ok(Trust::Unchecked),
         Verify::Registered if keys.is_empty() => return Ok(Trust::Unregistered),
@@ -177,9 +155,9 @@ pub fn judge_signature(
     let key = keys
         .iter()
         .find(|key| key.id == decision.signer_key_id)
-        .ok_or(Distrust::Invalid)?;
+        .ok_or(TrustError::Invalid)?;
     if key.revoked_at.is_some() {
-        return Err(Distrust::Revoked);
+        return Err(TrustError::Revoked);
     }
     let current =
         key.not_before.is_none_or(|at| at <= now) && key.not_after.is_none_or(|at| now < at);
@@ -190,6 +168,6 @@ pub fn judge_signature(
     {
         Ok(Trust::Verified(Box::new(key.clone())))
     } else {
-        Err(Distrust::Invalid)
+        Err(TrustError::Invalid)
     }
 }

@@ -8,7 +8,6 @@ use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 
-/// Who sent an envelope, as it says itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sender {
@@ -23,7 +22,6 @@ pub struct Sender {
     pub gateway_id: Option<String>,
 }
 
-/// Whom an envelope is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recipient {
@@ -35,18 +33,14 @@ pub struct Recipient {
     pub approver_id: Option<ApproverId>,
 }
 
-/// An envelope as a client sent it.
 #[derive(Debug)]
 pub struct Incoming<'n, 'a> {
-    /// The exchange it is about.
     pub request_id: RequestId,
     /// When the client made it.
     pub created_at: Timestamp,
     /// When it ends, if it says so.
     pub expires_at: Option<Timestamp>,
-    /// Who sent it.
     pub sender: Sender,
-    /// Whom it is for.
     pub recipient: Recipient,
     /// Text of the free-form trace, passed on untouched.
     pub trace: Option<&'a str>,
@@ -57,7 +51,6 @@ pub struct Incoming<'n, 'a> {
 }
 
 impl<'n, 'a> Incoming<'n, 'a> {
-    /// Reads an envelope of one message type.
     pub fn parse(node: &'n Node<'a>, msg_type: &'static str) -> Result<Self, Invalid> {
         Self::parse_one_of(node, &[msg_type]).map(|(_, envelope)| envelope)
     }
@@ -140,7 +133,6 @@ fn parse_recipient(node: &Node<'_>) -> Result<Recipient, Invalid> {
 pub struct Outgoing<B> {
     /// Names this message, so that it can be acknowledged and told from its repeats.
     pub msg_id: MessageId,
-    /// What the body means.
     pub msg_type: &'static str,
     /// The exchange it is about, or the HTTP request when there is none.
     pub request_id: String,
@@ -149,14 +141,10 @@ pub struct Outgoing<B> {
     /// When the exchange ends, where one is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// The gateway, and whoever it speaks for.
     pub sender: Sender,
-    /// Whom it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient: Option<Recipient>,
-    /// The trace of the submission, untouched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<RawValue>>,
-    /// The content.
     pub body: B,
 }

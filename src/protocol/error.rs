@@ -25,31 +25,23 @@ pub enum Code {
     PolicyDeny,
     /// A signature that does not verify, or an unknown key.
     SignatureInvalid,
-    /// A key that has been revoked.
     KeyRevoked,
     /// A pairing that has been revoked or replaced.
     PairingRevoked,
     /// Not there, or not for this caller.
     NotFound,
-    /// The path exists, for other methods.
     MethodNotAllowed,
-    /// The exchange exists with other content.
     AlreadyExists,
-    /// The exchange has its decision.
     AlreadyDecided,
     /// The exchange is past the state this needs.
     InvalidState,
     /// The idempotency key was used for something else.
     IdempotencyKeyReused,
-    /// The session has ended.
     SessionClosed,
-    /// The snapshot exists with other content.
     DuplicateSnapshot,
-    /// Over a size limit.
     TooLarge,
     /// A media type or encoding the gateway does not read.
     UnsupportedMediaType,
-    /// An open Artifact that breaks its schema.
     InvalidArtifact,
     /// Nobody to ask.
     NoApprover,
@@ -57,14 +49,12 @@ pub enum Code {
     NoRecipient,
     /// Too much at once.
     RateLimited,
-    /// A fault of the gateway.
     Internal,
     /// Not now: the database is away, or the node is draining or overloaded.
     Unavailable,
 }
 
 impl Code {
-    /// Every code.
     pub const ALL: [Self; 29] = [
         Self::Validation,
         Self::MalformedJson,
@@ -143,11 +133,8 @@ impl Code {
 /// The names that follow from the protocol's short name (`protocol.name`).
 #[derive(Debug, Clone)]
 pub struct Names {
-    /// Media type of envelopes.
     pub media_type: String,
-    /// What every error code begins with.
     pub error_prefix: String,
-    /// Key of the requested-actions extension.
     pub requested_actions: String,
     /// Key of the extension that says when a prompt ends.
     pub prompt: String,
@@ -165,7 +152,6 @@ impl Names {
         }
     }
 
-    /// A code as it stands on the wire.
     #[must_use]
     pub fn code(&self, code: Code) -> String {
         format!("{}{}", self.error_prefix, code.as_str())

@@ -5,26 +5,19 @@ use super::canonical::Sha256Hex;
 use super::id::{EnforcerId, OperationId};
 use super::timestamp::Timestamp;
 
-/// Where an exchange stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// Waiting for a decision.
     PendingApproval,
     /// Decided, not yet acknowledged by the enforcer.
     Decided,
-    /// Decided, and the enforcer has it.
     Delivered,
-    /// Its time ran out.
     Expired,
-    /// Taken back by the enforcer.
     Withdrawn,
-    /// Ended by an administrator.
     Cancelled,
 }
 
 impl State {
-    /// Every state.
     pub const ALL: [Self; 6] = [
         Self::PendingApproval,
         Self::Decided,
@@ -47,7 +40,6 @@ impl State {
         }
     }
 
-    /// The state a word stands for.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
@@ -64,16 +56,11 @@ impl State {
     }
 }
 
-/// An exchange that a submission met.
 #[derive(Debug, Clone)]
 pub struct Existing {
-    /// The attempt that made it.
     pub submission_id: OperationId,
-    /// Whose it is.
     pub enforcer_id: EnforcerId,
-    /// What it asks about.
     pub artifact_hash: Sha256Hex,
-    /// Its true state.
     pub state: State,
     /// When it ends.
     pub expires_at: Timestamp,
@@ -84,59 +71,46 @@ pub struct Existing {
 pub enum KeyFact {
     /// None was sent, or it is not bound.
     Free,
-    /// Bound to this very request.
     Same,
-    /// Bound to another request.
     Other,
 }
 
 /// What became of one submission in the store.
 #[derive(Debug, Clone)]
 pub enum SubmissionFact {
-    /// The exchange was made.
     Written,
     /// It was not, because of what stood there or what it was.
     Unwritten {
         /// The exchange of that id, if there is one.
         existing: Option<Existing>,
-        /// The idempotency key.
         key: KeyFact,
         /// Whether `expiresAt` had passed.
         past: bool,
-        /// Whether an inbox was full.
         crowded: bool,
     },
 }
 
-/// An accepted submission.
 #[derive(Debug, Clone)]
 pub struct Submitted {
-    /// The exchange's state.
     pub state: State,
     /// When it ends.
     pub expires_at: Timestamp,
     /// Whether it had been accepted before.
     pub duplicate: bool,
-    /// Whether an idempotency key told so.
     pub replayed: bool,
 }
 
-/// Why a submission is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmissionRefusal {
-    /// The key was used for something else.
     KeyReused,
-    /// The id was used for something else.
     AlreadyExists,
     /// It arrived past its time.
     Expired,
-    /// An approver's inbox is full.
     Crowded,
     /// The row that stood in the way was gone when looked at.
     Unsettled,
 }
 
-/// Judges a submission by what the store found.
 pub fn judge_submission(
     fact: SubmissionFact,
     operation: OperationId,
@@ -187,49 +161,35 @@ pub fn judge_submission(
     reason = "each is one fact of the statement, judged in order below"
 )]
 pub struct DecisionFact {
-    /// Whether it was written.
     pub written: bool,
     /// Whether an earlier try of this very attempt wrote it.
     pub own: bool,
     /// The exchange's state, if there is an exchange; as of the lock.
     pub state: Option<State>,
-    /// Whether this approver was asked.
     pub asked: bool,
-    /// Whether the decision on record is this one.
     pub same: bool,
-    /// Whether it names the exchange's artifact.
     pub hash_matches: bool,
-    /// Whether it names the artifact's repository.
     pub repo_matches: bool,
     /// Whether the key is no longer what the signature was judged by: revoked meanwhile, or limited in time.
     pub key_changed: bool,
-    /// Whether the decision on record verified.
     pub verified: Option<bool>,
 }
 
-/// An accepted decision.
 #[derive(Debug, Clone)]
 pub struct Decided {
-    /// The exchange's state.
     pub state: State,
-    /// Whether the gateway verified the signature.
     pub verified: bool,
     /// Whether it had been accepted before.
     pub duplicate: bool,
 }
 
-/// Why a decision is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecisionRefusal {
     /// No such exchange for this approver.
     NotFound,
-    /// It has its decision.
     AlreadyDecided,
-    /// Its time ran out.
     Expired,
-    /// The decision is about another artifact.
     HashMismatch,
-    /// The decision is about another repository.
     RepoMismatch,
     /// The approver's keys changed meanwhile: judge the signature again.
     JudgeAgain,

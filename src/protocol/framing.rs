@@ -7,19 +7,15 @@ use super::json::{Node, Object};
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 
-/// How a client wrapped a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Not at all.
     Bare,
-    /// In a core Envelope: actors and devices.
     Core,
-    /// In the gateway's own.
     Wire,
 }
 
 impl Framing {
-    /// The framing of an object.
     #[must_use]
     pub fn of(object: &Object<'_>) -> Self {
         if object.get("msgType").is_none() && object.get("body").is_none() {
@@ -51,24 +47,17 @@ impl Framing {
     }
 }
 
-/// What a generic endpoint takes.
 pub struct Kinds {
-    /// Message types.
     pub allowed: &'static [&'static str],
-    /// The type of a bare object.
     pub bare: fn(&Object<'_>) -> &'static str,
     /// The member of the body that names what it is about.
     pub about: &'static str,
 }
 
-/// A message, freed of its framing.
 #[derive(Debug)]
 pub struct Framed<'n, 'a> {
-    /// How it came.
     pub framing: Framing,
-    /// What the body means.
     pub msg_type: &'static str,
-    /// What an envelope says of it.
     pub envelope: Incoming<'n, 'a>,
 }
 

@@ -33,7 +33,6 @@ macro_rules! text_id {
         pub struct $name(String);
 
         impl $name {
-            /// The id's text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -61,11 +60,8 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// A tenant.
     TenantId,
-    /// An enforcer, within its tenant.
     EnforcerId,
-    /// An approver, within its tenant.
     ApproverId,
     /// An exchange, within its tenant: chosen by the enforcer.
     RequestId,
@@ -73,11 +69,8 @@ text_id! {
     SessionId,
     /// A snapshot, within its session: chosen by the enforcer.
     SnapshotId,
-    /// One of an approver's signing keys.
     SignerKeyId,
-    /// A credential, unique in the whole cluster.
     CredentialId,
-    /// A gateway process.
     NodeId,
 }
 

@@ -15,24 +15,19 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Node<'a> {
     /// The value's source, without surrounding white space.
     pub raw: &'a str,
-    /// What the source says.
     pub value: Value<'a>,
 }
 
-/// What a piece of JSON says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// Any number, always finite.
     Number(f64),
     /// A string, unescaped; borrowed when the source has no escapes.
     String(Cow<'a, str>),
-    /// The items of an array.
     Array(Vec<Node<'a>>),
-    /// The members of an object.
     Object(Object<'a>),
 }
 
@@ -43,31 +38,24 @@ pub struct Object<'a> {
     members: Vec<Member<'a>>,
 }
 
-/// One name and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member<'a> {
-    /// The name, unescaped.
     pub name: Cow<'a, str>,
-    /// The name's source, with its quotes.
     pub raw_name: &'a str,
-    /// The value.
     pub node: Node<'a>,
 }
 
-/// Why a text was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The bytes are not UTF-8.
     NotUtf8,
     /// The grammar of RFC 8259 does not allow what stands here.
     Syntax,
-    /// The text ends inside a value.
     UnexpectedEnd,
     /// Something other than white space follows the value.
     TrailingBytes,
     /// More than [`MAX_DEPTH`] arrays and objects stand inside one another.
     TooDeep,
-    /// An object has two members of one name.
     DuplicateMember,
     /// A `\u` escape is half of a surrogate pair.
     LoneSurrogate,
@@ -75,14 +63,12 @@ pub enum Reason {
     NulCharacter,
     /// An integer literal is beyond ±(2^53−1).
     IntegerRange,
-    /// A number is too large for a double.
     NumberOverflow,
 }
 
 /// A refusal, and where in the text it arose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
-    /// Why the text was refused.
     pub reason: Reason,
     /// The byte at which reading stopped making sense.
     pub offset: usize,
@@ -116,7 +102,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The JSON name of this value's type.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.value {
@@ -131,19 +116,16 @@ impl<'a> Node<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The value of the member with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Node<'a>> {
         let member = self.members.iter().find(|member| member.name == name)?;
         Some(&member.node)
     }
 
-    /// The members in source order.
     pub fn iter(&self) -> impl Iterator<Item = &Member<'a>> {
         self.members.iter()
     }
 
-    /// How many members there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()

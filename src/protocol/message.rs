@@ -19,7 +19,6 @@ pub fn raw(text: String) -> Result<Box<RawValue>, NotJson> {
     RawValue::from_string(text).map_err(|_| NotJson)
 }
 
-/// A string as a JSON literal.
 fn literal(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -27,31 +26,22 @@ fn literal(text: &str) -> String {
 /// An approval request, as it stands in an inbox and is pushed.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
-    /// The inbox item's message.
     pub message_id: MessageId,
-    /// The exchange.
     pub request_id: RequestId,
     /// When it was put into the inbox.
     pub created_at: Timestamp,
     /// When the exchange ends.
     pub expires_at: Timestamp,
-    /// Who asks.
     pub enforcer_id: EnforcerId,
-    /// Its name for people.
     pub enforcer_label: Option<String>,
-    /// Who is asked.
     pub approver_id: ApproverId,
     /// Sealed or open.
     pub form: Form,
-    /// What kind of review it asks for.
     pub artifact_type: String,
-    /// Hash of the artifact.
     pub artifact_hash: String,
     /// The stored text, unless it has been scrubbed.
     pub stored: Option<String>,
-    /// The submission's trace.
     pub trace: Option<String>,
-    /// Whether it is shown as expired.
     pub expired: bool,
 }
 
@@ -112,18 +102,13 @@ impl ApprovalRequest {
     }
 }
 
-/// A decision on its way to the enforcer.
 #[derive(Debug, Clone)]
 pub struct DecisionDelivery {
-    /// The queued message.
     pub message_id: MessageId,
     /// When the decision was accepted.
     pub decided_at: Timestamp,
-    /// Who decided.
     pub decided_by: ApproverId,
-    /// The decision body, verbatim.
     pub body: String,
-    /// The decision's trace.
     pub trace: Option<String>,
 }
 
@@ -160,9 +145,7 @@ impl DecisionDelivery {
 /// The news that an exchange was withdrawn or cancelled, for those who were asked.
 #[derive(Debug, Clone)]
 pub struct Withdrawal {
-    /// The queued message.
     pub message_id: MessageId,
-    /// The exchange.
     pub request_id: RequestId,
     /// When the message was queued.
     pub created_at: Timestamp,
@@ -172,7 +155,6 @@ pub struct Withdrawal {
     pub state: State,
     /// When that was.
     pub withdrawn_at: Timestamp,
-    /// Why.
     pub reason: Option<String>,
 }
 
@@ -180,13 +162,11 @@ pub struct Withdrawal {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WithdrawnBody {
-    /// The exchange.
     pub request_id: RequestId,
     /// Withdrawn or cancelled.
     pub state: State,
     /// When that was.
     pub withdrawn_at: Timestamp,
-    /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -220,27 +200,21 @@ impl Withdrawal {
     }
 }
 
-/// A queued request to re-submit.
 #[derive(Debug, Clone)]
 pub struct RefreshRequest {
-    /// The queued message.
     pub message_id: MessageId,
-    /// The exchange it is about.
     pub request_id: RequestId,
     /// When it was queued.
     pub created_at: Timestamp,
-    /// The enforcer it is for.
     pub enforcer_id: EnforcerId,
     /// The approver who asks; none for an administrator.
     pub approver_id: Option<ApproverId>,
-    /// Why.
     pub reason: Option<String>,
 }
 
 /// The body of `refresh.request`.
 #[derive(Debug, Serialize)]
 pub struct RefreshBody {
-    /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -272,12 +246,9 @@ impl RefreshRequest {
     }
 }
 
-/// A prompt on its way to the enforcer.
 #[derive(Debug, Clone)]
 pub struct PromptDelivery {
-    /// The queued message.
     pub message_id: MessageId,
-    /// The prompt.
     pub request_id: RequestId,
     /// When it was queued.
     pub created_at: Timestamp,
@@ -285,9 +256,7 @@ pub struct PromptDelivery {
     pub expires_at: Option<Timestamp>,
     /// Who sent it; none for an administrator.
     pub approver_id: Option<ApproverId>,
-    /// The prompt's text.
     pub body: String,
-    /// The submission's trace.
     pub trace: Option<String>,
 }
 
@@ -323,17 +292,13 @@ impl PromptDelivery {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusBody {
-    /// The exchange.
     pub request_id: RequestId,
-    /// Its true state.
     pub state: State,
     /// When the gateway accepted it.
     pub created_at: Timestamp,
     /// When it ends.
     pub expires_at: Timestamp,
-    /// Hash of the artifact.
     pub artifact_hash: String,
-    /// The decision body, verbatim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Box<RawValue>>,
 }

@@ -16,9 +16,7 @@ use super::reader::{Invalid, Reader};
 pub const MAX_LABEL_CHARS: usize = 1_024;
 /// Longest public key: keys of any kind fit, a document does not.
 pub const MAX_KEY_CHARS: usize = 8_192;
-/// Characters of a code.
 const CODE_CHARS: usize = 8;
-/// Bits of one of them.
 const BITS: u32 = 5;
 /// Crockford's base32, in which no two characters look alike.
 const ALPHABET: [char; 32] = [
@@ -31,13 +29,11 @@ const ALPHABET: [char; 32] = [
 pub struct Code([u8; 5]);
 
 impl Code {
-    /// The code of these bits.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 5]) -> Self {
         Self(bytes)
     }
 
-    /// Its bits.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 5] {
         &self.0
@@ -98,7 +94,6 @@ impl fmt::Debug for Code {
 pub struct Nonce(String);
 
 impl Nonce {
-    /// The nonce of these bits.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(URL_SAFE_NO_PAD.encode(bytes))
@@ -111,7 +106,6 @@ impl Nonce {
         (bytes.len() == 32).then(|| Self(text.to_owned()))
     }
 
-    /// Its text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -130,7 +124,6 @@ impl fmt::Debug for Nonce {
 pub struct RoutingToken(String);
 
 impl RoutingToken {
-    /// The token of this text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
@@ -149,16 +142,11 @@ impl fmt::Debug for RoutingToken {
     }
 }
 
-/// An enforcer that wants to be paired.
 #[derive(Debug)]
 pub struct Initiate {
-    /// The enforcer.
     pub enforcer: EnforcerId,
-    /// What people call it.
     pub label: Option<String>,
-    /// Where it works.
     pub workspace: Option<String>,
-    /// Its public key, for the approver.
     pub public_key: Option<String>,
 }
 
@@ -177,14 +165,11 @@ impl Initiate {
     }
 }
 
-/// An approver that agrees to be paired.
 #[derive(Debug)]
 pub struct Complete {
     /// The attempt; `None` where the text cannot name one.
     pub nonce: Option<Nonce>,
-    /// The approver.
     pub approver: ApproverId,
-    /// Its public key, for the enforcer.
     pub public_key: Option<String>,
 }
 

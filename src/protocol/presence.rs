@@ -17,13 +17,10 @@ pub const MAX_NAME_CHARS: usize = 1_024;
 /// What a client can do, as far as it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
-    /// It can be pushed to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<bool>,
-    /// It polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poll: Option<bool>,
-    /// It reads event streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sse: Option<bool>,
 }
@@ -31,11 +28,8 @@ pub struct Capabilities {
 /// What an enforcer's client says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// Its name for people.
     pub label: Option<String>,
-    /// Where it works.
     pub workspace_name: Option<String>,
-    /// What it can do.
     pub capabilities: Option<Capabilities>,
 }
 
@@ -84,20 +78,15 @@ fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>,
     }
 }
 
-/// How an enforcer reaches the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// By a WebSocket.
     WebSocket,
-    /// By a stream of server-sent events.
     Sse,
-    /// By calls alone.
     Poll,
 }
 
 impl Transport {
-    /// The transport a word stands for.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [
@@ -110,22 +99,17 @@ impl Transport {
     }
 }
 
-/// Whether an enforcer is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It has a live channel, or has called lately.
     Online,
-    /// Neither.
     Offline,
 }
 
-/// What is written down of an enforcer.
 #[derive(Debug, Clone)]
 pub struct Noted {
-    /// What it used last.
     pub transport: Transport,
-    /// Its latest call.
     pub called_at: Option<Timestamp>,
     /// When its latest channel ended.
     pub closed_at: Option<Timestamp>,
@@ -136,11 +120,9 @@ pub struct Noted {
 /// The channels of an enforcer that are on the books.
 #[derive(Debug, Clone)]
 pub struct Held {
-    /// Whether one of them is live.
     pub live: bool,
     /// Transport of the newest one, live ones first.
     pub transport: Transport,
-    /// Latest heartbeat of their nodes.
     pub seen_at: Timestamp,
     /// When they ended, unless one is live: when their node's lease ran out or, for one that merely went silent, when it
     /// was opened, so that calls made since count.
@@ -150,41 +132,28 @@ pub struct Held {
 /// What is known of an enforcer: it has been noted, or it has channels, or both.
 #[derive(Debug)]
 pub struct Facts {
-    /// The enforcer.
     pub enforcer: EnforcerId,
-    /// Its name for people.
     pub label: Option<String>,
-    /// Where it works.
     pub workspace_name: Option<String>,
-    /// What it can do: JSON.
     pub capabilities: Option<Box<RawValue>>,
-    /// What is written down.
     pub noted: Option<Noted>,
-    /// Its channels.
     pub held: Option<Held>,
-    /// The time at which all this held.
     pub now: Timestamp,
 }
 
-/// A presence record.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Presence {
-    /// The enforcer.
     pub enforcer_device_id: EnforcerId,
-    /// Whether it is there.
     pub status: Status,
     /// When it was last known to be there.
     pub last_seen_at: Timestamp,
     /// How it reaches the gateway, or last did.
     pub transport: Transport,
-    /// Where it works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<String>,
-    /// Its name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_label: Option<String>,
-    /// What it can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Box<RawValue>>,
 }

@@ -19,27 +19,22 @@ use super::timestamp::Timestamp;
 
 /// Where in the agent's interface a prompt may go.
 pub const TARGETS: [&str; 4] = ["agentChat", "composer", "tool", "other"];
-/// Longest repository reference.
 pub const MAX_REPO_CHARS: usize = 1_024;
 
-/// How far a prompt got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// On its way, or waiting at the enforcer.
     Queued,
-    /// The agent has it.
     Delivered,
     /// The enforcer will not pass it on.
     Rejected,
-    /// Its time ran out.
     Expired,
     /// It could not be passed on.
     Error,
 }
 
 impl Status {
-    /// Every status.
     pub const ALL: [Self; 5] = [
         Self::Queued,
         Self::Delivered,
@@ -48,7 +43,6 @@ impl Status {
         Self::Error,
     ];
 
-    /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,7 +54,6 @@ impl Status {
         }
     }
 
-    /// The status a word stands for.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
@@ -76,16 +69,12 @@ pub struct Rules<'r> {
     pub extension: &'r str,
     /// The latest `createdAt`.
     pub latest_created: Timestamp,
-    /// The latest end.
     pub latest_expiry: Timestamp,
 }
 
-/// A prompt that is well-formed in itself.
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// Its id.
     pub request_id: RequestId,
-    /// The session it belongs to.
     pub session_id: Option<SessionId>,
     /// Sealed or open.
     pub form: Form,
@@ -93,24 +82,17 @@ pub struct Prompt {
     pub hash: Sha256Hex,
     /// When it ends, if ever.
     pub expires_at: Option<Timestamp>,
-    /// The member that says so.
     pub expiry_pointer: String,
-    /// The body's text, handed on byte for byte.
     pub body: String,
-    /// Text of the envelope's trace.
     pub trace: Option<String>,
 }
 
-/// Why a prompt is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptError {
-    /// It breaks its schema.
     Invalid(Invalid),
     /// It is not what its hash says.
     HashMismatch,
-    /// The text is over the limit.
     TooLarge {
-        /// The member that is too large.
         pointer: &'static str,
     },
 }
@@ -122,7 +104,6 @@ impl From<Invalid> for PromptError {
 }
 
 impl Prompt {
-    /// Reads the prompt an envelope carries.
     pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules<'_>) -> Result<Self, PromptError> {
         let mut body = Reader::new(envelope.body, "/body")?;
         let request_id: RequestId = body.id("requestId")?;
@@ -209,20 +190,15 @@ fn read_expiry(
 /// The body of `prompt.ack` as an enforcer sends it.
 #[derive(Debug, Clone)]
 pub struct SentAck {
-    /// The prompt.
     pub request_id: RequestId,
-    /// Its hash.
     pub hash: Sha256Hex,
-    /// How far it got.
     pub status: Status,
     /// When.
     pub ack_at: Timestamp,
-    /// What else there is to say, verbatim.
     pub details: Option<String>,
 }
 
 impl SentAck {
-    /// Reads the acknowledgement an envelope carries.
     pub fn parse(envelope: &Incoming<'_, '_>) -> Result<Self, Invalid> {
         let mut body = Reader::new(envelope.body, "/body")?;
         let request_id = body.id("requestId")?;

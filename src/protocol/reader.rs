@@ -8,7 +8,6 @@ use super::id::{ID_EXPECTED, TextId};
 use super::json::{Node, Object, Value};
 use super::timestamp::Timestamp;
 
-/// What kind of rule a member broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Missing, of the wrong type, out of range, or not known.
@@ -22,16 +21,12 @@ pub enum Fault {
 /// A member that does not conform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// JSON Pointer of the member.
     pub pointer: String,
-    /// What should have stood there.
     pub expected: Cow<'static, str>,
-    /// Which kind of rule it broke.
     pub fault: Fault,
 }
 
 impl Invalid {
-    /// A member of the wrong shape.
     pub fn shape(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
         Self {
             pointer: pointer.into(),
@@ -56,7 +51,6 @@ pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A cursor over the members of one object.
 pub struct Reader<'n, 'a> {
     object: &'n Object<'a>,
     pointer: String,
@@ -77,7 +71,6 @@ impl<'n, 'a> Reader<'n, 'a> {
         }
     }
 
-    /// The object being read.
     #[must_use]
     pub fn object(&self) -> &'n Object<'a> {
         self.object
@@ -105,7 +98,6 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), format!("{expected} (required)")))
     }
 
-    /// An optional string.
     pub fn optional_str(&mut self, name: &'static str) -> Result<Option<&'n str>, Invalid> {
         match self.optional(name) {
             None => Ok(None),
@@ -116,7 +108,6 @@ impl<'n, 'a> Reader<'n, 'a> {
         }
     }
 
-    /// A required string.
     pub fn str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
         let node = self.required(name, "a string")?;
         node.as_str()
@@ -166,13 +157,11 @@ impl<'n, 'a> Reader<'n, 'a> {
         })
     }
 
-    /// A required object.
     pub fn nested(&mut self, name: &'static str) -> Result<&'n Node<'a>, Invalid> {
         let node = self.required(name, "an object")?;
         self.check_object(name, node)
     }
 
-    /// An optional object.
     pub fn optional_nested(&mut self, name: &'static str) -> Result<Option<&'n Node<'a>>, Invalid> {
         self.optional(name)
             .map(|node| self.check_object(name, node))
@@ -186,13 +175,11 @@ impl<'n, 'a> Reader<'n, 'a> {
         }
     }
 
-    /// A required id.
     pub fn id<T: TextId>(&mut self, name: &'static str) -> Result<T, Invalid> {
         let text = self.str(name)?;
         T::parse(text).ok_or_else(|| Invalid::shape(self.at(name), ID_EXPECTED))
     }
 
-    /// An optional id.
     pub fn optional_id<T: TextId>(&mut self, name: &'static str) -> Result<Option<T>, Invalid> {
         let text = self.optional_str(name)?;
         text.map(|text| T::parse(text).ok_or_else(|| Invalid::shape(self.at(name), ID_EXPECTED)))
@@ -217,7 +204,6 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::timestamp(self.at(name), "an RFC 3339 date-time"))
     }
 
-    /// A required hash.
     pub fn hash(&mut self, name: &'static str) -> Result<Sha256Hex, Invalid> {
         let text = self.str(name)?;
         Sha256Hex::parse(text)

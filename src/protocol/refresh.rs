@@ -30,9 +30,7 @@ pub fn parse_reason(node: &Node<'_>, pointer: &str) -> Result<Option<String>, In
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AckStatus {
-    /// It has the message.
     Received,
-    /// It has acted on it.
     Processed,
 }
 
@@ -41,7 +39,6 @@ pub enum AckStatus {
 pub struct Ack {
     /// The message, if the id can be one of ours at all.
     pub message_id: Option<MessageId>,
-    /// How far the recipient got.
     pub status: AckStatus,
 }
 

@@ -11,7 +11,6 @@ const ROUTING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "tenantId"];
 /// Whom a submission names, by the first way that is present. There is no falling through to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// This approver.
     Approver(ApproverId),
     /// The approver that a routing token stands for.
     Token(RoutingToken),

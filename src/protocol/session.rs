@@ -12,7 +12,6 @@ use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 
-/// The kinds of event.
 const EVENT_TYPES: [&str; 4] = [
     "session.start",
     "session.snapshot",
@@ -20,7 +19,6 @@ const EVENT_TYPES: [&str; 4] = [
     "session.end",
 ];
 
-/// What a generic endpoint takes.
 const KINDS: Kinds = Kinds {
     allowed: &EVENT_TYPES,
     bare: |object| {
@@ -42,7 +40,6 @@ macro_rules! words {
         pub enum $name { $($variant),+ }
 
         impl $name {
-            /// Every word.
             pub const WORDS: &[&str] = &[$($word),+];
 
             /// The word for it, on the wire and in the database.
@@ -51,7 +48,6 @@ macro_rules! words {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// What a word stands for.
             #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 [$(Self::$variant),+].into_iter().find(|known| known.as_str() == word)
@@ -72,7 +68,6 @@ macro_rules! words {
 }
 
 words! {
-    /// What a session is doing.
     State {
         Idle = "idle",
         Planning = "planning",
@@ -81,14 +76,12 @@ words! {
         WaitingApproval = "waiting_approval",
         Error = "error",
     }
-    /// What a snapshot shows.
     SnapshotType {
         Summary = "summary",
         Plan = "plan",
         DiffSummary = "diff_summary",
         Context = "context",
     }
-    /// Why a session ended.
     EndReason {
         UserEnd = "user_end",
         Timeout = "timeout",
@@ -99,50 +92,33 @@ words! {
 /// What happened. Texts of objects are the sender's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// It began.
     Start {
-        /// Where the agent runs.
         agent_host: String,
-        /// What it works on.
         repo_ref: Option<String>,
-        /// Text of the metadata.
         metadata: Option<String>,
     },
-    /// A look at its work.
     Snapshot {
-        /// The snapshot, within its session.
         snapshot_id: SnapshotId,
-        /// What it shows.
         snapshot_type: SnapshotType,
-        /// Text of the whole event.
         body: String,
     },
-    /// What it does now.
     Status {
-        /// That.
         state: State,
-        /// Text of the details.
         details: Option<String>,
     },
-    /// It ended.
     End {
-        /// Why.
         reason: EndReason,
-        /// Text of the metadata.
         metadata: Option<String>,
     },
 }
 
-/// An event that is well-formed in itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The session.
     pub session_id: SessionId,
     /// When it happened, by the sender's clock.
     pub at: Timestamp,
     /// By which a repeat is told from another event: a snapshot's own hash, else that of the canonical event.
     pub hash: Sha256Hex,
-    /// What happened.
     pub event: Event,
 }
 
@@ -155,16 +131,12 @@ pub struct Rules {
     pub max_payload: usize,
 }
 
-/// Why an event is refused for what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventError {
-    /// It breaks its schema.
     Invalid(Invalid),
     /// The snapshot is not what its hash says.
     HashMismatch,
-    /// The snapshot's payload is over the limit.
     TooLarge {
-        /// The member that is too large.
         pointer: &'static str,
         /// The limit, in bytes.
         limit: usize,
@@ -177,7 +149,6 @@ impl From<Invalid> for EventError {
     }
 }
 
-/// Frees an event of its framing.
 pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 'a>, Invalid> {
     // A bare object that is no event is refused for that, before anything else that it lacks.
     if node
@@ -195,7 +166,6 @@ pub fn is_snapshot(framed: &Framed<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }
 
-/// Reads the event that a message carries.
 pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, EventError> {
     let mut body = Reader::new(framed.envelope.body, "/body")?;
     let kind = body.one_of("eventType", &EVENT_TYPES)?;
@@ -306,7 +276,6 @@ fn time(
     Ok(at)
 }
 
-/// The text of an optional object.
 fn text_of(body: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<String>, Invalid> {
     Ok(body.optional_nested(name)?.map(|node| node.raw.to_owned()))
 }

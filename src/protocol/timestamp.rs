@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
 
-/// An instant, printed in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(OffsetDateTime);
 
@@ -19,7 +18,6 @@ impl Timestamp {
         })
     }
 
-    /// The instant as the time library's type.
     #[must_use]
     pub fn inner(self) -> OffsetDateTime {
         self.0

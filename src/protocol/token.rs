@@ -39,7 +39,6 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Every algorithm.
     pub const ALL: [Self; 10] = [
         Self::Rs256,
         Self::Rs384,
@@ -53,7 +52,6 @@ impl Algorithm {
         Self::Hs256,
     ];
 
-    /// Its name in a token.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,7 +68,6 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of a name, compared by case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
@@ -107,7 +104,6 @@ pub enum Refused {
     /// A claim that is missing or does not conform.
     #[error("its {0} is missing or does not conform")]
     Claim(&'static str),
-    /// Its time is over.
     #[error("it has expired")]
     Expired,
     /// Its time has not come.
@@ -127,17 +123,13 @@ pub enum Refused {
 /// What a token says about its own signature. Keys that it brings along, or points to, are not looked at.
 #[derive(Debug)]
 pub struct Header {
-    /// How it is signed.
     pub algorithm: Algorithm,
-    /// With which key.
     pub key_id: Option<String>,
 }
 
 /// A signed token, taken apart and not yet believed.
 pub struct Jws<'a> {
-    /// What it says about its signature.
     pub header: Header,
-    /// What is signed.
     signed: &'a str,
     signature: Vec<u8>,
     payload: Vec<u8>,
@@ -161,7 +153,6 @@ pub fn looks_signed(token: &str) -> bool {
 }
 
 impl<'a> Jws<'a> {
-    /// Takes a token apart.
     pub fn parse(token: &'a str) -> Result<Self, Refused> {
         let (signed, signature) = token.rsplit_once('.').ok_or(Refused::Shape)?;
         let (header, payload) = signed.split_once('.').ok_or(Refused::Shape)?;

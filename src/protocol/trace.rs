@@ -8,16 +8,11 @@ use super::json;
 /// Longest `tracestate` that is carried on; a longer one is dropped, as the recommendation allows.
 const MAX_STATE: usize = 512;
 
-/// Where in which trace something happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The trace.
     pub trace_id: [u8; 16],
-    /// The span in it.
     pub span_id: [u8; 8],
-    /// Whether it is recorded.
     pub sampled: bool,
-    /// What other systems wish to be carried along.
     pub state: Option<String>,
 }
 
@@ -81,13 +76,11 @@ impl TraceContext {
         Self::parse(text("traceparent")?, text("tracestate"))
     }
 
-    /// The trace in hex.
     #[must_use]
     pub fn trace_text(&self) -> String {
         hex(&self.trace_id)
     }
 
-    /// The span in hex.
     #[must_use]
     pub fn span_text(&self) -> String {
         hex(&self.span_id)

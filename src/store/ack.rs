@@ -3,9 +3,9 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::batch::Work;
-use super::reach::Reach;
+use super::batch::BatchStatement;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{
     ApproverId, EnforcerId, MessageId, NodeId, OperationId, RequestId, TenantId,
@@ -13,17 +13,13 @@ use crate::protocol::id::{
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
 
-/// Who acknowledges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AckRecipient {
-    /// An enforcer.
     Enforcer(EnforcerId),
-    /// An approver.
     Approver(ApproverId),
 }
 
 impl AckRecipient {
-    /// The word and the id it is stored under.
     #[must_use]
     pub fn parts(&self) -> (&'static str, &str) {
         match self {
@@ -33,53 +29,43 @@ impl AckRecipient {
     }
 }
 
-/// An ack to be written.
 #[derive(Debug)]
 pub struct AckRow {
-    /// This attempt.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// Who acknowledges.
     pub recipient: AckRecipient,
-    /// What.
     pub message: MessageId,
 }
 
-/// An ack that was taken.
 #[derive(Debug)]
 pub struct Acked {
     /// The exchange or prompt it is about.
     pub request_id: RequestId,
     /// When that ends.
     pub expires_at: Option<Timestamp>,
-    /// Whether it delivered a decision.
     pub delivered: bool,
     /// The trace in which the exchange was submitted.
     pub origin: Option<TraceContext>,
 }
 
-/// The statement that takes acks.
 pub struct TakeAcks {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
-    /// The node that writes.
     pub node: NodeId,
     /// Whether it is asked in which trace an exchange was submitted.
     pub traced: bool,
 }
 
-impl Work for TakeAcks {
+impl BatchStatement for TakeAcks {
     const NAME: &'static str = "ack";
     type Row = AckRow;
     /// `None` if there is no such message for this recipient.
     type Fact = Option<Acked>;
 
-    fn reach(rows: &[AckRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[AckRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(row: &AckRow) -> Vec<String> {
+    fn conflict_keys(row: &AckRow) -> Vec<String> {
         vec![row.message.to_string()]
     }
 

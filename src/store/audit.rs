@@ -9,12 +9,11 @@ use uuid::Uuid;
 
 use super::Store;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
 use crate::protocol::timestamp::Timestamp;
 
-/// Where an action comes from.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     /// The credential that was used; none for the operator's key and the command line.
@@ -24,23 +23,19 @@ pub struct Source {
 }
 
 impl Source {
-    /// The address as it is stored.
     pub(super) fn address(&self) -> Option<String> {
         self.address.map(|address| address.to_string())
     }
 }
 
-/// Who acts, as the audit tells it.
 #[derive(Debug, Clone)]
 pub struct Actor {
     /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator` or `command line`.
     pub name: String,
-    /// Where from.
     pub source: Source,
 }
 
 impl Actor {
-    /// Whoever runs the binary beside the database.
     #[must_use]
     pub fn command_line() -> Self {
         Self {
@@ -50,21 +45,16 @@ impl Actor {
     }
 }
 
-/// An action in a list.
 #[derive(Debug, serde::Serialize)]
 pub struct AuditLine {
     /// When.
     pub at: Timestamp,
-    /// Who.
     pub actor: String,
-    /// What.
     pub action: String,
     /// To whom or what.
     pub subject: String,
-    /// From where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// With which credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
@@ -78,7 +68,7 @@ impl Store {
         limit: i64,
     ) -> Result<(Vec<AuditLine>, Option<Position>), StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select a.at, a.event_id, a.actor, a.action, a.subject, a.address as "address?", a.principal as "principal?"
@@ -122,7 +112,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
             with found as materialized (

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::error::{Class, StoreError, classify};
 use super::pool::Pool;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use crate::telemetry::Metrics;
 use crate::telemetry::instrument::{Counter, Histogram};
 
@@ -37,19 +37,15 @@ const QUEUE_KIB: usize = 256 << 10;
 const MAX_HELD: usize = 512;
 
 /// A kind of statement that takes many rows at once.
-pub trait Work: Send + Sync + 'static {
-    /// What it is called in metrics.
+pub trait BatchStatement: Send + Sync + 'static {
     const NAME: &'static str;
-    /// What one caller brings.
     type Row: Send + Sync + 'static;
-    /// What one caller gets.
     type Fact: Send + 'static;
 
-    /// For which tenants a batch of these rows is.
-    fn reach(rows: &[Self::Row]) -> Reach<'_>;
+    fn tenant_scope(rows: &[Self::Row]) -> TenantScope<'_>;
 
     /// What must not occur twice in a batch: rows that share one of these would meet.
-    fn twins(row: &Self::Row) -> Vec<String>;
+    fn conflict_keys(row: &Self::Row) -> Vec<String>;
 
     /// Roughly how many bytes the row sends.
     fn bytes(row: &Self::Row) -> usize;
@@ -62,11 +58,9 @@ pub trait Work: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Self::Fact>, sqlx::Error>> + Send;
 }
 
-/// Where a row's answer goes.
 type Reply<F> = oneshot::Sender<Result<F, StoreError>>;
 
-/// A row and where its answer goes.
-struct Job<W: Work> {
+struct Job<W: BatchStatement> {
     row: W::Row,
     reply: Reply<W::Fact>,
     /// The room its bytes take up until it is answered.
@@ -92,13 +86,12 @@ impl Measures {
     }
 }
 
-/// Gathers rows into batches.
-pub struct Batcher<W: Work> {
+pub struct Batcher<W: BatchStatement> {
     sender: mpsc::Sender<Job<W>>,
     room: Arc<Semaphore>,
 }
 
-impl<W: Work> Batcher<W> {
+impl<W: BatchStatement> Batcher<W> {
     /// Starts `workers` that share one queue; they end when the batcher is dropped.
     pub fn start(work: W, pool: &Pool, workers: usize, tasks: &TaskTracker) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE);
@@ -160,20 +153,20 @@ impl<W: Work> Batcher<W> {
 }
 
 /// Rows that do not meet each other.
-struct Batch<W: Work> {
+struct Batch<W: BatchStatement> {
     jobs: Vec<Job<W>>,
     seen: HashSet<String>,
     bytes: usize,
 }
 
-impl<W: Work> Batch<W> {
+impl<W: BatchStatement> Batch<W> {
     /// Adds a row, unless it would meet another: then it comes back.
     fn add(&mut self, job: Job<W>) -> Result<(), Job<W>> {
-        let twins = W::twins(&job.row);
-        if twins.iter().any(|twin| self.seen.contains(twin)) {
+        let conflict_keys = W::conflict_keys(&job.row);
+        if conflict_keys.iter().any(|twin| self.seen.contains(twin)) {
             return Err(job);
         }
-        self.seen.extend(twins);
+        self.seen.extend(conflict_keys);
         self.bytes += W::bytes(&job.row);
         self.jobs.push(job);
         Ok(())
@@ -188,15 +181,14 @@ impl<W: Work> Batch<W> {
     }
 }
 
-/// The queue of a batcher, and the twins that wait for their turn.
-struct Intake<W: Work> {
+/// The queue of a batcher, and the rows deferred because they conflict with one already in the batch.
+struct Intake<W: BatchStatement> {
     receiver: mpsc::Receiver<Job<W>>,
     held: VecDeque<Job<W>>,
-    /// Batches that run now.
     under_way: watch::Receiver<usize>,
 }
 
-impl<W: Work> Intake<W> {
+impl<W: BatchStatement> Intake<W> {
     /// The next batch: at least one row, and whatever else is there; more if it is worth waiting for.
     async fn next(&mut self) -> Option<Vec<Job<W>>> {
         let first = match self.held.pop_front() {
@@ -225,7 +217,7 @@ impl<W: Work> Intake<W> {
 
     /// Adds what is there without waiting.
     fn fill(&mut self, batch: &mut Batch<W>) {
-        // Past the bound, a flood of twins stays in the queue, where it is refused once that is full.
+        // Past the bound, a flood of conflicting rows stays in the queue, where it is refused once that is full.
         while !batch.is_full()
             && self.held.len() < MAX_HELD
             && let Ok(job) = self.receiver.try_recv()
@@ -254,13 +246,16 @@ impl<W: Work> Intake<W> {
     }
 }
 
-/// A number of rows, of which a batch has few.
 fn count_of(rows: usize) -> f64 {
     u32::try_from(rows).map_or(f64::INFINITY, f64::from)
 }
 
-/// Runs one batch and answers every row of it.
-async fn run_batch<W: Work>(work: &W, pool: &Pool, measures: &Measures, batch: Vec<Job<W>>) {
+async fn run_batch<W: BatchStatement>(
+    work: &W,
+    pool: &Pool,
+    measures: &Measures,
+    batch: Vec<Job<W>>,
+) {
     let mut rooms = Vec::with_capacity(batch.len());
     let (rows, replies): (Vec<_>, Vec<_>) = batch
         .into_iter()
@@ -309,11 +304,9 @@ async fn run_batch<W: Work>(work: &W, pool: &Pool, measures: &Measures, batch: V
     }
 }
 
-/// Why one attempt at a batch failed.
 enum Failure {
     /// No connection.
     Store(StoreError),
-    /// The statement failed.
     Statement(sqlx::Error),
 }
 
@@ -329,9 +322,12 @@ impl Failure {
     }
 }
 
-/// One attempt, on one connection.
-async fn attempt<W: Work>(work: &W, pool: &Pool, rows: &[W::Row]) -> Result<Vec<W::Fact>, Failure> {
-    let lease = pool.lease(W::reach(rows)).await;
+async fn attempt<W: BatchStatement>(
+    work: &W,
+    pool: &Pool,
+    rows: &[W::Row],
+) -> Result<Vec<W::Fact>, Failure> {
+    let lease = pool.lease(W::tenant_scope(rows)).await;
     let mut lease = lease.map_err(Failure::Store)?;
     let connection = lease.connection().map_err(Failure::Statement)?;
     let facts = work.run(connection, rows).await;
@@ -344,7 +340,6 @@ async fn attempt<W: Work>(work: &W, pool: &Pool, rows: &[W::Row]) -> Result<Vec<
     )))
 }
 
-/// The outcome of a batch of one.
 fn single<F>(outcome: Result<Vec<F>, Failure>) -> impl Iterator<Item = Result<F, StoreError>> {
     let facts = match outcome {
         Ok(facts) => facts.into_iter().map(Ok).collect(),

@@ -6,25 +6,22 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
-use super::reach::Reach;
+use super::batch::BatchStatement;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, MessageId, OperationId, TenantId};
 use crate::protocol::message::{ApprovalRequest, Withdrawal};
 use crate::protocol::timestamp::Timestamp;
 
-/// Something to send to an approver.
 #[derive(Debug)]
 pub enum ForApprover {
-    /// An approval request.
     Request(ApprovalRequest),
     /// The news that an exchange was withdrawn or cancelled.
     Withdrawn(Withdrawal),
 }
 
 impl ForApprover {
-    /// Its message.
     #[must_use]
     pub fn message(&self) -> MessageId {
         match self {
@@ -95,37 +92,30 @@ impl Line {
     }
 }
 
-/// Messages to read for an approver.
 #[derive(Debug)]
 pub struct BodiesRow {
-    /// This call.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The approver.
     pub approver: ApproverId,
-    /// Which messages.
     pub messages: Vec<MessageId>,
     /// Roughly how many bytes they have.
     pub bytes: usize,
 }
 
-/// The query that reads them.
 pub struct ReadBodies {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
 }
 
-impl Work for ReadBodies {
+impl BatchStatement for ReadBodies {
     const NAME: &'static str = "read_bodies";
     type Row = BodiesRow;
     type Fact = Vec<ForApprover>;
 
-    fn reach(rows: &[BodiesRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[BodiesRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(_: &BodiesRow) -> Vec<String> {
+    fn conflict_keys(_: &BodiesRow) -> Vec<String> {
         Vec::new()
     }
 

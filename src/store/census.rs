@@ -3,7 +3,7 @@
 
 use super::Store;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 
 /// Most rows that are counted, of an index that holds nothing but pending exchanges.
 const MOST: i64 = 1_000;
@@ -11,19 +11,17 @@ const MOST: i64 = 1_000;
 /// How many exchanges there are, in the whole cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Census {
-    /// Waiting for a decision.
     pub pending: i64,
     /// Past their time and not closed yet.
     pub overdue: i64,
 }
 
 impl Store {
-    /// Counts what is pending.
     pub async fn census(&self) -> Result<Census, StoreError> {
         // In the index's order, or the planner gathers all of it before it counts to the limit; and by a clock that is read
         // once, since one that moves is no bound for an index.
         // All: an operator asks for the cluster, and learns no more than two numbers.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let census = sqlx::query_as!(
             Census,
             r#"

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::wake::Key;
@@ -15,17 +15,13 @@ pub const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
 /// How old a heartbeat may be.
 pub const LEASE_SECONDS: f64 = 15.0;
 
-/// What a channel runs over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// A WebSocket.
     WebSocket,
-    /// A stream of server-sent events.
     Sse,
 }
 
 impl Transport {
-    /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +31,6 @@ impl Transport {
     }
 }
 
-/// What a node learns by its heartbeat.
 #[derive(Debug, Clone, Copy)]
 pub struct Heartbeat {
     /// Whether the lease was still good; if not, others may have acted on it.
@@ -54,7 +49,6 @@ pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
     }
 }
 
-/// The key that wakes an identity's channels.
 pub(super) fn key_of(tenant: &str, kind: &str, identity: &str) -> Result<Key, sqlx::Error> {
     let tenant = rows::id(tenant)?;
     Ok(match kind {
@@ -67,7 +61,7 @@ impl Store {
     /// Registers this node, or renews its lease, and compares its secret with those of the others by their checks.
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat, StoreError> {
         // All: nodes belong to no tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let before = self.clock.now();
         let beat = sqlx::query!(
             r#"
@@ -115,7 +109,7 @@ impl Store {
         let Some((tenant, kind, identity)) = owner(key) else {
             return Ok(());
         };
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let noted = sqlx::query!(
             r#"
             update channels set active = $5
@@ -141,8 +135,8 @@ impl Store {
     ) -> Result<Vec<Key>, StoreError> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
         let mut lease = self
-            .quiet
-            .lease(Reach::of(owners.iter().map(|(tenant, ..)| *tenant)))
+            .background
+            .lease(TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)))
             .await?;
         let found = sqlx::query!(
             r#"
@@ -194,7 +188,7 @@ impl Store {
         approver: &ApproverId,
         message: Uuid,
     ) -> Result<Option<OffsetDateTime>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query_scalar!(
             "select created_at from inbox_items where tenant_id = $1 and approver_id = $2 and message_id = $3",
             tenant.as_str(),

@@ -5,10 +5,10 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
-use super::reach::Reach;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{EnforcerId, MessageId, OperationId, RequestId, TenantId};
 use crate::protocol::message::{DecisionDelivery, PromptDelivery, RefreshRequest};
@@ -19,28 +19,21 @@ const OFFERS_PER_CHANNEL: i32 = 3;
 /// Bytes after which a page of an enforcer's messages ends.
 pub const PAGE_BYTES: usize = 256 << 10;
 
-/// Something to send to an enforcer.
 #[derive(Debug)]
 pub enum ForEnforcer {
-    /// A decision.
     Decision {
-        /// The exchange.
         request_id: RequestId,
         /// When it ends.
         expires_at: Timestamp,
-        /// What was decided.
         delivery: DecisionDelivery,
     },
-    /// A request to submit again.
     Refresh(RefreshRequest),
-    /// A prompt.
     Prompt(PromptDelivery),
 }
 
 /// A claimed message, and what there is to know of its way here.
 #[derive(Debug)]
 pub struct Claimed {
-    /// The message.
     pub message: ForEnforcer,
     /// When it was created.
     pub created_at: OffsetDateTime,
@@ -50,39 +43,32 @@ pub struct Claimed {
     pub late: Option<f64>,
 }
 
-/// A claim for one channel.
 #[derive(Debug)]
 pub struct ClaimRow {
-    /// This call.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The enforcer.
     pub enforcer: EnforcerId,
-    /// The channel that claims.
     pub channel: Uuid,
     /// How many at most.
     pub limit: i64,
 }
 
-/// The statement that claims.
 pub struct Claim {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
     /// First and longest pause before a message is offered again, in seconds.
     pub reoffer: (f64, f64),
 }
 
-impl Work for Claim {
+impl BatchStatement for Claim {
     const NAME: &'static str = "claim";
     type Row = ClaimRow;
     type Fact = Vec<Claimed>;
 
-    fn reach(rows: &[ClaimRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[ClaimRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(row: &ClaimRow) -> Vec<String> {
+    fn conflict_keys(row: &ClaimRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.enforcer)]
     }
 

@@ -5,41 +5,36 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::channel::{LEASE_SECONDS, Transport, key_of, owner};
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::wake::Key;
 
-/// A channel to put on the books.
 #[derive(Debug)]
 pub struct OpenRow {
-    /// Whose it is.
     pub key: Key,
-    /// Its id.
     pub channel: Uuid,
-    /// What it runs over.
     pub transport: Transport,
 }
 
 /// The statement that puts channels on the books.
 pub struct OpenChannels {
-    /// This run of the process.
     pub instance: Uuid,
 }
 
-impl Work for OpenChannels {
+impl BatchStatement for OpenChannels {
     const NAME: &'static str = "open_channel";
     type Row = OpenRow;
     type Fact = ();
 
-    fn reach(rows: &[OpenRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| row.key.tenant()))
+    fn tenant_scope(rows: &[OpenRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| row.key.tenant()))
     }
 
-    fn twins(_: &OpenRow) -> Vec<String> {
+    fn conflict_keys(_: &OpenRow) -> Vec<String> {
         Vec::new()
     }
 
@@ -75,31 +70,27 @@ impl Work for OpenChannels {
     }
 }
 
-/// A channel to take off the books.
 #[derive(Debug)]
 pub struct CloseRow {
-    /// Whose it was.
     pub key: Key,
-    /// Its id.
     pub channel: Uuid,
 }
 
 /// The statement that takes channels off the books.
 pub struct CloseChannels {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
 }
 
-impl Work for CloseChannels {
+impl BatchStatement for CloseChannels {
     const NAME: &'static str = "close_channel";
     type Row = CloseRow;
     type Fact = ();
 
-    fn reach(rows: &[CloseRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| row.key.tenant()))
+    fn tenant_scope(rows: &[CloseRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| row.key.tenant()))
     }
 
-    fn twins(_: &CloseRow) -> Vec<String> {
+    fn conflict_keys(_: &CloseRow) -> Vec<String> {
         Vec::new()
     }
 
@@ -157,7 +148,6 @@ impl Work for CloseChannels {
 }
 
 impl Store {
-    /// Puts a channel on the books.
     pub async fn open_channel(
         &self,
         key: &Key,
@@ -177,7 +167,6 @@ impl Store {
             .await
     }
 
-    /// Takes a channel off the books.
     pub async fn close_channel(&self, key: &Key, channel: Uuid) -> Result<(), StoreError> {
         if owner(key).is_none() {
             return Ok(());
@@ -191,7 +180,7 @@ impl Store {
     /// so very young rows are left for the next time.)
     pub async fn forget_ghosts(&self, live: &[Uuid]) -> Result<Vec<Key>, StoreError> {
         // All: a node holds channels of every tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let found = sqlx::query!(
             r#"
             select tenant_id, kind, identity, channel_id
@@ -218,7 +207,10 @@ impl Store {
             let close = CloseChannels {
                 clock: self.clock.clone(),
             };
-            let mut lease = self.quiet.lease(CloseChannels::reach(&ghosts)).await?;
+            let mut lease = self
+                .background
+                .lease(CloseChannels::tenant_scope(&ghosts))
+                .await?;
             let closed = close.run(lease.connection()?, &ghosts).await;
             lease.settle(closed)?;
         }
@@ -231,13 +223,13 @@ impl Store {
     }
 
     /// Takes dead nodes and their channels off the books; tells whose channels they were.
-    pub async fn bury_dead_nodes(&self) -> Result<Vec<Key>, StoreError> {
+    pub async fn reap_expired_nodes(&self) -> Result<Vec<Key>, StoreError> {
         self.remove_nodes(None).await
     }
 
     async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
         // All: a node holds channels of every tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         // The channels of a node that leaves end now; those of a dead one ended when its lease did, as readers have
         // been told since.
         let found = sqlx::query!(

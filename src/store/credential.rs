@@ -4,18 +4,15 @@ use time::OffsetDateTime;
 
 use super::audit::Actor;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
-/// A tenant.
 #[derive(Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tenant {
-    /// Its id.
     pub tenant_id: TenantId,
-    /// Its name.
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
@@ -24,23 +21,17 @@ pub struct Tenant {
     pub disabled_at: Option<Timestamp>,
 }
 
-/// The role a tenant's credential has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoleName {
-    /// Acts as enforcers.
     Enforcer,
-    /// Acts as approvers.
     Approver,
-    /// Manages the tenant.
     Admin,
 }
 
 impl RoleName {
-    /// Every role.
     pub const ALL: [Self; 3] = [Self::Enforcer, Self::Approver, Self::Admin];
 
-    /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,14 +41,12 @@ impl RoleName {
         }
     }
 
-    /// The role a word stands for.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == word)
     }
 }
 
-/// How a credential proves itself.
 #[derive(Debug, Clone)]
 pub enum Proof {
     /// By a secret, of which only the SHA-256 is kept.
@@ -66,31 +55,22 @@ pub enum Proof {
     Certificate([u8; 32]),
 }
 
-/// A credential to be made.
 #[derive(Debug)]
 pub struct NewCredential {
-    /// The tenant.
     pub tenant: TenantId,
-    /// Its id.
     pub id: CredentialId,
-    /// Its role.
     pub role: RoleName,
     /// The one id it may act as, if it is bound.
     pub bound_id: Option<String>,
-    /// How it proves itself.
     pub proof: Proof,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A credential as authentication needs it.
 #[derive(Debug, Clone)]
 pub struct Credential {
-    /// The tenant.
     pub tenant: TenantId,
-    /// Its id.
     pub id: CredentialId,
-    /// Its role.
     pub role: RoleName,
     /// The one id it may act as, if it is bound.
     pub bound_id: Option<String>,
@@ -104,10 +84,8 @@ pub struct Credential {
     pub revoked: bool,
 }
 
-/// A credential that changed.
 #[derive(Debug)]
 pub struct ChangedCredential {
-    /// Its id.
     pub id: CredentialId,
     /// Whether it or its tenant has been shut off.
     pub revoked: bool,
@@ -117,13 +95,10 @@ pub struct ChangedCredential {
 #[derive(Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CredentialLine {
-    /// Its id.
     pub credential_id: String,
-    /// The tenant.
     pub tenant_id: String,
     /// `apiKey` or `certificate`.
     pub kind: String,
-    /// Its role.
     pub role: String,
     /// The one id it may act as.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,14 +117,13 @@ pub struct CredentialLine {
 }
 
 impl Store {
-    /// Makes a tenant.
     pub async fn create_tenant(
         &self,
         actor: &Actor,
         id: &TenantId,
         name: &str,
     ) -> Result<(), StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(id)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(id)).await?;
         let made = sqlx::query!(
             r#"
             with made as (
@@ -177,7 +151,7 @@ impl Store {
 
     /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
     pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(id)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(id)).await?;
         let known = sqlx::query_scalar!(
             r#"
             with disabled as (
@@ -217,7 +191,10 @@ impl Store {
             Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
             Proof::Certificate(thumbprint) => ("certificate", None, Some(thumbprint.as_slice())),
         };
-        let mut lease = self.quiet.lease(Reach::Tenant(&new.tenant)).await?;
+        let mut lease = self
+            .background
+            .lease(TenantScope::Tenant(&new.tenant))
+            .await?;
         let made = sqlx::query!(
             r#"
             with made as (
@@ -260,7 +237,7 @@ impl Store {
         role: Option<RoleName>,
         id: &CredentialId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.quiet.lease(Reach::of_any(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::of_any(tenant)).await?;
         let known = sqlx::query_scalar!(
             r#"
             with meant as (
@@ -303,7 +280,7 @@ impl Store {
         within_seconds: f64,
     ) -> Result<Vec<ChangedCredential>, StoreError> {
         // All: a node keeps credentials of every tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let found = sqlx::query!(
             r#"
             select c.credential_id, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
@@ -326,7 +303,7 @@ impl Store {
     /// Notes when credentials were last used.
     pub async fn note_uses(&self, uses: &[(CredentialId, Timestamp)]) -> Result<(), StoreError> {
         // All: a node has served every tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let noted = sqlx::query!(
             r#"
             with used as materialized (

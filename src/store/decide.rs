@@ -6,9 +6,9 @@ use sqlx::{Connection as _, PgConnection};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
-use super::reach::Reach;
+use super::batch::BatchStatement;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::decision::{Decision, SigningKey, Trust};
 use crate::protocol::exchange::DecisionFact;
@@ -16,27 +16,20 @@ use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
 
-/// A decision to be written.
 #[derive(Debug)]
 pub struct DecisionRow {
-    /// This attempt.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The approver that decides.
     pub approver: ApproverId,
-    /// What it decided.
     pub decision: Decision,
     /// What the judgement of its signature rests on.
     pub trust: Trust,
-    /// The message for the enforcer.
     pub message: MessageId,
 }
 
 /// What became of a decision, and whom it concerns; by default of one on no exchange.
 #[derive(Debug, Default)]
 pub struct DecisionOutcome {
-    /// The facts to judge.
     pub fact: DecisionFact,
     /// The enforcer that must look, if the exchange exists.
     pub enforcer: Option<EnforcerId>,
@@ -44,30 +37,26 @@ pub struct DecisionOutcome {
     pub expires_at: Option<Timestamp>,
     /// How long the exchange had waited, in seconds, if this decided it.
     pub waited: Option<f64>,
-    /// The trace in which it was submitted.
     pub origin: Option<TraceContext>,
 }
 
-/// The statement that takes decisions.
 pub struct Decide {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
-    /// The node that writes.
     pub node: NodeId,
     /// Whether it is asked in which trace an exchange was submitted.
     pub traced: bool,
 }
 
-impl Work for Decide {
+impl BatchStatement for Decide {
     const NAME: &'static str = "decide";
     type Row = DecisionRow;
     type Fact = DecisionOutcome;
 
-    fn reach(rows: &[DecisionRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[DecisionRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(row: &DecisionRow) -> Vec<String> {
+    fn conflict_keys(row: &DecisionRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.decision.request_id)]
     }
 
@@ -120,7 +109,6 @@ async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> Result<(),
 }
 
 impl Decide {
-    /// The statement.
     async fn decide(
         &self,
         connection: &mut PgConnection,

@@ -8,32 +8,28 @@ use tokio::time::timeout;
 use super::Store;
 use super::error::StoreError;
 use super::notify::Hearer;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use crate::config;
 
 /// How long a notification may take before it counts as lost.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
-/// What the database says of itself.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// Its version, as `server_version_num`.
     pub version: i32,
     /// The version of TLS that it is reached through, if it is.
     pub tls: Option<String>,
-    /// Whether it takes writes.
     pub writable: bool,
     /// How many connections it gives to the role that connects.
     pub connections: i32,
-    /// How far its clock is ahead of ours.
     pub ahead: time::Duration,
 }
 
 impl Store {
-    /// What the database says of itself.
     pub async fn server(&self) -> Result<Server, StoreError> {
         // All: it belongs to no tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let asked = self.clock.now().inner();
         let found = sqlx::query!(
             r#"
@@ -70,7 +66,7 @@ impl Store {
         let mut hearer = hearer?;
         // A canary with a name of its own: nodes pass over those of others.
         let payload = format!("c {}", self.clock.operation_id());
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let sent = sqlx::query!("select pg_notify($1, $2)", super::notify::CHANNEL, payload)
             .execute(lease.connection()?)
             .await;

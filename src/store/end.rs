@@ -5,45 +5,33 @@ use uuid::Uuid;
 
 use super::audit::Source;
 use super::error::{Class, StoreError, classify};
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::exchange::EndFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
 
-/// Who ends an exchange, and so how.
 #[derive(Debug, Clone)]
 pub enum Ending {
-    /// The enforcer takes it back.
     Withdrawn(EnforcerId),
     /// An administrator ends it; the credential is named in the history.
     Cancelled(String),
 }
 
-/// An exchange to be ended.
 #[derive(Debug)]
 pub struct EndRow<'a> {
-    /// This attempt.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: &'a TenantId,
-    /// The exchange.
     pub request_id: &'a RequestId,
-    /// Who ends it, and so how.
     pub ending: &'a Ending,
-    /// Where the call comes from.
     pub source: &'a Source,
-    /// Why.
     pub reason: Option<&'a str>,
-    /// Who was asked, with the message for each.
     pub messages: &'a [(ApproverId, MessageId)],
 }
 
 /// An exchange that expired, and who must look.
 #[derive(Debug)]
 pub struct ExpiredExchange {
-    /// The tenant.
     pub tenant: TenantId,
-    /// The exchange.
     pub request_id: RequestId,
     /// How long ago its time ran out, in seconds.
     pub late: f64,
@@ -56,7 +44,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Vec<ApproverId>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query_scalar!(
             "select approver_id from inbox_items where tenant_id = $1 and request_id = $2 order by approver_id",
             tenant.as_str(),
@@ -74,7 +62,7 @@ impl Store {
     /// Ends an exchange if it is pending, telling each approver that still has it. Tried once more if another
     /// transaction was in the way or the reply was lost; an end of its own is then recognised.
     pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
         let fact = self.end_on(lease.connection()?, row).await;
         let error = match lease.settle(fact) {
             Ok(fact) => return Ok(fact),
@@ -84,7 +72,7 @@ impl Store {
             return Err(error.into());
         }
         tracing::debug!(%error, "an end is tried again");
-        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
         let fact = self.end_on(lease.connection()?, row).await;
         Ok(lease.settle(fact)?)
     }
@@ -188,7 +176,7 @@ impl Store {
     /// Moves exchanges whose time has run out to `expired`, at most `limit` of them.
     pub async fn expire(&self, limit: i64) -> Result<Vec<ExpiredExchange>, StoreError> {
         // All: whatever is due, whoever's it is.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         // One id per possible row: ids come from the node, and how many will be due is not known before.
         let capacity = usize::try_from(limit).unwrap_or_default();
         let events: Vec<Uuid> = (0..capacity).map(|_| self.clock.operation_id().0).collect();

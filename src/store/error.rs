@@ -16,7 +16,6 @@ pub enum StoreError {
     Taken(String),
 }
 
-/// What a batch does about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// One of the rows is to blame: try them one by one.
@@ -29,7 +28,6 @@ pub(super) enum Class {
     Other,
 }
 
-/// Classifies an error of sqlx.
 pub(super) fn classify(error: &sqlx::Error) -> Class {
     match error {
         sqlx::Error::Database(error) => match error.code().as_deref() {

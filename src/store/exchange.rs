@@ -5,25 +5,20 @@ use std::collections::HashMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::batch::Work;
-use super::reach::Reach;
+use super::batch::BatchStatement;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::exchange::State;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
 use crate::protocol::message::DecisionDelivery;
 use crate::protocol::timestamp::Timestamp;
 
-/// An exchange as readers see it.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// Its id.
     pub request_id: RequestId,
-    /// Its true state.
     pub state: State,
-    /// Whose it is.
     pub enforcer_id: EnforcerId,
-    /// Who was asked.
     pub approver_ids: Vec<ApproverId>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
@@ -31,16 +26,12 @@ pub struct Exchange {
     pub expires_at: Timestamp,
     /// How long until then; nothing once that has passed.
     pub expires_in: std::time::Duration,
-    /// What it asks about.
     pub artifact_hash: String,
-    /// Its decision.
     pub decision: Option<DecisionDelivery>,
 }
 
-/// What a read found.
 #[derive(Debug)]
 pub enum ReadFact {
-    /// The exchange.
     Found(Box<Exchange>),
     /// No such exchange.
     Missing,
@@ -48,33 +39,27 @@ pub enum ReadFact {
     Busy,
 }
 
-/// Which exchange to read.
 #[derive(Debug)]
 pub struct ReadRow {
-    /// This call.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The exchange.
     pub request_id: RequestId,
 }
 
-/// The query that reads exchanges.
 pub struct ReadExchanges {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
 }
 
-impl Work for ReadExchanges {
+impl BatchStatement for ReadExchanges {
     const NAME: &'static str = "read_exchange";
     type Row = ReadRow;
     type Fact = ReadFact;
 
-    fn reach(rows: &[ReadRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[ReadRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(_: &ReadRow) -> Vec<String> {
+    fn conflict_keys(_: &ReadRow) -> Vec<String> {
         Vec::new()
     }
 
@@ -117,7 +102,6 @@ impl Work for ReadExchanges {
     }
 }
 
-/// An exchange as it was read.
 struct Read {
     exchange: Exchange,
     /// Whether it is past its time and nothing has written down how it ended.

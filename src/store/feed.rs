@@ -7,11 +7,11 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::bodies::{ForApprover, Line};
 use super::channel::PUSHED_FOR_SECONDS;
-use super::reach::Reach;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, MessageId, OperationId, TenantId};
 
@@ -22,51 +22,41 @@ const BODY_BYTES: i64 = 64 << 10;
 /// A listing of what an approver has not acknowledged.
 #[derive(Debug)]
 pub struct ListRow {
-    /// This call.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The approver.
     pub approver: ApproverId,
     /// Only what comes after this row.
     pub after: (OffsetDateTime, Uuid),
-    /// What is newer than this is news.
     pub seen: OffsetDateTime,
-    /// Whether withdrawals are listed too.
     pub withdrawals: bool,
     /// How many at most.
     pub limit: i64,
 }
 
-/// A line of that listing.
 #[derive(Debug)]
 pub struct Listed {
-    /// The message.
     pub message: MessageId,
     /// When it was created.
     pub created_at: OffsetDateTime,
     /// Roughly how many bytes it has.
     pub bytes: usize,
-    /// What it says, with the first of the news.
     pub body: Option<ForApprover>,
 }
 
-/// The query that lists.
 pub struct ListUnacked {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
 }
 
-impl Work for ListUnacked {
+impl BatchStatement for ListUnacked {
     const NAME: &'static str = "list_unacked";
     type Row = ListRow;
     type Fact = Vec<Listed>;
 
-    fn reach(rows: &[ListRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[ListRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(_: &ListRow) -> Vec<String> {
+    fn conflict_keys(_: &ListRow) -> Vec<String> {
         Vec::new()
     }
 
@@ -167,7 +157,6 @@ impl Work for ListUnacked {
     }
 }
 
-/// A line of a listing, as it was read.
 fn listed(line: Line, approver: &ApproverId) -> Result<Listed, sqlx::Error> {
     Ok(Listed {
         message: MessageId(line.message_id),

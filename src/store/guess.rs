@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows, seconds};
 use crate::protocol::id::TenantId;
 use crate::protocol::pairing::Nonce;
@@ -15,29 +15,20 @@ pub const WINDOW_SECONDS: u64 = 60;
 /// Wrong codes in a window that are answered as such.
 #[derive(Debug, Clone, Copy)]
 pub struct GuessLimits {
-    /// From one principal.
     pub per_principal: u32,
-    /// In a tenant.
     pub per_tenant: u32,
 }
 
-/// What a right code tells the approver.
 #[derive(Debug)]
 pub struct Resolved {
-    /// The attempt.
     pub nonce: Nonce,
-    /// What people call the enforcer.
     pub label: Option<String>,
-    /// Where it works.
     pub workspace: Option<String>,
-    /// Its public key.
     pub public_key: Option<String>,
 }
 
-/// What became of a code.
 #[derive(Debug)]
 pub enum ResolveFact {
-    /// It is right.
     Found(Resolved),
     /// It is wrong, or no longer good.
     Wrong,
@@ -61,7 +52,7 @@ impl Store {
         code_hash: &[u8],
         limits: GuessLimits,
     ) -> Result<ResolveFact, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             with clock as materialized (select clock_timestamp() + $4::interval as at),
@@ -150,10 +141,9 @@ impl Store {
         }))
     }
 
-    /// Deletes counters whose window has passed.
     pub async fn forget_guesses(&self, limit: i64) -> Result<u64, StoreError> {
         // All: what is past its time, whoever's it is.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let gone = sqlx::query!(
             r#"
             with found as materialized (

@@ -5,7 +5,7 @@ use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::exchange::KeyFact;
@@ -14,26 +14,24 @@ use crate::protocol::id::{OperationId, RequestId, TenantId};
 /// An idempotency key as one principal sent it.
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
-    /// Whose key it is.
     pub principal: String,
-    /// The key.
     pub key: String,
     /// What was asked under it: a hash of path and body.
     pub fingerprint: [u8; 32],
 }
 
-/// The twins of work on a request under a key: two that share either would meet.
-pub(super) fn twins(
+/// Rows that share a request or an idempotency key must not be in the same batch.
+pub(super) fn conflict_keys(
     tenant: &TenantId,
     request: &RequestId,
     key: Option<&IdempotencyKey>,
 ) -> Vec<String> {
-    let mut twins = vec![format!("{tenant}\n{request}")];
+    let mut conflict_keys = vec![format!("{tenant}\n{request}")];
     if let Some(key) = key {
         // Three parts, so that it never equals one of two.
-        twins.push(format!("{tenant}\n{}\n{}", key.principal, key.key));
+        conflict_keys.push(format!("{tenant}\n{}\n{}", key.principal, key.key));
     }
-    twins
+    conflict_keys
 }
 
 /// What the fingerprint that a key is bound to says of the one that was sent.
@@ -47,13 +45,9 @@ pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) ->
 
 /// A key and the finished work whose outcome it stands for.
 pub(super) struct Binding<'a> {
-    /// The tenant.
     pub tenant: &'a TenantId,
-    /// What was asked for.
     pub request_id: &'a RequestId,
-    /// The attempt that did it.
     pub submission_id: OperationId,
-    /// The key.
     pub key: &'a IdempotencyKey,
 }
 
@@ -101,7 +95,7 @@ impl Store {
     /// Deletes idempotency keys past their time.
     pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
         // All: what is past its time, whoever's it is.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let gone = sqlx::query!(
             r#"
             with found as materialized (

@@ -5,16 +5,14 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
 use crate::protocol::message::ApprovalRequest;
 use crate::protocol::timestamp::Timestamp;
 
-/// Which of an approver's two inboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shelf {
-    /// What waits for a decision.
+pub enum InboxKind {
     Active,
     /// What nobody decided in time.
     Expired,
@@ -25,15 +23,11 @@ pub enum Shelf {
 pub struct After {
     /// When the row was created.
     pub created_at: OffsetDateTime,
-    /// Its message.
     pub message_id: Uuid,
 }
 
-/// A page of an inbox.
 pub struct InboxPage {
-    /// The items.
     pub items: Vec<ApprovalRequest>,
-    /// Whether there are more.
     pub more: bool,
 }
 
@@ -43,12 +37,12 @@ impl Store {
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
-        shelf: Shelf,
+        kind: InboxKind,
         after: Option<After>,
         limit: i64,
         max_bytes: i64,
     ) -> Result<InboxPage, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
             (after.created_at, after.message_id)
         });
@@ -106,7 +100,7 @@ impl Store {
             tenant.as_str(),
             approver.as_str(),
             offset,
-            shelf == Shelf::Expired,
+            kind == InboxKind::Expired,
             at,
             id,
             limit + 1,
@@ -137,7 +131,7 @@ impl Store {
                 artifact_hash: row.artifact_hash,
                 stored: row.body,
                 trace: row.trace,
-                expired: shelf == Shelf::Expired,
+                expired: kind == InboxKind::Expired,
             });
         }
         Ok(InboxPage { items, more })
@@ -150,7 +144,7 @@ impl Store {
         approver: &ApproverId,
         most: i64,
     ) -> Result<i64, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let count = sqlx::query_scalar!(
             r#"
             select count(*) as "count!"
@@ -177,7 +171,7 @@ impl Store {
         approver: &ApproverId,
         request: &RequestId,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let removed = sqlx::query_scalar!(
             r#"
             update inbox_items

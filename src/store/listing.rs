@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use super::credential::{CredentialLine, RoleName, Tenant};
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::cursor::Position;
 use crate::protocol::exchange::State;
@@ -15,7 +15,6 @@ use crate::protocol::timestamp::Timestamp;
 /// Which part of a list; by default all of it.
 #[derive(Debug, Default)]
 pub struct Part {
-    /// Behind which row.
     pub after: Option<Position>,
     /// How many at most.
     pub limit: Option<i64>,
@@ -52,7 +51,6 @@ impl Part {
     }
 }
 
-/// What a listing is narrowed to.
 #[derive(Debug, Clone, Default)]
 pub struct ExchangeFilter {
     /// Only in this true state.
@@ -67,32 +65,23 @@ pub struct ExchangeFilter {
 #[derive(Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExchangeLine {
-    /// Its id.
     pub request_id: String,
-    /// Its true state.
     pub state: State,
-    /// Whose it is.
     pub enforcer_id: String,
-    /// Who was asked.
     pub approver_ids: Vec<String>,
-    /// What kind of review.
     pub artifact_type: String,
-    /// What it asks about.
     pub artifact_hash: String,
     /// When it was accepted.
     pub created_at: Timestamp,
     /// When it ends.
     pub expires_at: Timestamp,
-    /// The word of its decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
-    /// Who decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     /// When.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    /// Whether the gateway verified the signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
     /// When the enforcer acknowledged it.
@@ -100,9 +89,7 @@ pub struct ExchangeLine {
     pub delivered_at: Option<Timestamp>,
 }
 
-/// A page of the listing.
 pub struct ExchangePage {
-    /// The lines.
     pub items: Vec<ExchangeLine>,
     /// Where the next page starts, if there may be one.
     pub next: Option<Position>,
@@ -118,7 +105,7 @@ impl Store {
         part: &Part,
     ) -> Result<(Vec<Tenant>, Option<Position>), StoreError> {
         // All: the list of tenants is the operator's.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let (at, id) = part.start();
         let found = sqlx::query!(
             r#"
@@ -155,7 +142,7 @@ impl Store {
         role: Option<RoleName>,
         part: &Part,
     ) -> Result<(Vec<CredentialLine>, Option<Position>), StoreError> {
-        let mut lease = self.quiet.lease(Reach::of_any(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::of_any(tenant)).await?;
         let (at, id) = part.start();
         let found = sqlx::query!(
             r#"
@@ -201,7 +188,7 @@ impl Store {
         limit: i64,
     ) -> Result<ExchangePage, StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, ""));
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             with scanned as materialized (

@@ -7,22 +7,18 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::credential::{Credential, RoleName};
-use super::reach::Reach;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::protocol::id::{CredentialId, OperationId};
 
-/// A credential to look up.
 #[derive(Debug)]
 pub struct LookupRow<K> {
-    /// This call.
     pub operation: OperationId,
-    /// What it is known by.
     pub by: K,
 }
 
-/// A credential as it was found.
 struct Found {
     operation: Uuid,
     tenant_id: String,
@@ -52,7 +48,6 @@ impl TryFrom<Found> for Credential {
     }
 }
 
-/// Gives each call what was found for it.
 fn sorted<K>(
     rows: &[LookupRow<K>],
     found: Vec<Found>,
@@ -67,20 +62,19 @@ fn sorted<K>(
         .collect())
 }
 
-/// The query that reads credentials by id.
 pub struct ReadCredentials;
 
-impl Work for ReadCredentials {
+impl BatchStatement for ReadCredentials {
     const NAME: &'static str = "read_credential";
     type Row = LookupRow<CredentialId>;
     type Fact = Option<Credential>;
 
-    fn reach(_: &[Self::Row]) -> Reach<'_> {
+    fn tenant_scope(_: &[Self::Row]) -> TenantScope<'_> {
         // Whose a credential is, is what is asked.
-        Reach::All
+        TenantScope::All
     }
 
-    fn twins(_: &Self::Row) -> Vec<String> {
+    fn conflict_keys(_: &Self::Row) -> Vec<String> {
         Vec::new()
     }
 
@@ -114,17 +108,17 @@ impl Work for ReadCredentials {
 /// The query that reads credentials by the thumbprint of a certificate.
 pub struct ReadCertificates;
 
-impl Work for ReadCertificates {
+impl BatchStatement for ReadCertificates {
     const NAME: &'static str = "read_certificate";
     type Row = LookupRow<[u8; 32]>;
     type Fact = Option<Credential>;
 
-    fn reach(_: &[Self::Row]) -> Reach<'_> {
+    fn tenant_scope(_: &[Self::Row]) -> TenantScope<'_> {
         // Whose a certificate is, is what is asked.
-        Reach::All
+        TenantScope::All
     }
 
-    fn twins(_: &Self::Row) -> Vec<String> {
+    fn conflict_keys(_: &Self::Row) -> Vec<String> {
         Vec::new()
     }
 

@@ -16,7 +16,6 @@ pub mod channel;
 pub mod claim;
 pub mod closing;
 pub mod credential;
-mod crowd;
 pub mod decide;
 pub mod diagnosis;
 pub mod end;
@@ -26,8 +25,8 @@ pub mod feed;
 pub mod guess;
 pub mod idempotency;
 pub mod inbox;
+mod inbox_limit;
 pub mod listing;
-mod look;
 pub mod lookup;
 pub mod notify;
 pub mod paired;
@@ -36,16 +35,17 @@ pub mod pool;
 pub mod presence;
 pub mod prompt;
 pub mod prompt_life;
-pub mod reach;
 pub mod refresh;
 mod repeat;
 mod retention;
 mod rows;
 pub mod schema;
 pub mod session;
+mod settled;
 pub mod signing_key;
 pub mod submit;
 pub mod tenant;
+pub mod tenant_scope;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -87,12 +87,10 @@ use crate::telemetry::Metrics;
 /// Connections that write one kind of batch at once: while one commits, the other's fills.
 const WORKERS: usize = 2;
 
-/// The database, as the use cases see it.
 pub struct Store {
-    /// For requests.
     pool: Pool,
     /// For health, sweeps and administration, so that a flood of requests cannot starve recovery.
-    quiet: Pool,
+    background: Pool,
     clock: Clock,
     node: NodeId,
     /// This run of the process: a restarted node is another one.
@@ -153,8 +151,8 @@ impl Store {
             wait,
             row_security,
         )?;
-        let size = config.database.quiet_pool_size;
-        let quiet = Pool::new("quiet", metrics, options, size, wait, row_security)?;
+        let size = config.database.background_pool_size;
+        let background = Pool::new("quiet", metrics, options, size, wait, row_security)?;
         let instance = clock.operation_id().0;
         let submit = Submit {
             clock: clock.clone(),
@@ -244,7 +242,7 @@ impl Store {
                 tasks,
             ),
             pool,
-            quiet,
+            background,
             clock: clock.clone(),
             node: node.clone(),
             instance,
@@ -268,12 +266,10 @@ impl Store {
         self.metrics().clock_offset.set(ahead.as_seconds_f64());
     }
 
-    /// Takes a submission.
     pub async fn submit(&self, row: SubmissionRow) -> Result<SubmissionOutcome, StoreError> {
         self.submissions.run(row).await
     }
 
-    /// Takes a decision.
     pub async fn decide(&self, row: DecisionRow) -> Result<DecisionOutcome, StoreError> {
         self.decisions.run(row).await
     }
@@ -283,7 +279,6 @@ impl Store {
         self.acks.run(row).await
     }
 
-    /// Reads an exchange.
     pub async fn exchange(
         &self,
         tenant: &TenantId,
@@ -338,7 +333,6 @@ impl Store {
             .await
     }
 
-    /// Whom an enforcer is paired with.
     pub async fn paired_with(
         &self,
         tenant: &TenantId,
@@ -354,7 +348,6 @@ impl Store {
             .await
     }
 
-    /// Reads a credential.
     pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
         let operation = self.clock.operation_id();
         let by = id.clone();
@@ -386,12 +379,10 @@ impl Store {
         self.claims.run(row).await
     }
 
-    /// Takes a prompt.
     pub async fn take_prompt(&self, row: PromptRow) -> Result<PromptFact, StoreError> {
         self.prompts.run(row).await
     }
 
-    /// Takes an acknowledgement of a prompt.
     pub async fn take_prompt_ack(
         &self,
         row: PromptAckRow,
@@ -399,22 +390,19 @@ impl Store {
         self.prompt_acks.run(row).await
     }
 
-    /// The node that writes.
     #[must_use]
     pub fn node(&self) -> &NodeId {
         &self.node
     }
 
-    /// What is measured on the node.
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         self.pool.metrics()
     }
 
-    /// Sets the gauges about the pools.
     pub fn observe(&self) {
         self.pool.observe();
-        self.quiet.observe();
+        self.background.observe();
     }
 
     /// Connections for requests: how many are open, and how many of them idle.

@@ -6,16 +6,13 @@ use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions};
 use super::pool::basic_options;
 use crate::config;
 
-/// The one channel of the cluster.
 pub(super) const CHANNEL: &str = "countersign";
 
-/// Sends hints to the cluster.
 pub struct Notifier {
     connection: PgConnection,
 }
 
 impl Notifier {
-    /// Connects.
     pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
         let mut options = basic_options(config.direct_url(), "countersign-notify")?;
         if config.session_settings {
@@ -40,13 +37,11 @@ impl Notifier {
     }
 }
 
-/// Hears the hints of the cluster.
 pub struct Hearer {
     listener: PgListener,
 }
 
 impl Hearer {
-    /// Connects and listens.
     pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
         let options = basic_options(config.direct_url(), "countersign-listen")?;
         // One connection for as long as it lasts: sqlx listens on a pool's.

@@ -8,32 +8,25 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::audit::Source;
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::Nonce;
 use crate::protocol::timestamp::Timestamp;
 
-/// A token to look up.
 #[derive(Debug)]
 pub struct TokenRow {
-    /// This call.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// Who presents it.
     pub enforcer: EnforcerId,
-    /// Its hash.
     pub token_hash: [u8; 32],
 }
 
-/// What a token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenFact {
-    /// This approver.
     Good(ApproverId),
     /// Nobody any more: revoked, or replaced.
     Ended,
@@ -41,19 +34,18 @@ pub enum TokenFact {
     Unknown,
 }
 
-/// The query that looks up tokens.
 pub struct ReadTokens;
 
-impl Work for ReadTokens {
+impl BatchStatement for ReadTokens {
     const NAME: &'static str = "read_routing_token";
     type Row = TokenRow;
     type Fact = TokenFact;
 
-    fn reach(rows: &[TokenRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[TokenRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(_: &TokenRow) -> Vec<String> {
+    fn conflict_keys(_: &TokenRow) -> Vec<String> {
         Vec::new()
     }
 
@@ -99,30 +91,26 @@ impl Work for ReadTokens {
     }
 }
 
-/// Whose pairings to look up.
 #[derive(Debug)]
 pub struct PairedRow {
-    /// This call.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The enforcer.
     pub enforcer: EnforcerId,
 }
 
 /// The query that looks up whom enforcers are paired with.
 pub struct ReadPaired;
 
-impl Work for ReadPaired {
+impl BatchStatement for ReadPaired {
     const NAME: &'static str = "read_paired";
     type Row = PairedRow;
     type Fact = Vec<ApproverId>;
 
-    fn reach(rows: &[PairedRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[PairedRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(_: &PairedRow) -> Vec<String> {
+    fn conflict_keys(_: &PairedRow) -> Vec<String> {
         Vec::new()
     }
 
@@ -163,9 +151,7 @@ impl Work for ReadPaired {
 /// Which side of a pairing a caller may act as: one id, or any of its role.
 #[derive(Debug, Clone, Copy)]
 pub enum Side<'a> {
-    /// The enforcer's.
     Enforcer(Option<&'a EnforcerId>),
-    /// The approver's.
     Approver(Option<&'a ApproverId>),
 }
 
@@ -178,30 +164,20 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Whether it is the enforcer's.
     fn is_enforcer(self) -> bool {
         matches!(self, Self::Enforcer(_))
     }
 }
 
-/// A pairing in force.
 #[derive(Debug)]
 pub struct Pairing {
-    /// The enforcer.
     pub enforcer: EnforcerId,
-    /// The approver.
     pub approver: ApproverId,
-    /// The attempt that led to it.
     pub nonce: Nonce,
-    /// Hash of its token.
     pub token_hash: Vec<u8>,
-    /// What people call the enforcer.
     pub label: Option<String>,
-    /// Where it works.
     pub workspace: Option<String>,
-    /// The enforcer's public key.
     pub enforcer_key: Option<String>,
-    /// The approver's.
     pub approver_key: Option<String>,
     /// Since when.
     pub paired_at: Timestamp,
@@ -217,7 +193,7 @@ impl Store {
         token_hash: &[u8],
     ) -> Result<bool, StoreError> {
         let (enforcer, approver) = side.bounds();
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let known = sqlx::query_scalar!(
             r#"
             with token as materialized (
@@ -272,7 +248,7 @@ impl Store {
         let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
             (position.at, position.id.as_str())
         });
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select p.enforcer_id, p.approver_id, p.nonce, p.token_hash, p.enforcer_label as "label?",

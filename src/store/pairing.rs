@@ -6,7 +6,7 @@ use sqlx::postgres::types::PgInterval;
 
 use super::audit::Actor;
 use super::error::{Class, StoreError, classify};
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{Initiate, Nonce};
@@ -15,49 +15,32 @@ use crate::protocol::timestamp::Timestamp;
 /// An attempt at pairing, as its initiator may know it.
 #[derive(Debug)]
 pub struct Session {
-    /// Who began it.
     pub enforcer: EnforcerId,
     /// When the code ends.
     pub expires_at: Timestamp,
-    /// Whether that has come.
     pub past: bool,
-    /// Whether the code was used.
     pub resolved: bool,
-    /// Who completed it.
     pub approver: Option<ApproverId>,
-    /// The approver's public key.
     pub approver_key: Option<String>,
     /// Hash of the token of the pairing it led to, while that is in force and still the one.
     pub token_hash: Option<Vec<u8>>,
 }
 
-/// An attempt to be completed.
 #[derive(Debug)]
 pub struct CompleteRow<'a> {
-    /// This call.
     pub operation: OperationId,
-    /// Who calls.
     pub actor: &'a Actor,
-    /// The tenant.
     pub tenant: &'a TenantId,
-    /// The attempt.
     pub nonce: &'a Nonce,
-    /// Who completes it.
     pub approver: &'a ApproverId,
-    /// The approver's public key.
     pub approver_key: Option<&'a str>,
-    /// Hash of the routing token.
     pub token_hash: &'a [u8],
 }
 
-/// What became of a completion.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CompleteFact {
-    /// The two are paired.
     Paired {
-        /// What people call the enforcer.
         label: Option<String>,
-        /// Where it works.
         workspace: Option<String>,
     },
     /// It was completed before.
@@ -77,7 +60,7 @@ impl Store {
         initiate: &Initiate,
         lifetime: PgInterval,
     ) -> Result<Timestamp, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let begun = sqlx::query_scalar!(
             r#"
             with clock as materialized (select clock_timestamp() + $9::interval as at),
@@ -115,13 +98,12 @@ impl Store {
         Ok(lease.settle(begun)?.into())
     }
 
-    /// Reads an attempt.
     pub async fn pairing_session(
         &self,
         tenant: &TenantId,
         nonce: &Nonce,
     ) -> Result<Option<Session>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select s.enforcer_id, s.expires_at, s.expires_at <= clock_timestamp() + $3::interval as "past!",
@@ -158,7 +140,7 @@ impl Store {
         &self,
         row: &CompleteRow<'_>,
     ) -> Result<CompleteFact, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
         let fact = self.complete_on(lease.connection()?, row).await;
         let error = match lease.settle(fact) {
             Ok(fact) => return Ok(fact),
@@ -168,7 +150,7 @@ impl Store {
             return Err(error.into());
         }
         tracing::debug!(%error, "a pairing is tried again");
-        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
         let fact = self.complete_on(lease.connection()?, row).await;
         Ok(lease.settle(fact)?)
     }
@@ -260,7 +242,7 @@ impl Store {
         limit: i64,
     ) -> Result<u64, StoreError> {
         // All: what is past its time, whoever's it is.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let gone = sqlx::query!(
             r#"
             with found as materialized (

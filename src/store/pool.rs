@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 
 use super::error::{Class, StoreError, classify};
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
 use crate::telemetry::instrument::Histogram;
@@ -22,7 +22,6 @@ const ASK_AFTER: Duration = Duration::from_secs(1);
 /// How often the log tells that there are no connections.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
 
-/// Makes connections with our timeouts set.
 pub struct Manager {
     options: PgConnectOptions,
 }
@@ -96,7 +95,6 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
     ]))
 }
 
-/// A pool of connections.
 #[derive(Clone)]
 pub struct Pool {
     pool: managed::Pool<Manager>,
@@ -104,9 +102,7 @@ pub struct Pool {
     row_security: bool,
     /// When the log last told why connections cannot be had.
     complained: Arc<Mutex<Option<Instant>>>,
-    /// What it is called in metrics.
     name: &'static str,
-    /// How long connections were waited for.
     acquire: Arc<Histogram>,
     metrics: Arc<NodeMetrics>,
 }
@@ -142,7 +138,7 @@ impl Pool {
     }
 
     /// Borrows a connection for a call about these tenants.
-    pub async fn lease(&self, reach: Reach<'_>) -> Result<Lease, StoreError> {
+    pub async fn lease(&self, reach: TenantScope<'_>) -> Result<Lease, StoreError> {
         let lease = self.borrow().await?;
         if !self.row_security {
             return Ok(lease);
@@ -202,13 +198,11 @@ impl Pool {
         (status.size, status.available)
     }
 
-    /// What is measured on the node.
     #[must_use]
     pub fn metrics(&self) -> &Arc<NodeMetrics> {
         &self.metrics
     }
 
-    /// Sets the gauges about it.
     pub fn observe(&self) {
         let (status, metrics) = (self.pool.status(), &self.metrics);
         let open = |state, count| {
@@ -240,7 +234,6 @@ impl Lease {
         self.object.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
     }
 
-    /// The connection.
     pub fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
         self.link().map(|link| &mut link.connection)
     }

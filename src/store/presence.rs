@@ -8,46 +8,40 @@ use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::channel::LEASE_SECONDS;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::protocol::message::raw;
 use crate::protocol::presence::{Facts, Held, Hello, Noted, Transport};
 
-/// Calls written by one statement.
 const CALLS_PER_STATEMENT: usize = 1_000;
 
 /// What an enforcer's client says of itself.
 #[derive(Debug)]
 pub struct HelloRow {
-    /// The tenant.
     pub tenant: TenantId,
-    /// The enforcer.
     pub enforcer: EnforcerId,
-    /// What it says.
     pub hello: Hello,
 }
 
-/// The statement that writes hellos down.
 pub struct TakeHellos {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
 }
 
-impl Work for TakeHellos {
+impl BatchStatement for TakeHellos {
     const NAME: &'static str = "hello";
     type Row = HelloRow;
     type Fact = ();
 
-    fn reach(rows: &[HelloRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[HelloRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(row: &HelloRow) -> Vec<String> {
+    fn conflict_keys(row: &HelloRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.enforcer)]
     }
 
@@ -94,7 +88,6 @@ impl Work for TakeHellos {
     }
 }
 
-/// Reads a transport.
 fn transport(text: &str) -> Result<Transport, sqlx::Error> {
     Transport::parse(text)
         .ok_or_else(|| sqlx::Error::Decode("the database holds a transport that is none".into()))
@@ -113,7 +106,7 @@ impl Store {
         enforcer: Option<&EnforcerId>,
         most: u32,
     ) -> Result<Vec<Facts>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         // Leases are judged by the unmoved clock, everything else by the moved one: what comes from heartbeats is moved
         // when it is read.
         let found = sqlx::query!(
@@ -211,7 +204,7 @@ impl Store {
         let mut sorted: Vec<_> = calls.iter().collect();
         sorted.sort_by_key(|(key, _)| *key);
         // All: only the clock is read.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let now = sqlx::query_scalar!(
             r#"select clock_timestamp() + $1::interval as "now!""#,
             self.clock.offset(),
@@ -227,8 +220,8 @@ impl Store {
                 .map(|(_, at)| now - here.saturating_duration_since(**at))
                 .collect();
             let mut lease = self
-                .quiet
-                .lease(Reach::of(chunk.iter().map(|((tenant, _), _)| tenant)))
+                .background
+                .lease(TenantScope::of(chunk.iter().map(|((tenant, _), _)| tenant)))
                 .await?;
             let noted = sqlx::query!(
                 r#"
@@ -260,7 +253,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
             with found as materialized (

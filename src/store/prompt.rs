@@ -6,57 +6,47 @@ use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
-use super::idempotency::{Binding, IdempotencyKey, bind, key_fact, twins};
+use super::batch::BatchStatement;
+use super::idempotency::{Binding, IdempotencyKey, bind, conflict_keys, key_fact};
 use super::prompt_life::standing;
-use super::reach::Reach;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, SessionId, TenantId};
 use crate::protocol::prompt::{Existing, Prompt, PromptFact};
 use crate::protocol::timestamp::Timestamp;
 
-/// A prompt to be written.
 #[derive(Debug)]
 pub struct PromptRow {
-    /// This attempt.
     pub operation: OperationId,
-    /// The message for the enforcer.
     pub message: MessageId,
-    /// The tenant.
     pub tenant: TenantId,
     /// Who sends it; none for an administrator.
     pub approver: Option<ApproverId>,
-    /// The enforcer it names.
     pub recipient: Option<EnforcerId>,
     /// The enforcer it is for if neither it nor its session names one.
     pub fallback: Option<EnforcerId>,
-    /// The prompt.
     pub prompt: Prompt,
-    /// Its idempotency key.
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// The statement that takes prompts.
 pub struct TakePrompts {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
-    /// How long idempotency keys live.
     pub key_lifetime: PgInterval,
 }
 
-impl Work for TakePrompts {
+impl BatchStatement for TakePrompts {
     const NAME: &'static str = "submit_prompt";
     type Row = PromptRow;
     type Fact = PromptFact;
 
-    fn reach(rows: &[PromptRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[PromptRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(row: &PromptRow) -> Vec<String> {
-        twins(
+    fn conflict_keys(row: &PromptRow) -> Vec<String> {
+        conflict_keys(
             &row.tenant,
             &row.prompt.request_id,
             row.idempotency.as_ref(),
@@ -86,7 +76,6 @@ impl Work for TakePrompts {
 }
 
 impl TakePrompts {
-    /// Writes what can be written.
     async fn write(
         &self,
         connection: &mut PgConnection,

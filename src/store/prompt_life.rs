@@ -4,44 +4,38 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
 use crate::protocol::prompt::{AckFact, SentAck, Standing, Status};
 
-/// An acknowledgement to be written.
 #[derive(Debug)]
 pub struct PromptAckRow {
-    /// This attempt.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
     /// The enforcer it comes from; none for a caller that may be any of them and does not say which.
     pub enforcer: Option<EnforcerId>,
-    /// What it says.
     pub ack: SentAck,
 }
 
-/// The statement that takes them.
 pub struct TakePromptAcks {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
 }
 
-impl Work for TakePromptAcks {
+impl BatchStatement for TakePromptAcks {
     const NAME: &'static str = "ack_prompt";
     type Row = PromptAckRow;
     /// What was found and whose prompt it is, if there is such a prompt for this enforcer.
     type Fact = Option<(EnforcerId, AckFact)>;
 
-    fn reach(rows: &[PromptAckRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[PromptAckRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(row: &PromptAckRow) -> Vec<String> {
+    fn conflict_keys(row: &PromptAckRow) -> Vec<String> {
         vec![format!("{}\n{}", row.tenant, row.ack.request_id)]
     }
 
@@ -175,22 +169,19 @@ pub(super) fn standing(
 /// A prompt as those it concerns may read it.
 #[derive(Debug)]
 pub struct StoredPrompt {
-    /// The enforcer it is for.
     pub enforcer_id: EnforcerId,
     /// Who sent it; none for an administrator.
     pub approver_id: Option<ApproverId>,
-    /// What became of it.
     pub standing: Standing,
 }
 
 impl Store {
-    /// Reads what became of a prompt.
     pub async fn prompt(
         &self,
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<StoredPrompt>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select enforcer_id, approver_id as "approver_id?", prompt_hash, status, ack_at, details::text as "details?",
@@ -218,10 +209,9 @@ impl Store {
         }))
     }
 
-    /// Writes down which queued prompts have expired.
     pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
         // All: whatever is due, whoever's it is.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let expired = sqlx::query_scalar!(
             r#"
             with found as materialized (

@@ -1,7 +1,7 @@
 //! Queuing a request to re-submit: at most one unacknowledged per exchange.
 
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::exchange::{State, StateRefusal};
 use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
@@ -9,7 +9,6 @@ use crate::protocol::message::RefreshRequest;
 
 /// What stood in the way of queuing, or what was queued.
 pub enum RefreshFact {
-    /// Queued now.
     Queued(RefreshRequest),
     /// Refused by the exchange's state, or there is none.
     Refused(StateRefusal),
@@ -27,7 +26,7 @@ impl Store {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<RefreshFact, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
         let found = sqlx::query!(
             r#"
@@ -94,13 +93,12 @@ impl Store {
         })
     }
 
-    /// The unacknowledged refresh of an exchange.
     pub async fn waiting_refresh(
         &self,
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<RefreshRequest>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
             select message_id, recipient, sender as "sender?", body ->> 'reason' as "reason?", created_at

@@ -5,7 +5,7 @@ use sqlx::postgres::types::PgInterval;
 
 use super::Store;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use crate::protocol::id::TenantId;
 
 impl Store {
@@ -16,7 +16,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
             with found as materialized (
@@ -92,7 +92,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
             with found as materialized (
@@ -134,7 +134,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
             with found as materialized (
@@ -192,7 +192,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let gone = sqlx::query!(
             r#"
             with found as materialized (

@@ -12,7 +12,6 @@ use crate::protocol::pairing::Nonce;
 use crate::protocol::prompt::Status;
 use crate::protocol::trace::TraceContext;
 
-/// A text column of a batch.
 pub(super) fn texts<'a, R>(rows: &'a [R], column: impl Fn(&'a R) -> &'a str) -> Vec<&'a str> {
     rows.iter().map(column).collect()
 }
@@ -41,32 +40,26 @@ pub(super) fn foreign(what: &str) -> sqlx::Error {
     sqlx::Error::Decode(format!("the database holds a {what} that is none").into())
 }
 
-/// Reads an id.
 pub(super) fn id<T: TextId>(text: &str) -> Result<T, sqlx::Error> {
     T::parse(text).ok_or_else(|| foreign("id"))
 }
 
-/// Reads the nonce of a pairing.
 pub(super) fn nonce(text: &str) -> Result<Nonce, sqlx::Error> {
     Nonce::parse(text).ok_or_else(|| foreign("nonce"))
 }
 
-/// Reads a hash.
 pub(super) fn hash(text: &str) -> Result<Sha256Hex, sqlx::Error> {
     Sha256Hex::parse(text).ok_or_else(|| foreign("hash"))
 }
 
-/// Reads the form of an artifact.
 pub(super) fn form(text: &str) -> Result<Form, sqlx::Error> {
     Form::parse(text).ok_or_else(|| foreign("form"))
 }
 
-/// Reads the status of a prompt.
 pub(super) fn prompt_status(text: &str) -> Result<Status, sqlx::Error> {
     Status::parse(text).ok_or_else(|| foreign("status"))
 }
 
-/// Reads a state.
 pub(super) fn state(text: &str) -> Result<State, sqlx::Error> {
     State::parse(text).ok_or_else(|| foreign("state"))
 }

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::Store;
 use super::error::StoreError;
 use super::pool::basic_options;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use crate::jitter::jitter;
 
 /// The migrations that this binary was built with.
@@ -21,15 +21,13 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 pub enum Schema {
     /// It is the one this binary knows, or one version ahead (expand, deploy, contract).
     Known,
-    /// Migrations are missing.
     Behind,
-    /// More than one version ahead of this binary.
     Ahead,
 }
 
 /// How the configuration fits what row-level security makes of the role that connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wall {
+pub enum RowSecurity {
     /// It is on for a role that is bound by it, or off for one that is not.
     Fits,
     /// It is off, and the role is bound: nothing could be seen or written.
@@ -38,11 +36,9 @@ pub enum Wall {
     Idle,
 }
 
-impl Wall {
-    /// What to do where it is missing.
+impl RowSecurity {
     pub const MISSING: &str = "the role that connects does not own the tables, so that row-level security hides every row \
                                from it; set database.row_security = true, or connect as the tables' owner";
-    /// What to do where it is idle.
     pub const IDLE: &str = "database.row_security is on, but keeps nothing apart: the role that connects owns tables or \
                             bypasses row-level security; connect as the application role of deploy/roles.sql";
 }
@@ -78,7 +74,6 @@ async fn try_to_migrate(url: &str) -> Result<(), MigrateError> {
     outcome
 }
 
-/// Whether it was a lock that stood in the way.
 fn waited_too_long(error: &MigrateError) -> bool {
     match error {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error
@@ -121,7 +116,7 @@ impl Store {
 
     async fn applied_migrations(&self) -> Result<Vec<i64>, StoreError> {
         // All: the schema belongs to no tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         // The table belongs to the migrations and is missing before the first, so this query is not checked against it.
         let applied: Result<Vec<i64>, _> = sqlx::query_scalar(
             "select version from _sqlx_migrations where success order by version",
@@ -139,9 +134,9 @@ impl Store {
 
     /// Whether row-level security binds the role that connects, compared with what is configured. A schema that is not
     /// there fits.
-    pub async fn wall(&self) -> Result<Wall, StoreError> {
+    pub async fn row_security(&self) -> Result<RowSecurity, StoreError> {
         // All: the catalogue belongs to no tenant.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let found = sqlx::query!(
             r#"
             select coalesce(bool_or(t.bound), false) as "bound!", coalesce(bool_or(not t.bound), false) as "free!"
@@ -155,17 +150,17 @@ impl Store {
         .fetch_one(lease.connection()?)
         .await;
         let row = lease.settle(found)?;
-        Ok(match self.quiet.row_security() {
-            false if row.bound => Wall::Missing,
-            true if row.free => Wall::Idle,
-            _ => Wall::Fits,
+        Ok(match self.background.row_security() {
+            false if row.bound => RowSecurity::Missing,
+            true if row.free => RowSecurity::Idle,
+            _ => RowSecurity::Fits,
         })
     }
 
     /// Whether the database takes writes: a standby answers, and takes none.
     pub async fn writable(&self) -> Result<bool, StoreError> {
         // All: no row is read.
-        let mut lease = self.quiet.lease(Reach::All).await?;
+        let mut lease = self.background.lease(TenantScope::All).await?;
         let writable = sqlx::query_scalar!(
             r#"select current_setting('transaction_read_only') = 'off' as "writable!""#
         )

@@ -10,22 +10,17 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::error::{Class, StoreError, classify};
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
 use crate::protocol::session::{Event, Report, ReportFact, SnapshotType, Standing, State};
 
-/// A report to be taken.
 #[derive(Debug)]
 pub struct ReportRow<'a> {
-    /// This attempt.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: &'a TenantId,
-    /// Who reports.
     pub enforcer: &'a EnforcerId,
-    /// What it reports.
     pub report: &'a Report,
 }
 
@@ -94,7 +89,7 @@ impl Store {
     /// Takes a report if what stands there allows. Tried once more if another transaction was in the way or the reply was
     /// lost; work of its own is then recognised, unless another report has been written over it meanwhile.
     pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
         let fact = self.report_on(lease.connection()?, row).await;
         let error = match lease.settle(fact) {
             Ok(fact) => return Ok(fact),
@@ -104,7 +99,7 @@ impl Store {
             return Err(error.into());
         }
         tracing::debug!(%error, "a report is tried again");
-        let mut lease = self.pool.lease(Reach::Tenant(row.tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
         let fact = self.report_on(lease.connection()?, row).await;
         Ok(lease.settle(fact)?)
     }
@@ -210,7 +205,6 @@ impl Store {
     }
 }
 
-/// Reads what stood in the way of a report.
 async fn look_at_session(
     connection: &mut PgConnection,
     row: &ReportRow<'_>,
@@ -258,7 +252,6 @@ async fn look_at_session(
     }))
 }
 
-/// Reads a session's state.
 fn session_state(word: &str) -> Result<State, sqlx::Error> {
     State::parse(word).ok_or_else(|| rows::foreign("session state"))
 }

@@ -4,39 +4,35 @@ use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::audit::Actor;
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, OperationId, SignerKeyId, TenantId};
 use crate::protocol::signature::PublicKey;
 use crate::protocol::timestamp::Timestamp;
 
-/// Whose keys to read.
 #[derive(Debug)]
 pub struct KeysRow {
-    /// This call.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The approver.
     pub approver: ApproverId,
 }
 
 /// The query that reads keys, revoked ones included.
 pub struct ReadKeys;
 
-impl Work for ReadKeys {
+impl BatchStatement for ReadKeys {
     const NAME: &'static str = "read_keys";
     type Row = KeysRow;
     type Fact = Vec<SigningKey>;
 
-    fn reach(rows: &[KeysRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[KeysRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(_: &KeysRow) -> Vec<String> {
+    fn conflict_keys(_: &KeysRow) -> Vec<String> {
         Vec::new()
     }
 
@@ -84,23 +80,17 @@ impl Work for ReadKeys {
     }
 }
 
-/// A key to be registered.
 #[derive(Debug)]
 pub struct NewSigningKey {
-    /// Its name.
     pub id: SignerKeyId,
-    /// The key.
     pub public_key: PublicKey,
-    /// Valid from.
     pub not_before: Option<Timestamp>,
     /// Valid until.
     pub not_after: Option<Timestamp>,
 }
 
-/// What became of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registration {
-    /// The key stands as given.
     Registered,
     /// There is no such tenant.
     NoTenant,
@@ -120,7 +110,7 @@ impl Store {
         key: &NewSigningKey,
         first_only: bool,
     ) -> Result<Registration, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let outcome = self
             .register(
                 lease.connection()?,
@@ -145,7 +135,7 @@ impl Store {
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let known = sqlx::query_scalar!(
             r#"
             with revoked as (

@@ -5,78 +5,60 @@ use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::Work;
-use super::crowd::crowded;
-use super::idempotency::{IdempotencyKey, twins};
-use super::reach::Reach;
+use super::batch::BatchStatement;
+use super::idempotency::{IdempotencyKey, conflict_keys};
+use super::inbox_limit::crowded;
 use super::rows;
+use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::artifact::Submission;
 use crate::protocol::exchange::SubmissionFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
 
-/// An approver who is asked.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// The approver.
     pub approver: ApproverId,
-    /// The message for it.
     pub message: MessageId,
     /// Whether its inbox may be near its limit, so that it must be counted.
     pub count: bool,
 }
 
-/// A submission to be written.
 #[derive(Debug)]
 pub struct SubmissionRow {
-    /// This attempt.
     pub operation: OperationId,
-    /// The tenant.
     pub tenant: TenantId,
-    /// The enforcer that submits.
     pub enforcer: EnforcerId,
-    /// What it submits.
     pub submission: Submission,
-    /// Whom it asks.
     pub asked: Vec<Asked>,
-    /// Its idempotency key.
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// What became of a submission.
 #[derive(Debug)]
 pub struct SubmissionOutcome {
-    /// The facts to judge.
     pub fact: SubmissionFact,
     /// Whether someone it asks may be listening on another node.
     pub heard_elsewhere: bool,
 }
 
-/// The statement that takes submissions.
 pub struct Submit {
-    /// The clock whose offset the database's gets.
     pub clock: Clock,
-    /// The node that writes.
     pub node: NodeId,
-    /// Its run, by which its channels are known.
     pub instance: Uuid,
-    /// Most pending items of an approver.
     pub max_pending: i64,
-    /// How long idempotency keys live.
     pub key_lifetime: PgInterval,
 }
 
-impl Work for Submit {
+impl BatchStatement for Submit {
     const NAME: &'static str = "submit";
     type Row = SubmissionRow;
     type Fact = SubmissionOutcome;
 
-    fn reach(rows: &[SubmissionRow]) -> Reach<'_> {
-        Reach::of(rows.iter().map(|row| &row.tenant))
+    fn tenant_scope(rows: &[SubmissionRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn twins(row: &SubmissionRow) -> Vec<String> {
-        twins(
+    fn conflict_keys(row: &SubmissionRow) -> Vec<String> {
+        conflict_keys(
             &row.tenant,
             &row.submission.request_id,
             row.idempotency.as_ref(),
@@ -119,7 +101,6 @@ impl Work for Submit {
     }
 }
 
-/// A row that was written.
 struct Written {
     heard_elsewhere: bool,
 }

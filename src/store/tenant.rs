@@ -4,25 +4,25 @@ use std::collections::HashSet;
 
 use sqlx::PgConnection;
 
-use super::batch::Work;
+use super::batch::BatchStatement;
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::id::TenantId;
 
 /// The query that reads whether tenants are active.
 pub struct ReadTenants;
 
-impl Work for ReadTenants {
+impl BatchStatement for ReadTenants {
     const NAME: &'static str = "read_tenant";
     type Row = TenantId;
     type Fact = bool;
 
-    fn reach(rows: &[TenantId]) -> Reach<'_> {
-        Reach::of(rows.iter())
+    fn tenant_scope(rows: &[TenantId]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter())
     }
 
-    fn twins(_: &TenantId) -> Vec<String> {
+    fn conflict_keys(_: &TenantId) -> Vec<String> {
         Vec::new()
     }
 
@@ -66,7 +66,10 @@ impl Store {
         &self,
         tenants: &HashSet<TenantId>,
     ) -> Result<HashSet<TenantId>, StoreError> {
-        let mut lease = self.quiet.lease(Reach::of(tenants.iter())).await?;
+        let mut lease = self
+            .background
+            .lease(TenantScope::of(tenants.iter()))
+            .await?;
         let found = active(lease.connection()?, tenants.iter()).await;
         Ok(lease.settle(found)?)
     }

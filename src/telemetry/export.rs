@@ -24,7 +24,6 @@ use crate::outbound::Outbound;
 
 /// Spans sent at once.
 const PER_REQUEST: usize = 512;
-/// How long spans wait for others.
 const LINGER: Duration = Duration::from_secs(1);
 /// How long a collector may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -44,7 +43,6 @@ pub enum ExportError {
     Certificates(#[from] std::io::Error),
 }
 
-/// Sends to one collector.
 pub struct Exporter {
     outbound: Outbound,
     traces: Uri,
@@ -166,10 +164,12 @@ impl Exporter {
         }
     }
 
-    async fn send_spans(&self, spans: Vec<Ended>, patience: Duration) -> Result<(), String> {
+    async fn send_spans(&self, spans: Vec<Ended>, time_limit: Duration) -> Result<(), String> {
         let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
         let request = self.source.spans(spans);
-        let sent = self.send("traces", &self.traces, &request, patience).await;
+        let sent = self
+            .send("traces", &self.traces, &request, time_limit)
+            .await;
         if sent.is_err() {
             self.measures.spans_dropped.add(count);
         }
@@ -181,9 +181,9 @@ impl Exporter {
         signal: &'static str,
         url: &Uri,
         request: &impl Message,
-        patience: Duration,
+        time_limit: Duration,
     ) -> Result<(), String> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + time_limit;
         let body = request.encode_to_vec();
         let sent = self
             .outbound

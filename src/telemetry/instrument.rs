@@ -6,53 +6,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// What a metric is called and means.
 #[derive(Debug, PartialEq)]
 pub struct Definition {
-    /// Its name.
     pub name: &'static str,
-    /// What it tells.
     pub help: &'static str,
-    /// The names of its labels.
     pub labels: &'static [&'static str],
     /// The upper bounds of its buckets, for a histogram.
     pub bounds: &'static [f64],
 }
 
-/// What sort of metric it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It only grows.
     Counter,
-    /// It goes up and down.
     Gauge,
-    /// How often values fell into each bucket.
     Histogram,
 }
 
-/// A metric at one moment.
 pub struct Reading {
-    /// What it is called.
     pub definition: &'static Definition,
-    /// What sort it is.
     pub kind: Kind,
-    /// Its series.
     pub series: Vec<Series>,
 }
 
-/// One series of a metric.
 pub struct Series {
     /// The values of its labels, in the order of their names.
     pub labels: Vec<String>,
-    /// What it stands at.
     pub value: Value,
 }
 
-/// What a series stands at.
 pub enum Value {
-    /// A counter.
     Count(u64),
-    /// A gauge.
     Level(f64),
     /// A histogram: how many values fell into each bucket (one more than there are bounds), and their sum.
     Spread(Vec<u64>, f64),
@@ -60,13 +44,10 @@ pub enum Value {
 
 /// Anything that can stand in the table of metrics.
 pub trait Instrument {
-    /// What sort of metric it is.
     const KIND: Kind;
 
-    /// One at zero.
     fn new(definition: &'static Definition) -> Self;
 
-    /// What it stands at.
     fn read(&self) -> Vec<Series>;
 }
 
@@ -83,12 +64,10 @@ fn bare(value: Value) -> Vec<Series> {
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
     pub fn increment(&self) {
         self.add(1);
     }
 
-    /// So many more.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
@@ -130,22 +109,18 @@ impl Real {
     }
 }
 
-/// Something that goes up and down.
 #[derive(Default)]
 pub struct Gauge(Real);
 
 impl Gauge {
-    /// It stands at this now.
     pub fn set(&self, value: f64) {
         self.0.0.store(value.to_bits(), Ordering::Relaxed);
     }
 
-    /// It stands at this many now.
     pub fn set_count(&self, count: usize) {
         self.set(u32::try_from(count).map_or(f64::INFINITY, f64::from));
     }
 
-    /// It moves by this.
     pub fn add(&self, amount: f64) {
         self.0.add(amount);
     }
@@ -163,7 +138,6 @@ impl Instrument for Gauge {
     }
 }
 
-/// How often values fell into each bucket.
 pub struct Histogram {
     bounds: &'static [f64],
     /// One more than there are bounds: the last is for what is beyond them.
@@ -172,7 +146,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Notes one value.
     pub fn observe(&self, value: f64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         if let Some(count) = self.counts.get(bucket) {
@@ -186,7 +159,6 @@ impl Histogram {
         self.observe(time.as_secs_f64());
     }
 
-    /// What it stands at.
     #[must_use]
     pub fn value(&self) -> Value {
         let counts = self.counts.iter();

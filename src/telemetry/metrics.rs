@@ -14,18 +14,15 @@ use crate::protocol::exchange::State;
 const LATENCY: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
-/// From a second to a week: people.
 const PATIENCE: &[f64] = &[
     1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0,
 ];
 /// From a hundredth of a second to ten minutes: being late.
 const LAG: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0];
-/// Up to the most rows of a batch.
 const ROWS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 macro_rules! table {
     ($($field:ident: $type:ty = $name:literal [$($label:literal),*] $(in $bounds:ident)?, $help:literal;)+) => {
-        /// The metrics of a node.
         pub struct Metrics { $(#[doc = $help] pub $field: $type),+ }
 
         impl Metrics {
@@ -39,7 +36,6 @@ macro_rules! table {
                 } })),+ }
             }
 
-            /// What they all stand at.
             #[must_use]
             pub fn read(&self) -> Vec<Reading> {
                 vec![$(Reading {
@@ -161,7 +157,6 @@ const FRAMES: [&str; 5] = [
     "hello",
 ];
 
-/// A frame's type as a label.
 #[must_use]
 pub fn frame_label(msg_type: Option<&str>) -> &'static str {
     let known = FRAMES.into_iter().find(|known| Some(*known) == msg_type);
@@ -238,7 +233,6 @@ impl Metrics {
         metrics
     }
 
-    /// Looks at the process, for the gauges about it.
     pub fn observe_process(&self) {
         let set = |gauge: &Gauge, value: Option<u64>| {
             if let Some(value) = value {
@@ -253,7 +247,6 @@ impl Metrics {
     }
 }
 
-/// A count as a gauge holds it.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,

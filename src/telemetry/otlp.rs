@@ -17,7 +17,6 @@ use super::instrument::{Definition, Kind, Reading, Series, Value};
 use super::trace::{Attribute, Ended, Role};
 use crate::protocol::trace::TraceContext;
 
-/// Who measured: this service, this node.
 pub struct Source {
     resource: Resource,
 }
@@ -48,7 +47,6 @@ fn scope() -> InstrumentationScope {
 }
 
 impl Source {
-    /// A node of a service.
     #[must_use]
     pub fn new(service: &str, node: &str) -> Self {
         let attributes = vec![
@@ -64,7 +62,6 @@ impl Source {
         }
     }
 
-    /// A request that exports spans.
     #[must_use]
     pub fn spans(&self, spans: Vec<Ended>) -> ExportTraceServiceRequest {
         let scoped = ScopeSpans {

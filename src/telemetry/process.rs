@@ -10,7 +10,6 @@ pub fn resident_bytes() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// Descriptors that are open.
 pub fn open_descriptors() -> Option<usize> {
     let directory = std::path::Path::new("/proc/self/fd");
     // Newer kernels tell by the directory's size; older ones say 0, and there they have to be listed.

@@ -4,10 +4,8 @@ use std::fmt::{self, Write as _};
 
 use super::instrument::{Kind, Reading, Series, Value};
 
-/// The media type of the format.
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All readings as text.
 #[must_use]
 pub fn print(readings: &[Reading]) -> String {
     let mut text = String::with_capacity(64 << 10);
@@ -71,7 +69,6 @@ impl fmt::Display for Labels<'_> {
     }
 }
 
-/// A number as the format spells it.
 fn number(value: f64) -> String {
     if value == f64::INFINITY {
         return "+Inf".into();
@@ -79,7 +76,6 @@ fn number(value: f64) -> String {
     value.to_string()
 }
 
-/// A label's value as the format quotes it.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', r"\\")

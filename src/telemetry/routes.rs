@@ -8,10 +8,8 @@ use super::instrument::{Definition, Histogram, Instrument, Kind, Series};
 
 /// Methods that routes take; any other is one of `other`.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "other"];
-/// Classes of status.
 const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// A method as a label.
 #[must_use]
 pub fn method_label(method: &str) -> &'static str {
     let known = METHODS.into_iter().find(|known| *known == method);
@@ -29,7 +27,6 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Notes a call.
     pub fn took(&self, method: &'static str, route: &str, status: u16, time: Duration) {
         let known = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         let series = known.get(route).cloned();

@@ -19,25 +19,18 @@ tokio::task_local! {
     static CURRENT: Option<Span>;
 }
 
-/// What a span is to its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A call that was served.
     Server,
-    /// A message that was sent.
     Producer,
 }
 
-/// A span that has ended.
 #[derive(Debug)]
 pub struct Ended {
     /// What it is called: a route or a message type, never anything a caller chose.
     pub name: String,
-    /// What it is to its trace.
     pub role: Role,
-    /// Itself.
     pub context: TraceContext,
-    /// The span it is part of.
     pub parent: Option<[u8; 8]>,
     /// Spans of other traces that it has to do with.
     pub links: Vec<TraceContext>,
@@ -45,29 +38,23 @@ pub struct Ended {
     pub began: OffsetDateTime,
     /// When it ended.
     pub ended: OffsetDateTime,
-    /// What else there is to know.
     pub attributes: Vec<(&'static str, Attribute)>,
-    /// Whether it failed by a fault of ours.
     pub failed: bool,
 }
 
-/// What an attribute says.
 #[derive(Debug, Clone)]
 pub enum Attribute {
     /// A word of this program, or a route.
     Text(String),
-    /// A number.
     Number(i64),
 }
 
-/// Where spans go.
 struct Recorder {
     queue: mpsc::Sender<Ended>,
     /// How much of what nobody else began is recorded, from 0 to 2^63.
     share: u64,
 }
 
-/// Makes the spans of a node.
 pub struct Tracer {
     recorder: Option<Recorder>,
     clock: Clock,
@@ -76,10 +63,9 @@ pub struct Tracer {
 
 /// A span under way, or only a context to be carried on.
 #[derive(Clone)]
-pub struct Span(Arc<Mutex<State>>);
+pub struct Span(Arc<Mutex<SpanState>>);
 
-/// What is known of it so far.
-struct State {
+struct SpanState {
     context: TraceContext,
     parent: Option<[u8; 8]>,
     links: Vec<TraceContext>,
@@ -89,11 +75,10 @@ struct State {
 }
 
 impl Span {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SpanState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its context.
     #[must_use]
     pub fn context(&self) -> TraceContext {
         self.state().context.clone()
@@ -168,7 +153,6 @@ impl Tracer {
         (tracer, spans)
     }
 
-    /// Whether spans are made at all.
     #[must_use]
     pub fn records(&self) -> bool {
         self.recorder.is_some()
@@ -179,7 +163,7 @@ impl Tracer {
     pub fn begin(&self, caller: Option<TraceContext>) -> Option<Span> {
         let state = match (&self.recorder, caller) {
             (None, None) => return None,
-            (None, Some(context)) => State {
+            (None, Some(context)) => SpanState {
                 context,
                 parent: None,
                 links: Vec::new(),
@@ -198,7 +182,7 @@ impl Tracer {
                         state: None,
                     }
                 });
-                State {
+                SpanState {
                     context: TraceContext {
                         span_id: random(),
                         ..context
@@ -213,7 +197,6 @@ impl Tracer {
         Some(Span(Arc::new(Mutex::new(state))))
     }
 
-    /// Ends the span of a call.
     pub fn end(
         &self,
         span: &Span,
@@ -280,7 +263,6 @@ pub fn within<F: Future>(span: Option<Span>, work: F) -> impl Future<Output = F:
     CURRENT.scope(span, work)
 }
 
-/// The span of the call that this task works on.
 #[must_use]
 pub fn current() -> Option<Span> {
     CURRENT.try_with(Clone::clone).ok().flatten()

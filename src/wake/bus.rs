@@ -24,7 +24,6 @@ use crate::telemetry::Metrics;
 const COALESCE: Duration = Duration::from_millis(2);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
-/// Keys taken into one flush.
 const PER_FLUSH: usize = 4_000;
 /// First pause before connecting again; it doubles up to the last.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
@@ -37,7 +36,6 @@ fn silence<T>(_: Elapsed) -> Result<T, sqlx::Error> {
     Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
 }
 
-/// Both ends of a node's notifications.
 pub(super) struct Bus {
     database: config::Database,
     wake: config::Wake,
@@ -48,7 +46,6 @@ pub(super) struct Bus {
     health: Arc<Health>,
     /// Said when a listener is new: a canary is to show whether it hears.
     listening: Notify,
-    /// How many of our canaries came back.
     heard: AtomicU64,
     /// When the last one was sent, until it is back.
     canary: Mutex<Option<Instant>>,
@@ -80,7 +77,6 @@ impl Bus {
         self.canary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts sender and hearer.
     pub(super) fn start(
         self,
         keys: mpsc::Receiver<Key>,
@@ -138,7 +134,6 @@ impl Bus {
         }
     }
 
-    /// The payloads that say a batch, and empties it.
     fn payloads(&self, batch: &mut Vec<Key>) -> Vec<String> {
         let digests: HashSet<u64> = batch.drain(..).map(|key| key.digest()).collect();
         if self.health.overflow.swap(false, Ordering::Relaxed) {

@@ -7,16 +7,12 @@ use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
 /// Something whose change someone may wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// An approver's inbox and messages.
     Approver(TenantId, ApproverId),
-    /// An enforcer's messages.
     Enforcer(TenantId, EnforcerId),
-    /// An exchange's state.
     Exchange(TenantId, RequestId),
 }
 
 impl Key {
-    /// Whose it is.
     #[must_use]
     pub fn tenant(&self) -> &TenantId {
         match self {

@@ -2,8 +2,8 @@
 //! A waiter registers, then reads, then waits; it is a counter and not a queue, since the rows are the queue.
 
 mod bus;
+mod fallback_poll;
 mod key;
-mod net;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,6 @@ use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
 use crate::store::Store;
 
-/// What woke someone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A hint, from this node or another.
@@ -37,7 +36,6 @@ pub struct Hub {
     health: Arc<Health>,
 }
 
-/// Whether hints arrive.
 #[derive(Default)]
 struct Health {
     hearing: AtomicBool,
@@ -70,7 +68,7 @@ impl Hub {
             bus.start(receiver, tasks, stop);
             sender
         });
-        net::start(
+        fallback_poll::start(
             &config.wake,
             Arc::clone(&waiters),
             Arc::clone(store),
@@ -174,7 +172,6 @@ impl Waiters {
         }
     }
 
-    /// What is being waited for, for the net.
     fn keys(&self) -> Vec<Key> {
         self.entries()
             .values()
@@ -187,7 +184,6 @@ impl Waiters {
 pub struct Waiter {
     digest: u64,
     hints: Option<watch::Receiver<u64>>,
-    /// How many of them it has seen.
     seen: u64,
     waiters: Arc<Waiters>,
 }

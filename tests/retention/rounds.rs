@@ -86,7 +86,7 @@ async fn a_round_reads_what_is_due_and_not_what_is_kept() {
         config.retention.every_seconds = 1;
         config.retention.scrub_seconds = 24 * 3_600;
         // One connection, which reports all that it has read at once.
-        config.database.quiet_pool_size = 1;
+        config.database.background_pool_size = 1;
     })
     .await;
     fill(&cluster, KEPT, "1 hour", "1 day").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::store::error::StoreError;
 use countersign::store::pool::{Lease, Pool, connect_options};
-use countersign::store::reach::Reach;
+use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
@@ -64,24 +64,24 @@ async fn a_statement_that_forgets_its_tenant_gets_the_rows_its_lease_is_for() {
     let pool = pool(&database, &roles, 1);
     let (a, b, star, nobody) = (tenant("a"), tenant("b"), tenant("*"), tenant("nobody"));
     for _ in 0..2 {
-        let found = everything(pool.lease(Reach::Tenant(&a)).await).await;
+        let found = everything(pool.lease(TenantScope::Tenant(&a)).await).await;
         assert_eq!(found, "a");
-        let found = everything(pool.lease(Reach::of([&b, &a, &b])).await).await;
+        let found = everything(pool.lease(TenantScope::of([&b, &a, &b])).await).await;
         assert_eq!(found, "a b");
-        let found = everything(pool.lease(Reach::All).await).await;
+        let found = everything(pool.lease(TenantScope::All).await).await;
         assert_eq!(found, "* a b");
         // A tenant whose name is the word for all of them is one like any other.
-        let found = everything(pool.lease(Reach::Tenant(&star)).await).await;
+        let found = everything(pool.lease(TenantScope::Tenant(&star)).await).await;
         assert_eq!(found, "*");
-        let found = everything(pool.lease(Reach::of([&star])).await).await;
+        let found = everything(pool.lease(TenantScope::of([&star])).await).await;
         assert_eq!(found, "*");
-        let found = everything(pool.lease(Reach::Tenant(&nobody)).await).await;
+        let found = everything(pool.lease(TenantScope::Tenant(&nobody)).await).await;
         assert_eq!(found, "");
-        let found = everything(pool.lease(Reach::of([])).await).await;
+        let found = everything(pool.lease(TenantScope::of([])).await).await;
         assert_eq!(found, "");
     }
     // Nor does it write elsewhere.
-    let mut lease = pool.lease(Reach::Tenant(&a)).await.unwrap();
+    let mut lease = pool.lease(TenantScope::Tenant(&a)).await.unwrap();
     let gone = sqlx::query("delete from enforcers")
         .execute(lease.connection().unwrap())
         .await;
@@ -99,13 +99,14 @@ async fn a_call_broken_off_never_leaves_its_reach_to_the_next() {
         .for_each_concurrent(16, |n| {
             let (pool, tenants) = (pool.clone(), &tenants);
             async move {
-                let broken =
-                    async { everything(pool.lease(Reach::Tenant(&tenants[n % 3])).await).await };
+                let broken = async {
+                    everything(pool.lease(TenantScope::Tenant(&tenants[n % 3])).await).await
+                };
                 // From before the connection is told whom it is for to after the statement is answered.
                 let patience = Duration::from_micros(u64::try_from(n % 89).unwrap() * 20);
                 drop(tokio::time::timeout(patience, broken).await);
                 let next = &tenants[(n / 3) % 3];
-                let found = everything(pool.lease(Reach::Tenant(next)).await).await;
+                let found = everything(pool.lease(TenantScope::Tenant(next)).await).await;
                 assert_eq!(found, next.as_str());
             }
         })
@@ -121,8 +122,11 @@ async fn a_connection_that_broke_while_idle_is_replaced_before_its_call() {
     let (database, roles) = scene().await;
     let pool = pool(&database, &roles, 2);
     let (a, b) = (tenant("a"), tenant("b"));
-    let held = pool.lease(Reach::Tenant(&a)).await.unwrap();
-    assert_eq!(everything(pool.lease(Reach::Tenant(&a)).await).await, "a");
+    let held = pool.lease(TenantScope::Tenant(&a)).await.unwrap();
+    assert_eq!(
+        everything(pool.lease(TenantScope::Tenant(&a)).await).await,
+        "a"
+    );
     held.settle(Ok(())).unwrap();
     assert_eq!(pool.usage(), (2, 2));
     let theirs = format!("usename = '{}'", roles.name("application"));
@@ -136,7 +140,10 @@ async fn a_connection_that_broke_while_idle_is_replaced_before_its_call() {
         database.number(&left).await == 0
     })
     .await;
-    assert_eq!(everything(pool.lease(Reach::Tenant(&b)).await).await, "b");
+    assert_eq!(
+        everything(pool.lease(TenantScope::Tenant(&b)).await).await,
+        "b"
+    );
     drop(pool);
     roles.remove().await;
 }

@@ -10,9 +10,7 @@ use crate::protocol::id::CredentialId;
 
 /// A fresh API key: shown once, of which the hash is stored.
 pub struct FreshKey {
-    /// The credential's id.
     pub id: CredentialId,
-    /// The whole key.
     pub key: String,
     /// SHA-256 of its secret.
     pub hash: [u8; 32],

@@ -33,9 +33,7 @@ type Hash = [u8; 32];
 /// What the authorization server said; `None` if nothing that makes sense.
 type Answer = Option<Result<Arc<Claims>, Refused>>;
 
-/// What is remembered of a token.
 enum Entry {
-    /// It is being asked about.
     Asking(watch::Receiver<Option<Answer>>),
     /// What was said, and when that may be believed.
     Known {
@@ -45,16 +43,14 @@ enum Entry {
     },
 }
 
-/// How opaque tokens are judged.
 pub(super) struct Introspection {
     url: Uri,
     authorization: HeaderValue,
     outbound: Outbound,
     names: ClaimNames,
     audience: Option<String>,
-    patience: Duration,
+    time_limit: Duration,
     believed_for: Duration,
-    /// Most tokens remembered.
     most_known: usize,
     clock: Clock,
     places: Semaphore,
@@ -87,7 +83,7 @@ impl Introspection {
             outbound: outbound.clone(),
             names: names.clone(),
             audience: Some(config.introspection_audience.clone()).filter(|text| !text.is_empty()),
-            patience: Duration::from_millis(config.introspection_timeout_ms),
+            time_limit: Duration::from_millis(config.introspection_timeout_ms),
             believed_for: Duration::from_secs(config.introspection_cache_seconds),
             most_known: config.introspection_cache_entries,
             clock: clock.clone(),
@@ -139,9 +135,8 @@ impl Introspection {
         }
     }
 
-    /// Asks the authorization server.
     async fn ask(&self, token: &str) -> Answer {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.time_limit;
         let Ok(Ok(_place)) = timeout_at(deadline, self.places.acquire()).await else {
             tracing::debug!("a token could not be introspected: too many at once");
             return None;

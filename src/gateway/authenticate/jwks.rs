@@ -21,36 +21,28 @@ use crate::protocol::token::{Jws, KeySet, Refused};
 const ASK_EVERY: Duration = Duration::from_secs(30);
 /// How often tokens may send us there as long as no key is known at all.
 const FIRST_EVERY: Duration = Duration::from_secs(1);
-/// Longest wait for the issuer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Largest file that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Where keys come from.
-pub(super) enum Source {
-    /// A file.
+pub(super) enum KeySource {
     File(PathBuf),
-    /// The issuer.
     Url(Uri),
 }
 
-/// The issuer's keys.
 pub(super) struct Jwks {
-    source: Source,
+    source: KeySource,
     outbound: Outbound,
     clock: Clock,
     stop: CancellationToken,
     /// Held while keys are read: one reads, the others see what it found.
     turn: tokio::sync::Mutex<()>,
     /// Held for a few instructions, never across an await.
-    state: Mutex<State>,
-    /// Whether the last reading failed.
+    state: Mutex<JwksState>,
     failing: AtomicBool,
 }
 
-/// What is known.
 #[derive(Default)]
-struct State {
+struct JwksState {
     keys: Option<Arc<KeySet>>,
     /// When they were last tried for.
     tried: Option<Timestamp>,
@@ -60,7 +52,7 @@ struct State {
 
 impl Jwks {
     pub(super) fn new(
-        source: Source,
+        source: KeySource,
         outbound: Outbound,
         clock: Clock,
         stop: CancellationToken,
@@ -76,7 +68,7 @@ impl Jwks {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JwksState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,11 +149,11 @@ impl Jwks {
 
     async fn fetch(&self) -> Result<KeySet, String> {
         let bytes = match &self.source {
-            Source::Url(url) => {
+            KeySource::Url(url) => {
                 let got = self.outbound.get(url, Instant::now() + PATIENCE).await;
                 got.map_err(|error| error.to_string())?.to_vec()
             }
-            Source::File(path) => {
+            KeySource::File(path) => {
                 let mut bytes = Vec::new();
                 let file = tokio::fs::File::open(path).await;
                 let file = file.map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::jwks::{Jwks, Source};
+use super::jwks::{Jwks, KeySource};
 use super::tokens::refused;
 use crate::clock::Clock;
 use crate::config::Auth;
@@ -23,7 +23,6 @@ enum Keys {
     Issuer(Arc<Jwks>),
 }
 
-/// How JWTs are judged.
 pub(super) struct Jwt {
     algorithms: Vec<Algorithm>,
     rules: Rules,
@@ -45,8 +44,8 @@ impl Jwt {
         }
         let keys = if config.jwt_secret.is_empty() {
             let source = match &config.jwt_jwks_file {
-                Some(path) => Source::File(path.clone()),
-                None => Source::Url(config.jwt_jwks_url.parse().ok()?),
+                Some(path) => KeySource::File(path.clone()),
+                None => KeySource::Url(config.jwt_jwks_url.parse().ok()?),
             };
             let (outbound, clock, stop) = (outbound.clone(), clock.clone(), stop.clone());
             Keys::Issuer(Arc::new(Jwks::new(source, outbound, clock, stop)))
@@ -66,7 +65,6 @@ impl Jwt {
         })
     }
 
-    /// Whom a token stands for.
     pub(super) async fn judge(&self, token: &str, tasks: &TaskTracker) -> Result<Claims, Error> {
         let token = Jws::parse(token).map_err(refused)?;
         if !self.algorithms.contains(&token.header.algorithm) {
@@ -79,7 +77,6 @@ impl Jwt {
         judge_claims(token.payload(), &self.rules, self.clock.now()).map_err(refused)
     }
 
-    /// Reads the issuer's keys again.
     pub(super) async fn refresh(&self) {
         if let Keys::Issuer(keys) = &self.keys {
             keys.refresh().await;

@@ -14,16 +14,14 @@ use crate::protocol::id::TenantId;
 /// Most tenants remembered; past this the memory starts over.
 const MAX_KNOWN: usize = 10_000;
 
-/// Tenants this node has seen in tokens.
 #[derive(Default)]
 pub(super) struct Tenants {
     /// Held for a few instructions, never across an await.
-    state: Mutex<State>,
+    state: Mutex<TenantState>,
 }
 
-/// What is known.
 #[derive(Default)]
-struct State {
+struct TenantState {
     /// Whether each is there and not disabled.
     known: HashMap<TenantId, bool>,
     /// When that was last asked for.
@@ -33,7 +31,7 @@ struct State {
 }
 
 impl Tenants {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TenantState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,7 +26,6 @@ use crate::store::credential::RoleName;
 /// Tokens of live channels that are asked about at once: a few, for it is in no hurry.
 const RECHECKED_AT_ONCE: usize = 8;
 
-/// How tokens from elsewhere are judged.
 pub(in crate::gateway) struct Tokens {
     jwt: Option<Jwt>,
     introspection: Option<Arc<Introspection>>,
@@ -36,7 +35,6 @@ pub(in crate::gateway) struct Tokens {
 }
 
 impl Tokens {
-    /// As configured.
     pub(in crate::gateway) fn new(
         config: &Auth,
         clock: &Clock,
@@ -65,7 +63,6 @@ pub(super) fn refused(why: Refused) -> Error {
 }
 
 impl Gateway {
-    /// Ways to authenticate that are on.
     #[must_use]
     pub fn authentication_methods(&self) -> Vec<&'static str> {
         let auth = &self.config.auth;
@@ -129,7 +126,6 @@ impl Gateway {
         in_role(role, origin, claims.id.as_deref())
     }
 
-    /// Reads the issuer's keys again.
     pub(in crate::gateway) async fn refresh_issuer_keys(&self) -> Result<(), Error> {
         if let Some(jwt) = &self.tokens.jwt {
             jwt.refresh().await;

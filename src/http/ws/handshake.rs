@@ -14,15 +14,12 @@ use super::SUBPROTOCOL;
 use crate::gateway::error::Error;
 use crate::http::error::Refusal;
 
-/// A client's half of it.
 pub struct Handshake {
     accept: HeaderValue,
-    /// Whether the client offers our subprotocol.
     offered: bool,
     upgrade: OnUpgrade,
 }
 
-/// The words of a header that lists some.
 fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let values = headers.get_all(name).into_iter();
     let lists = values.filter_map(|value| value.to_str().ok());

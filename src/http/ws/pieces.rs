@@ -31,7 +31,6 @@ pub struct Pieces<S> {
     head: Head,
     /// Payload until the next head.
     left: u64,
-    /// The rest of a large frame.
     rest: Option<Rest>,
 }
 
@@ -46,7 +45,6 @@ struct Rest {
 struct Head {
     bytes: [u8; HEAD],
     length: u8,
-    /// How much was handed on of one that is whole.
     handed: Option<u8>,
 }
 
@@ -57,7 +55,6 @@ impl Head {
         handed: None,
     };
 
-    /// The beginning of one.
     fn part(bytes: &[u8]) -> Self {
         let mut head = Self::NONE;
         head.bytes[..bytes.len()].copy_from_slice(bytes);
@@ -65,7 +62,6 @@ impl Head {
         head
     }
 
-    /// A masked one.
     fn masked(first: u8, payload: u64, mask: [u8; 4]) -> Self {
         let mut head = Self::NONE;
         head.bytes[0] = first;
@@ -187,7 +183,6 @@ impl<S> Pieces<S> {
 }
 
 impl<S: AsyncRead + Unpin> Pieces<S> {
-    /// Reads on in a head that has come in part.
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let have = usize::from(self.head.length);

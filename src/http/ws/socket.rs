@@ -20,33 +20,27 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::pieces::Pieces;
 use super::unfinished::{Unfinished, Want};
 use crate::gateway::{Closing, Feed};
+use crate::http::connection_limit::ConnectionPermit;
 use crate::http::frame::{Peer, answer};
 use crate::http::metered::Meter;
 use crate::http::reply::Node;
-use crate::http::seats::Seat;
 use crate::jitter::jitter;
 
 /// What is sent in one frame. The socket's library keeps as much for as long as the socket lives.
 const PIECE: usize = 8 << 10;
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// What is still read of a peer meanwhile.
 const LAST_BYTES: u64 = 64 << 10;
 /// How long a socket waits before it asks a database that was away again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Why a socket ends.
 enum End {
-    /// The peer is gone.
     Gone,
-    /// With this code and reason.
     Close(CloseCode, &'static str),
 }
 
-/// Its frames.
 type Frames = WebSocketStream<Pieces<TokioIo<Upgraded>>>;
 
-/// A socket under way.
 pub struct Socket {
     node: Node,
     socket: Frames,
@@ -54,26 +48,22 @@ pub struct Socket {
     peer: Peer,
     /// When the peer last showed a sign of life.
     heard: Instant,
-    /// Whether it is on the books as living.
     active: bool,
-    /// What it has begun to say.
     unfinished: Unfinished,
-    /// The place of its connection.
-    _seat: Option<Extension<Arc<Seat>>>,
+    _permit: Option<Extension<Arc<ConnectionPermit>>>,
 }
 
 impl Socket {
-    /// A socket that feeds this peer.
     pub fn new(
         node: Node,
         socket: Frames,
         feed: Feed,
         peer: Peer,
         meter: Arc<Meter>,
-        seat: Option<Extension<Arc<Seat>>>,
+        permit: Option<Extension<Arc<ConnectionPermit>>>,
     ) -> Self {
         Self {
-            _seat: seat,
+            _permit: permit,
             unfinished: Unfinished::new(meter),
             node,
             socket,
@@ -105,8 +95,8 @@ impl Socket {
                 code,
                 reason: reason.into(),
             }));
-            let patience = Duration::from_secs(node.gateway.config.push.send_timeout_seconds);
-            let _gone = timeout(patience, socket.send(frame)).await;
+            let time_limit = Duration::from_secs(node.gateway.config.push.send_timeout_seconds);
+            let _gone = timeout(time_limit, socket.send(frame)).await;
         }
         // Read on for a moment: input left unread would reset the connection before the peer has seen its end.
         let reading = async {
@@ -124,10 +114,9 @@ impl Socket {
         let config = &self.node.gateway.config;
         let ping_every = Duration::from_secs(config.push.ping_seconds.max(1));
         let idle = Duration::from_secs(config.push.idle_seconds);
-        let patience = Duration::from_secs(config.server.body_timeout_seconds);
+        let time_limit = Duration::from_secs(config.server.body_timeout_seconds);
         let mut pings = interval_at(Instant::now() + jitter(ping_every), ping_every);
         loop {
-            /// What happened.
             enum Event {
                 Closing(Closing),
                 Ready,
@@ -142,7 +131,7 @@ impl Socket {
                     biased;
                     closing = closing => Event::Closing(closing),
                     frame = self.socket.next() => Event::Frame(frame),
-                    want = poll_fn(|cx| self.unfinished.poll_want(cx, patience)) => Event::Unfinished(want),
+                    want = poll_fn(|cx| self.unfinished.poll_want(cx, time_limit)) => Event::Unfinished(want),
                     _ = pings.tick() => Event::Ping,
                     () = ready => Event::Ready,
                 }
@@ -151,7 +140,7 @@ impl Socket {
                 Event::Closing(closing) => Err(self.close(closing)),
                 Event::Ready => self.push_page().await,
                 Event::Ping => self.ping(ping_every, idle).await,
-                Event::Unfinished(Want::Room) => Box::pin(self.make_room()).await,
+                Event::Unfinished(Want::Memory) => Box::pin(self.acquire_memory()).await,
                 Event::Unfinished(Want::Late) => Err(self.close(Closing::Unfinished)),
                 Event::Frame(frame) => self.take(frame).await,
             };
@@ -182,7 +171,7 @@ impl Socket {
     /// Sends a text, in pieces if it is large. A peer that does not take it in time is closed, and catches up when it comes
     /// back.
     async fn send_text(&mut self, text: String) -> Result<(), End> {
-        let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+        let time_limit = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
         let mut rest = Bytes::from(text);
         let socket = &mut self.socket;
         let sending = async {
@@ -195,18 +184,17 @@ impl Socket {
             let last = Frame::message(rest, OpCode::Data(data), true);
             socket.send(Message::Frame(last)).await
         };
-        let sent = timeout(patience, sending).await;
+        let sent = timeout(time_limit, sending).await;
         self.sent(&sent)
     }
 
     /// Sends a control frame, which must be taken in time, too.
     async fn send(&mut self, message: Message) -> Result<(), End> {
-        let patience = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
-        let sent = timeout(patience, self.socket.send(message)).await;
+        let time_limit = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+        let sent = timeout(time_limit, self.socket.send(message)).await;
         self.sent(&sent)
     }
 
-    /// What became of sending.
     fn sent(&self, sent: &Result<Result<(), Error>, Elapsed>) -> Result<(), End> {
         match sent {
             Ok(Ok(())) => Ok(()),
@@ -215,7 +203,6 @@ impl Socket {
         }
     }
 
-    /// How the gateway ends the socket.
     fn close(&self, why: Closing) -> End {
         self.feed.channel().note_closing(why);
         farewell(why)
@@ -234,16 +221,14 @@ impl Socket {
         self.send(Message::Ping(Bytes::new())).await
     }
 
-    /// Finds room for a message that is coming.
-    async fn make_room(&mut self) -> Result<(), End> {
-        if self.unfinished.take_room(&self.node.room).await {
+    async fn acquire_memory(&mut self) -> Result<(), End> {
+        if self.unfinished.take_memory(&self.node.memory).await {
             Ok(())
         } else {
             Err(self.close(Closing::Full))
         }
     }
 
-    /// Takes one frame from the peer.
     async fn take(&mut self, frame: Option<Result<Message, Error>>) -> Result<(), End> {
         let message = match frame {
             None => return Err(End::Gone),
@@ -270,14 +255,14 @@ impl Socket {
             // Only ever written.
             Message::Frame(_) => return Ok(()),
         };
-        let finishing = Box::pin(self.unfinished.finish(bytes.len(), &self.node.room));
-        let Some(room) = finishing.await else {
+        let finishing = Box::pin(self.unfinished.finish(bytes.len(), &self.node.memory));
+        let Some(memory) = finishing.await else {
             return Err(self.close(Closing::Full));
         };
         let key = &self.feed.channel().key;
         // Boxed, as all that an idle socket seldom does: it would carry the room for it all its life.
         let answered = Box::pin(answer(&self.node, &self.peer, key, &bytes)).await;
-        drop((bytes, room));
+        drop((bytes, memory));
         match answered {
             Some(text) => self.send_text(text).await,
             None => Ok(()),
@@ -285,7 +270,6 @@ impl Socket {
     }
 }
 
-/// The close frame for a reason.
 fn farewell(closing: Closing) -> End {
     match closing {
         Closing::Drain => End::Close(CloseCode::Away, "the node is stopping; reconnect"),
@@ -293,7 +277,7 @@ fn farewell(closing: Closing) -> End {
         Closing::Slow => End::Close(CloseCode::Again, "too slow; reconnect and catch up"),
         Closing::Silent => End::Close(CloseCode::Away, "silent for too long"),
         Closing::Unfinished => End::Close(CloseCode::Policy, "the message took too long"),
-        Closing::Full => End::Close(CloseCode::Again, "no room for the message; try again"),
+        Closing::Full => End::Close(CloseCode::Again, "no memory for the message; try again"),
         Closing::TooBig => End::Close(CloseCode::Size, "the message is too big"),
         Closing::Credential => End::Close(CloseCode::Policy, "the credential has ended"),
         Closing::Replaced => End::Close(

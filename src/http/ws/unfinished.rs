@@ -10,30 +10,26 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 
+use crate::http::memory_permit::MemoryPermit;
 use crate::http::metered::Meter;
-use crate::http::room::Room;
 
 /// Bytes that need no room: there are only so many channels, but more than connections that send large bodies.
 const SMALL: usize = 8 << 10;
 /// What a client's control frame has around its payload.
 const CONTROL_HEAD: u64 = 6;
 
-/// What an unfinished message wants.
 #[derive(Debug)]
 pub enum Want {
-    /// More room.
-    Room,
+    Memory,
     /// Nothing: it has taken too long.
     Late,
 }
 
-/// A message on its way in.
 pub struct Unfinished {
-    /// What was read of the connection.
     meter: Arc<Meter>,
     /// What was read of it that made whole messages and control frames.
     settled: u64,
-    room: Room,
+    memory: MemoryPermit,
     /// When its time is over; only there while one is coming.
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -44,30 +40,29 @@ impl Unfinished {
         Self {
             settled: meter.read(),
             meter,
-            room: Room::default(),
+            memory: MemoryPermit::default(),
             deadline: None,
         }
     }
 
-    /// How much of it has been read.
     fn bytes(&self) -> usize {
         let bytes = self.meter.read().saturating_sub(self.settled);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// Waits until it wants something. Only to be polled after the socket was: that is when more has been read.
-    pub fn poll_want(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<Want> {
+    pub fn poll_want(&mut self, cx: &mut Context<'_>, time_limit: Duration) -> Poll<Want> {
         let bytes = self.bytes();
         if bytes == 0 {
             self.deadline = None;
             return Poll::Pending;
         }
-        if !self.room.holds(bytes.saturating_sub(SMALL)) {
-            return Poll::Ready(Want::Room);
+        if !self.memory.holds(bytes.saturating_sub(SMALL)) {
+            return Poll::Ready(Want::Memory);
         }
         let deadline = self
             .deadline
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+            .get_or_insert_with(|| Box::pin(sleep(time_limit)));
         ready!(deadline.as_mut().poll(cx));
         Poll::Ready(Want::Late)
     }
@@ -86,9 +81,9 @@ impl Unfinished {
     }
 
     /// Takes the room it wants. False if there is none.
-    pub async fn take_room(&mut self, all: &Arc<Semaphore>) -> bool {
+    pub async fn take_memory(&mut self, all: &Arc<Semaphore>) -> bool {
         let bytes = self.bytes().saturating_sub(SMALL);
-        self.room.take(all, bytes).await
+        self.memory.take(all, bytes).await
     }
 
     /// Notes a control frame. It may have come in the middle of a message, which goes on.
@@ -98,10 +93,10 @@ impl Unfinished {
     }
 
     /// A whole message of this size, with the room that it holds until it has been worked on; nothing if there is none.
-    pub async fn finish(&mut self, size: usize, all: &Arc<Semaphore>) -> Option<Room> {
+    pub async fn finish(&mut self, size: usize, all: &Arc<Semaphore>) -> Option<MemoryPermit> {
         (self.settled, self.deadline) = (self.meter.read(), None);
-        let mut room = std::mem::take(&mut self.room);
-        let fits = room.take(all, size.saturating_sub(SMALL)).await;
-        fits.then_some(room)
+        let mut memory = std::mem::take(&mut self.memory);
+        let fits = memory.take(all, size.saturating_sub(SMALL)).await;
+        fits.then_some(memory)
     }
 }

@@ -13,7 +13,6 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 /// Up to this many members, comparing them one by one is cheaper than hashing.
 const FEW_MEMBERS: usize = 16;
 
-/// What a reading function gives back.
 type Read<T> = Result<T, JsonError>;
 
 /// Reads a text that holds one value and nothing else.
@@ -32,18 +31,13 @@ pub(super) fn document(text: &str) -> Read<Node<'_>> {
     }
 }
 
-/// A position in the text.
 struct Scanner<'a> {
-    /// The whole text.
     text: &'a str,
-    /// The byte to be read next.
     at: usize,
-    /// How many arrays and objects are open.
     depth: usize,
 }
 
 impl<'a> Scanner<'a> {
-    /// The next byte, left in place.
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -71,7 +65,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The source from a position up to here.
     fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
@@ -85,7 +78,6 @@ impl<'a> Scanner<'a> {
         JsonError::new(reason, self.at)
     }
 
-    /// Any value; its first byte tells which kind.
     fn node(&mut self) -> Read<Node<'a>> {
         let start = self.at;
         let value = match self.peek() {
@@ -102,7 +94,6 @@ impl<'a> Scanner<'a> {
         Ok(Node { raw, value })
     }
 
-    /// One of the three literal names.
     fn word(&mut self, word: &str, value: Value<'a>) -> Read<Value<'a>> {
         for byte in word.bytes() {
             self.require(byte)?;
@@ -204,7 +195,6 @@ impl<'a> Scanner<'a> {
         self.since(start)
     }
 
-    /// A backslash and what it stands for.
     fn escape(&mut self) -> Read<char> {
         let start = self.at;
         self.require(b'\\')?;

@@ -13,13 +13,11 @@ use crate::protocol::timestamp::Timestamp;
 /// What became of a prompt, at this instant.
 #[derive(Debug, Clone)]
 pub struct Standing {
-    /// Hash of the prompt.
     pub hash: Sha256Hex,
     /// How far it got; past its time a queued one is expired.
     pub status: Status,
     /// Since when.
     pub ack_at: Timestamp,
-    /// What the enforcer had to say, verbatim.
     pub details: Option<String>,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
@@ -50,23 +48,17 @@ impl Standing {
     }
 }
 
-/// A prompt that a submission met.
 #[derive(Debug, Clone)]
 pub struct Existing {
-    /// The attempt that made it.
     pub submission_id: OperationId,
     /// Who sent it; none for an administrator.
     pub approver_id: Option<ApproverId>,
-    /// What became of it.
     pub standing: Standing,
 }
 
-/// What became of one prompt in the store.
 #[derive(Debug, Clone)]
 pub enum PromptFact {
-    /// It was queued for this enforcer.
     Written {
-        /// The enforcer.
         enforcer_id: EnforcerId,
         /// When.
         at: Timestamp,
@@ -75,11 +67,8 @@ pub enum PromptFact {
     Unwritten {
         /// The prompt of that id, if there is one.
         existing: Option<Existing>,
-        /// The idempotency key.
         key: KeyFact,
-        /// Whether its time had passed.
         past: bool,
-        /// Whether there is an enforcer to send it to.
         addressed: bool,
         /// Whether that enforcer is paired, and not with this approver.
         barred: bool,
@@ -89,9 +78,7 @@ pub enum PromptFact {
 /// A prompt that was taken, now or before.
 #[derive(Debug, Clone)]
 pub struct Taken {
-    /// What became of it.
     pub standing: Standing,
-    /// Whether an idempotency key told so.
     pub replayed: bool,
     /// The enforcer to wake, if it was queued just now.
     pub queued_for: Option<EnforcerId>,
@@ -100,9 +87,7 @@ pub struct Taken {
 /// Why a prompt is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptRefusal {
-    /// The key was used for something else.
     KeyReused,
-    /// The id was used for something else.
     AlreadyExists,
     /// It arrived past its time.
     Expired,
@@ -114,7 +99,6 @@ pub enum PromptRefusal {
     Unsettled,
 }
 
-/// Judges a prompt by what the store found.
 pub fn judge_prompt(
     fact: PromptFact,
     operation: OperationId,
@@ -168,18 +152,14 @@ pub fn judge_prompt(
 pub struct AckFact {
     /// Whether it was written, now or by an earlier try of this very attempt.
     pub written: bool,
-    /// What stands now.
     pub standing: Standing,
 }
 
-/// Why an acknowledgement is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AckRefusal {
     /// There is no such prompt for this enforcer.
     NotFound,
-    /// It is of another prompt.
     HashMismatch,
-    /// The prompt has its final status.
     Settled(Status),
 }
 

@@ -6,24 +6,18 @@ use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId};
 use crate::protocol::timestamp::Timestamp;
 
-/// A session that a report met.
 #[derive(Debug, Clone)]
 pub struct Standing {
-    /// The attempt that last wrote to it.
     pub operation_id: OperationId,
-    /// Whose it is.
     pub enforcer_id: EnforcerId,
-    /// What it does.
     pub state: State,
     /// As of when, if it ever said so.
     pub state_at: Option<Timestamp>,
-    /// Whether it has ended.
     pub ended: bool,
     /// The hash that stands where this report's would: of its start, its state, its end, or that very snapshot.
     pub hash: Option<Sha256Hex>,
 }
 
-/// What became of a report in the store.
 #[derive(Debug, Clone)]
 pub enum ReportFact {
     /// It was written, and this is the session's state now.
@@ -32,31 +26,23 @@ pub enum ReportFact {
     Unwritten(Option<Standing>),
 }
 
-/// An accepted report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported {
-    /// The session's state.
     pub state: State,
     /// Whether it had been accepted before.
     pub duplicate: bool,
 }
 
-/// Why a report is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportRefusal {
-    /// The session is another enforcer's.
     Foreign,
-    /// It has ended.
     Closed,
-    /// It was started otherwise.
     Started,
-    /// The snapshot exists with other content.
     SnapshotExists,
     /// What stood in the way was gone when looked at.
     Unsettled,
 }
 
-/// Judges a report by what the store found.
 pub fn judge_report(
     fact: ReportFact,
     operation: OperationId,

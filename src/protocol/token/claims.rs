@@ -13,12 +13,9 @@ use crate::protocol::timestamp::Timestamp;
 /// Longest subject, as `OpenID` Connect has it.
 const MAX_SUBJECT_CHARS: usize = 255;
 
-/// Which claims say what.
 #[derive(Debug, Clone)]
 pub struct ClaimNames {
-    /// The tenant.
     pub tenant: String,
-    /// The role.
     pub role: String,
     /// The one id the token may act as.
     pub id: String,
@@ -33,16 +30,12 @@ pub struct Rules {
     pub audience: String,
     /// How far the issuer's clock may be from ours.
     pub leeway: Duration,
-    /// Which claims say the rest.
     pub names: ClaimNames,
 }
 
-/// Whom a token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// The tenant it names.
     pub tenant: TenantId,
-    /// The role it names.
     pub role: String,
     /// The one id it may act as; one that can be an id.
     pub id: Option<String>,

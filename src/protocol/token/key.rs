@@ -17,17 +17,14 @@ use crate::protocol::signature::{PublicKey, Signature};
 /// Shortest RSA modulus that verifies anything, in bytes.
 const MIN_RSA_BYTES: usize = 256;
 
-/// A secret shared with the issuer.
 pub struct SharedSecret(ring::hmac::Key);
 
 impl SharedSecret {
-    /// Takes a secret into use.
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret))
     }
 
-    /// Checks a token's signature, in constant time.
     pub fn check(&self, token: &Jws<'_>) -> Result<(), Refused> {
         if token.header.algorithm != Algorithm::Hs256 {
             return Err(Refused::Algorithm);
@@ -37,7 +34,6 @@ impl SharedSecret {
     }
 }
 
-/// One public key of an issuer.
 #[derive(Debug)]
 struct Key {
     id: Option<String>,
@@ -46,7 +42,6 @@ struct Key {
     material: Material,
 }
 
-/// What a key is made of.
 #[derive(Debug)]
 enum Material {
     Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
@@ -55,7 +50,6 @@ enum Material {
     Ed25519(PublicKey),
 }
 
-/// An issuer's public keys.
 #[derive(Debug)]
 pub struct KeySet(Vec<Key>);
 
@@ -71,7 +65,6 @@ impl KeySet {
         Some(Self(keys.collect()))
     }
 
-    /// How many keys can verify.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -112,7 +105,6 @@ impl KeySet {
 }
 
 impl Key {
-    /// A key that can verify signatures.
     fn read(key: &Object<'_>) -> Option<Self> {
         let text = |name: &str| key.get(name).and_then(|node| node.as_str());
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
@@ -158,7 +150,6 @@ impl Key {
         })
     }
 
-    /// Whether the key is one for this algorithm.
     fn fits(&self, algorithm: Algorithm) -> bool {
         use Algorithm as A;
         let declared = self.algorithm.as_deref();
@@ -174,7 +165,6 @@ impl Key {
             }
     }
 
-    /// Whether the token's signature is this key's.
     fn verifies(&self, token: &Jws<'_>) -> bool {
         use Algorithm as A;
         let (message, signature) = (token.signed.as_bytes(), token.signature.as_slice());

@@ -10,43 +10,33 @@ use crate::protocol::message::raw;
 use crate::protocol::session::{EndReason, SnapshotType, State};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::error::StoreError;
-use crate::store::reach::Reach;
+use crate::store::tenant_scope::TenantScope;
 use crate::store::{Store, rows};
 
-/// How many snapshots a reader is shown.
 const SHOWN_SNAPSHOTS: i64 = 20;
 
-/// A session as readers see it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
-    /// Its id.
     pub session_id: SessionId,
-    /// Whose it is.
     pub enforcer_id: EnforcerId,
-    /// Where the agent runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_host: Option<String>,
-    /// What it works on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo_ref: Option<String>,
-    /// What it does.
     pub state: State,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// The latest time that anything said of it.
     pub updated_at: Timestamp,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<EndReason>,
     /// The metadata of its start, else of its end, verbatim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Box<RawValue>>,
-    /// Its newest snapshots, the newest first.
     pub snapshots: Vec<SnapshotLine>,
 }
 
@@ -54,24 +44,20 @@ pub struct Session {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotLine {
-    /// Its id.
     pub snapshot_id: SnapshotId,
-    /// What it shows.
     pub snapshot_type: SnapshotType,
-    /// Its hash.
     pub snapshot_hash: String,
     /// When it was taken.
     pub created_at: Timestamp,
 }
 
 impl Store {
-    /// Whose a session is.
     pub async fn session_enforcer(
         &self,
         tenant: &TenantId,
         session: &SessionId,
     ) -> Result<Option<EnforcerId>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query_scalar!(
             "select enforcer_id from sessions where tenant_id = $1 and session_id = $2",
             tenant.as_str(),
@@ -90,7 +76,7 @@ impl Store {
         session: &SessionId,
         approver: Option<&ApproverId>,
     ) -> Result<Option<(Session, bool)>, StoreError> {
-        let mut lease = self.pool.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = read_session(lease.connection()?, tenant, session, approver).await;
         Ok(lease.settle(found)?)
     }

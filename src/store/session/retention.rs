@@ -5,9 +5,8 @@ use sqlx::postgres::types::PgInterval;
 use crate::protocol::id::TenantId;
 use crate::store::Store;
 use crate::store::error::StoreError;
-use crate::store::reach::Reach;
+use crate::store::tenant_scope::TenantScope;
 
-/// Sessions per statement.
 const SESSIONS: i64 = 100;
 /// Snapshots per statement: each may hold megabytes.
 const SNAPSHOTS: i64 = 100;
@@ -21,7 +20,7 @@ impl Store {
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let gone = sqlx::query_scalar!(
             r#"
             with found as materialized (
@@ -74,7 +73,7 @@ impl Store {
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.quiet.lease(Reach::Tenant(tenant)).await?;
+        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
         let scrubbed = sqlx::query!(
             r#"
             with found as materialized (

@@ -15,7 +15,6 @@ use crate::store::Store;
 
 /// How far back the net looks for messages that nobody was told of: longer than any transaction lives.
 const RECENT: Duration = Duration::from_secs(60);
-/// Recipients per query.
 const PER_LOOK: usize = 1_000;
 
 /// Starts the net; it ends with `stop`.

@@ -9,14 +9,13 @@ use tokio::time::timeout;
 
 /// What is taken at a time, in KiB.
 const STEP: usize = 64;
-/// How long to wait for more.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What one body or message holds of it, given back when dropped.
 #[derive(Default)]
-pub struct Room(Option<OwnedSemaphorePermit>);
+pub struct MemoryPermit(Option<OwnedSemaphorePermit>);
 
-impl Room {
+impl MemoryPermit {
     /// How many KiB so many bytes need beyond what is held.
     fn lacking(&self, bytes: usize) -> usize {
         let held = self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);

@@ -15,7 +15,6 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::timeout;
 
-/// Most that is taken.
 const MOST: usize = 512 << 10;
 /// How long the client may pause meanwhile: as long as a packet may be on its way around the world, and once again if lost.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -24,32 +23,28 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// A body that is lent to a handler, and can be read on once it has been given back.
 #[derive(Clone)]
-struct Lent(Arc<Mutex<Loan>>);
+struct SharedBody(Arc<Mutex<SharedBodyState>>);
 
-/// What is lent.
-struct Loan {
+struct SharedBodyState {
     body: Body,
     read: Read,
 }
 
-/// How much of a body was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
     /// Nothing was even asked for.
     Nothing,
-    /// A part, perhaps all.
     Some,
-    /// All.
     All,
 }
 
-impl Lent {
-    fn loan(&self) -> MutexGuard<'_, Loan> {
+impl SharedBody {
+    fn loan(&self) -> MutexGuard<'_, SharedBodyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl hyper::body::Body for Lent {
+impl hyper::body::Body for SharedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -83,7 +78,7 @@ pub async fn take_unread(request: Request, next: Next) -> Response {
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
     let read = Read::Nothing;
-    let lent = Lent(Arc::new(Mutex::new(Loan { body, read })));
+    let lent = SharedBody(Arc::new(Mutex::new(SharedBodyState { body, read })));
     let body = Body::new(lent.clone());
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let refused = response.status().is_client_error() || response.status().is_server_error();
@@ -105,7 +100,7 @@ pub async fn take_unread(request: Request, next: Next) -> Response {
 }
 
 /// Whether a body ended while it was taken.
-async fn took_all(mut body: Lent) -> bool {
+async fn took_all(mut body: SharedBody) -> bool {
     let mut taken = 0;
     while taken < MOST {
         match timeout(PAUSE, body.frame()).await {

@@ -1,7 +1,7 @@
 //! The net under the wakes: which of the exchanges that someone waits for are no longer pending.
 
 use super::error::StoreError;
-use super::reach::Reach;
+use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::id::{RequestId, TenantId};
 
@@ -12,8 +12,8 @@ impl Store {
         waited_for: &[(TenantId, RequestId)],
     ) -> Result<Vec<(TenantId, RequestId)>, StoreError> {
         let mut lease = self
-            .quiet
-            .lease(Reach::of(waited_for.iter().map(|(tenant, _)| tenant)))
+            .background
+            .lease(TenantScope::of(waited_for.iter().map(|(tenant, _)| tenant)))
             .await?;
         let found = sqlx::query!(
             r#"

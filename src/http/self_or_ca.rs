@@ -10,13 +10,12 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 /// Verifies like `authorities`, and takes `own` besides. That the client holds the key is proven in any case.
 #[derive(Debug)]
-pub struct OrOwn {
+pub struct SelfOrCaVerifier {
     authorities: Arc<dyn ClientCertVerifier>,
     own: Option<CertificateDer<'static>>,
 }
 
-impl OrOwn {
-    /// A verifier for the node with this certificate.
+impl SelfOrCaVerifier {
     pub fn new(
         authorities: Arc<dyn ClientCertVerifier>,
         own: Option<CertificateDer<'static>>,
@@ -25,7 +24,7 @@ impl OrOwn {
     }
 }
 
-impl ClientCertVerifier for OrOwn {
+impl ClientCertVerifier for SelfOrCaVerifier {
     fn offer_client_auth(&self) -> bool {
         self.authorities.offer_client_auth()
     }

@@ -11,23 +11,20 @@ use tokio::time::timeout;
 use super::error::Error;
 use crate::protocol::timestamp::Timestamp;
 
-/// How long a guess waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Guesses judged at once.
 const AT_ONCE: usize = 4;
 /// Refused guessers remembered; past this the memory starts over, and the database refuses them.
 const MAX_REFUSED: usize = 10_000;
 
-/// A refusal that still holds.
-struct Refused {
+struct TooManyGuesses {
     until: Timestamp,
     quota: u32,
 }
 
-/// Who was refused, and whose turn it is.
 pub(super) struct Guesses {
     /// Held for a few instructions, never across an await.
-    refused: Mutex<HashMap<String, Refused>>,
+    refused: Mutex<HashMap<String, TooManyGuesses>>,
     turns: Semaphore,
 }
 
@@ -59,7 +56,6 @@ impl Guesses {
         }
     }
 
-    /// Remembers a refusal.
     pub(super) fn refuse(
         &self,
         principal: &str,
@@ -72,7 +68,7 @@ impl Guesses {
             refused.clear();
         }
         let until = Timestamp::from(now.inner() + retry_after);
-        refused.insert(principal.to_owned(), Refused { until, quota });
+        refused.insert(principal.to_owned(), TooManyGuesses { until, quota });
         Error::TooManyGuesses { retry_after, quota }
     }
 

@@ -8,19 +8,15 @@ use crate::protocol::id::TenantId;
 /// What the database is told where a call is for every tenant.
 const EVERY_TENANT: &str = "*";
 
-/// For which tenants a call is.
 #[derive(Debug, Clone)]
-pub enum Reach<'a> {
-    /// One tenant.
+pub enum TenantScope<'a> {
     Tenant(&'a TenantId),
-    /// Several, as a batch gathers them.
     Tenants(BTreeSet<&'a TenantId>),
     /// Every tenant: what sweeps over all, or is asked before the tenant is known.
     All,
 }
 
-impl<'a> Reach<'a> {
-    /// These tenants.
+impl<'a> TenantScope<'a> {
     pub fn of(tenants: impl IntoIterator<Item = &'a TenantId>) -> Self {
         Self::Tenants(tenants.into_iter().collect())
     }

@@ -11,18 +11,14 @@ use super::tls::Tls;
 use crate::config::{self, ConfigError, TlsMode};
 use crate::telemetry::Metrics;
 
-/// The way in.
 #[derive(Clone)]
-pub enum Door {
-    /// Plain HTTP, which is for loopback.
+pub enum ListenerMode {
     Plain,
-    /// TLS in the process.
     Tls(Arc<Tls>),
-    /// Plain HTTP from proxies.
     Upstream(Arc<Proxies>),
 }
 
-impl Door {
+impl ListenerMode {
     /// The way in that is configured; its files are kept up to date on `tasks` until `end`.
     pub fn open(
         config: &config::Tls,
@@ -41,7 +37,6 @@ impl Door {
         })
     }
 
-    /// Whether it lets this connection in at all.
     #[must_use]
     pub fn admits(&self, stream: &TcpStream, peer: std::net::SocketAddr) -> bool {
         match self {

@@ -8,9 +8,8 @@ use crate::config;
 use crate::gateway::limit::network;
 use crate::telemetry::Metrics;
 
-/// Connections under way.
 #[derive(Clone)]
-pub struct Seats {
+pub struct ConnectionLimiter {
     /// Held for a few instructions, never across an await.
     counts: Arc<Mutex<Counts>>,
     most: usize,
@@ -18,7 +17,6 @@ pub struct Seats {
     metrics: Arc<Metrics>,
 }
 
-/// How many there are.
 #[derive(Default)]
 struct Counts {
     all: usize,
@@ -26,14 +24,12 @@ struct Counts {
 }
 
 /// One counted connection, given back when dropped.
-pub struct Seat {
-    /// Whose it is.
+pub struct ConnectionPermit {
     pub peer: SocketAddr,
-    seats: Seats,
+    limiter: ConnectionLimiter,
 }
 
-impl Seats {
-    /// As many as are configured.
+impl ConnectionLimiter {
     #[must_use]
     pub fn new(config: &config::Server, metrics: &Arc<Metrics>) -> Self {
         Self {
@@ -46,7 +42,7 @@ impl Seats {
 
     /// A seat, if there is one.
     #[must_use]
-    pub fn take(&self, peer: SocketAddr) -> Option<Seat> {
+    pub fn take(&self, peer: SocketAddr) -> Option<ConnectionPermit> {
         let address = network(peer.ip());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or_default();
@@ -62,22 +58,22 @@ impl Seats {
         counts.all += 1;
         counts.by_address.insert(address, here + 1);
         self.metrics.connections.add(1.0);
-        Some(Seat {
+        Some(ConnectionPermit {
             peer,
-            seats: self.clone(),
+            limiter: self.clone(),
         })
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut counts = self
-            .seats
+            .limiter
             .counts
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         counts.all -= 1;
-        self.seats.metrics.connections.add(-1.0);
+        self.limiter.metrics.connections.add(-1.0);
         let address = network(self.peer.ip());
         if let Some(here) = counts.by_address.get_mut(&address) {
             *here -= 1;

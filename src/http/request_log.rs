@@ -82,7 +82,6 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
 }
 
 impl Node {
-    /// Counts a refusal.
     pub fn note_refusal(&self, error: &Error, described: &Description) {
         let metrics = &self.gateway.metrics;
         metrics.refusals.of([described.code.as_str()]).increment();
@@ -94,14 +93,13 @@ impl Node {
         metrics.throttled.of([kind]).increment();
     }
 
-    /// What all metrics stand at.
     #[must_use]
     pub fn observed(&self) -> Vec<Reading> {
         self.gateway.observe();
         let (metrics, limits) = (&self.gateway.metrics, &self.gateway.config.limits);
         let bytes = |kib: usize| approximately((kib as u64) << 10);
         let most = limits.body_memory_bytes >> 10;
-        let used = most.saturating_sub(self.room.available_permits());
+        let used = most.saturating_sub(self.memory.available_permits());
         metrics.body_memory.set(bytes(used));
         metrics.body_memory_limit.set(bytes(most));
         metrics.read()

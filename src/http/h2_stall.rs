@@ -15,39 +15,40 @@ use super::metered::InFlight;
 /// Answers go out in pieces of this size, so that a slow reader can be told from one that takes nothing.
 const PIECE: usize = 16 << 10;
 
-/// The answers under way on one connection.
 #[derive(Default)]
-pub struct Ledger(Mutex<Vec<Weak<Debt>>>);
+pub struct StallTracker(Mutex<Vec<Weak<PendingBytes>>>);
 
-impl Ledger {
+impl StallTracker {
     /// An answer that goes out piece by piece, on the books until its last piece was taken.
     pub fn watch(&self, body: Body, in_flight: InFlight) -> Body {
-        let debt = Arc::new(Debt {
+        let pending = Arc::new(PendingBytes {
             owed: Mutex::new((0, Instant::now())),
             _in_flight: in_flight,
         });
-        let mut debts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        debts.retain(|debt| debt.strong_count() > 0);
-        debts.push(Arc::downgrade(&debt));
+        let mut pending_bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pending_bodies.retain(|pending| pending.strong_count() > 0);
+        pending_bodies.push(Arc::downgrade(&pending));
         Body::new(Owed {
             body,
             rest: Bytes::new(),
-            debt,
+            pending,
         })
     }
 
     /// Whether the peer has not taken anything of some answer for this long.
-    pub fn overdue(&self, patience: Duration) -> bool {
-        let debts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        debts.iter().filter_map(Weak::upgrade).any(|debt| {
-            let (bytes, since) = *debt.owed.lock().unwrap_or_else(PoisonError::into_inner);
-            bytes > 0 && since.elapsed() > patience
-        })
+    pub fn overdue(&self, time_limit: Duration) -> bool {
+        let pending_bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pending_bodies
+            .iter()
+            .filter_map(Weak::upgrade)
+            .any(|pending| {
+                let (bytes, since) = *pending.owed.lock().unwrap_or_else(PoisonError::into_inner);
+                bytes > 0 && since.elapsed() > time_limit
+            })
     }
 }
 
-/// What is owed of one answer.
-struct Debt {
+struct PendingBytes {
     /// How many bytes, and since when none were taken.
     owed: Mutex<(usize, Instant)>,
     _in_flight: InFlight,
@@ -56,19 +57,19 @@ struct Debt {
 /// Bytes on their way to the peer; taken when dropped.
 struct Piece {
     bytes: Bytes,
-    debt: Arc<Debt>,
+    pending: Arc<PendingBytes>,
 }
 
 impl Piece {
-    fn new(bytes: Bytes, debt: &Arc<Debt>) -> Self {
-        let mut owed = debt.owed.lock().unwrap_or_else(PoisonError::into_inner);
+    fn new(bytes: Bytes, pending: &Arc<PendingBytes>) -> Self {
+        let mut owed = pending.owed.lock().unwrap_or_else(PoisonError::into_inner);
         if owed.0 == 0 {
             owed.1 = Instant::now();
         }
         owed.0 += bytes.len();
         Self {
             bytes,
-            debt: Arc::clone(debt),
+            pending: Arc::clone(pending),
         }
     }
 }
@@ -82,7 +83,7 @@ impl AsRef<[u8]> for Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         let mut owed = self
-            .debt
+            .pending
             .owed
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -90,12 +91,11 @@ impl Drop for Piece {
     }
 }
 
-/// An answer's body, in pieces.
 struct Owed {
     body: Body,
     /// What the body gave and is not yet on its way.
     rest: Bytes,
-    debt: Arc<Debt>,
+    pending: Arc<PendingBytes>,
 }
 
 impl HttpBody for Owed {
@@ -116,7 +116,7 @@ impl HttpBody for Owed {
             }
         }
         let length = self.rest.len().min(PIECE);
-        let piece = Piece::new(self.rest.split_to(length), &self.debt);
+        let piece = Piece::new(self.rest.split_to(length), &self.pending);
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 

@@ -35,18 +35,14 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often everything unacknowledged is walked, whatever the marks say.
 const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
 
-/// How far an approver's channel has got.
-pub(super) struct ApproverWalk {
+pub(super) struct InboxScan {
     tenant: TenantId,
     approver: ApproverId,
     withdrawals: bool,
-    /// Where the walk under way goes on.
     walk: Option<(OffsetDateTime, Uuid)>,
-    /// The last row seen.
     mark: OffsetDateTime,
     /// The rows seen before it, the last few.
     recent: VecDeque<OffsetDateTime>,
-    /// To be read and sent.
     queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
     sent: HashMap<MessageId, Offer>,
@@ -67,8 +63,7 @@ struct Offer {
     due: Instant,
 }
 
-impl ApproverWalk {
-    /// A walk that begins here.
+impl InboxScan {
     pub fn new(
         gateway: &Gateway,
         tenant: TenantId,
@@ -229,7 +224,6 @@ impl ApproverWalk {
         Ok(found)
     }
 
-    /// Reads the next few of the queue.
     async fn read(&mut self, gateway: &Gateway) -> Result<Vec<(ForApprover, usize)>, Error> {
         let mut wanted: Vec<(MessageId, usize)> = Vec::with_capacity(PER_PAGE);
         let mut total = 0;
@@ -262,7 +256,6 @@ impl ApproverWalk {
         Ok(found)
     }
 
-    /// Notes a row that was listed.
     fn note_seen(&mut self, at: OffsetDateTime) {
         if at <= self.mark {
             return;
@@ -291,7 +284,6 @@ impl ApproverWalk {
         before.is_none()
     }
 
-    /// Forgets that a message was sent.
     fn forget(&mut self, id: MessageId) -> Option<Offer> {
         let offer = self.sent.remove(&id)?;
         self.due.remove(&(offer.due, id));

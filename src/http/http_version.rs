@@ -17,38 +17,37 @@ const PREFACE: &[u8] = b"PRI";
 /// When a peer is listened to again that has begun like both; then less and less often.
 const LISTEN_AGAIN: Duration = Duration::from_millis(10);
 
-/// A version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(super) enum HttpVersion {
     Http1,
     Http2,
 }
 
-/// Waits until it can be told what is spoken; `None` if, once begun, that takes longer than headers may. Over TLS it was
+/// Waits until it can be told what is detect; `None` if, once begun, that takes longer than headers may. Over TLS it was
 /// agreed upon.
-pub(super) async fn spoken(stream: &Stream, headers: Duration) -> io::Result<Option<Spoken>> {
+pub(super) async fn detect(stream: &Stream, headers: Duration) -> io::Result<Option<HttpVersion>> {
     match stream {
-        Either::Left(stream) => overheard(stream, headers).await,
+        Either::Left(stream) => peek(stream, headers).await,
         Either::Right(stream) => Ok(Some(match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => Spoken::Http2,
-            _ => Spoken::Http1,
+            Some(b"h2") => HttpVersion::Http2,
+            _ => HttpVersion::Http1,
         })),
     }
 }
 
 /// Told by the first bytes, which stay where they are.
-async fn overheard(stream: &TcpStream, headers: Duration) -> io::Result<Option<Spoken>> {
+async fn peek(stream: &TcpStream, headers: Duration) -> io::Result<Option<HttpVersion>> {
     let mut first = [0; PREFACE.len()];
     let (mut waited, mut pause) = (Duration::ZERO, LISTEN_AGAIN);
     while waited < headers {
         let count = stream.peek(&mut first).await?;
         let heard = first.get(..count).unwrap_or_default();
         if heard == PREFACE {
-            return Ok(Some(Spoken::Http2));
+            return Ok(Some(HttpVersion::Http2));
         }
         // Nothing at all is the end of the stream, which the protocol handles.
         if heard.is_empty() || !PREFACE.starts_with(heard) {
-            return Ok(Some(Spoken::Http1));
+            return Ok(Some(HttpVersion::Http1));
         }
         // Bytes that are there already wake nobody when more come.
         sleep(pause).await;
@@ -59,7 +58,6 @@ async fn overheard(stream: &TcpStream, headers: Duration) -> io::Result<Option<S
 
 /// A connection under way, whichever version it speaks.
 pub(super) trait Conversation: Future<Output = Result<(), Self::Error>> {
-    /// How it breaks.
     type Error: Into<Box<dyn Error + Send + Sync>>;
 
     /// Lets it end once what is under way is done.
