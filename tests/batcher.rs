@@ -17,7 +17,7 @@ use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
 use crate::support::scrape::{read, whole};
 
-/// A row of the work below: its conflict_keys, its size, and what goes wrong when it is run.
+/// A row of the work below: its conflict keys, its size, and what goes wrong when it is run.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     conflict_keys: Vec<String>,
@@ -149,7 +149,7 @@ async fn twins_never_share_a_batch_and_keep_their_order() {
         for row in batch.iter().filter(|row| row.conflict_keys.len() == 1) {
             if let Some(index) = ["a", "b", "c"]
                 .iter()
-                .position(|twin| row.conflict_keys[0] == *twin)
+                .position(|key| row.conflict_keys[0] == *key)
             {
                 turns[index].push(row.bytes);
             }
@@ -164,7 +164,7 @@ async fn twins_never_share_a_batch_and_keep_their_order() {
     assert_eq!(
         batches.len(),
         6,
-        "as few batches as the conflict_keys allow"
+        "as few batches as the conflict keys allow"
     );
 }
 

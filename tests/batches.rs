@@ -172,10 +172,10 @@ impl ParseTime for str {
 async fn a_flood_of_twins_and_strangers_on_one_node_is_told_apart() {
     let (cluster, enforcer, _) = scene().await;
     let enforcer = enforcer.on(0);
-    let conflict_keys: Vec<String> = (0..5).map(|_| request_id()).collect();
+    let contended: Vec<String> = (0..5).map(|_| request_id()).collect();
     let calls = (0..200).map(async |turn: usize| {
         let request = match turn % 2 {
-            0 => conflict_keys[turn / 2 % 5].clone(),
+            0 => contended[turn / 2 % 5].clone(),
             _ => request_id(),
         };
         enforcer.submit(&request, "alice", sealed()).await

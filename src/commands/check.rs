@@ -254,7 +254,7 @@ async fn schema(store: &Store, report: &mut Report) {
                     report.add("row security", Status::Failed, RowSecurity::MISSING, None);
                 }
                 Ok(RowSecurity::Idle) => {
-                    report.add("row security", Status::Warning, RowSecurity::IDLE, None)
+                    report.add("row security", Status::Warning, RowSecurity::IDLE, None);
                 }
                 Err(error) => report.fail("row security", error.to_string(), UNREAD),
             }

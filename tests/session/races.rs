@@ -91,8 +91,8 @@ async fn a_snapshot_that_loses_to_its_twin_leaves_no_trace() {
         status("s", "error", 99),
         end("s", 99),
     ] {
-        let conflict_keys = [event.clone(), event.clone(), event];
-        let mut outcomes = meeting(&cluster, &agent, "s", &conflict_keys).await;
+        let repeats = [event.clone(), event.clone(), event];
+        let mut outcomes = meeting(&cluster, &agent, "s", &repeats).await;
         outcomes.sort();
         assert_eq!(outcomes, ["202", "202 duplicate", "202 duplicate"]);
     }
