@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::process::{countersign, run};
 
-const REFERENCE: &str = include_str!("../deploy/configuration.md");
+const REFERENCE: &str = include_str!("../docs/configuration.md");
 
 /// A secret that is long enough for every key.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";

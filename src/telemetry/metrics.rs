@@ -1,4 +1,4 @@
-//! Every metric of a node: name, labels, buckets and help stand here, once. `deploy/telemetry.md` tells operators the same,
+//! Every metric of a node: name, labels, buckets and help stand here, once. `docs/telemetry.md` tells operators the same,
 //! and a test holds the two together.
 
 use time::OffsetDateTime;

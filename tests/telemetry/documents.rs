@@ -9,7 +9,7 @@ use crate::support::Cluster;
 use crate::support::cluster::metrics;
 use crate::support::scrape::scrape;
 
-const GUIDE: &str = include_str!("../../deploy/telemetry.md");
+const GUIDE: &str = include_str!("../../docs/telemetry.md");
 
 /// A metric as the guide or the code describes it.
 type Described = BTreeMap<String, [String; 3]>;
