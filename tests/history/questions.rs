@@ -1,5 +1,5 @@
-//! `docs/history.md` tells the truth: its columns are those of the catalogue, and each of its questions is answered, to the
-//! reader, by what really happened.
+//! `docs/history.md` is correct: its columns are those of the catalogue, and each of its queries, run as the reader, returns
+//! what happened.
 
 use std::collections::BTreeMap;
 
