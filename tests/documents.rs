@@ -23,8 +23,7 @@ struct Document {
 impl Document {
     fn read(path: impl AsRef<Path>) -> Self {
         let path = Path::new(ROOT).join(path);
-        let text =
-            std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", path.display()));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", path.display()));
         Self { path, text }
     }
 
@@ -188,7 +187,11 @@ fn every_configuration_of_the_documents_is_one() {
     for document in documents() {
         for file in document.blocks("toml") {
             let read = Figment::from(Toml::string(&file)).extract::<Config>();
-            assert!(read.is_ok(), "{}: {file}: {read:?}", document.path.display());
+            assert!(
+                read.is_ok(),
+                "{}: {file}: {read:?}",
+                document.path.display()
+            );
             files += 1;
         }
     }
@@ -224,7 +227,10 @@ fn every_link_resolves_and_stays_inside_the_repository() {
             assert!(target.starts_with(&root), "{here}: {link} is outside");
             if !anchor.is_empty() {
                 let anchors = Document::read(target).anchors();
-                assert!(anchors.iter().any(|known| known == anchor), "{here}: {link}");
+                assert!(
+                    anchors.iter().any(|known| known == anchor),
+                    "{here}: {link}"
+                );
             }
             checked += 1;
         }
