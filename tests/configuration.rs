@@ -1,5 +1,4 @@
-//! The configuration: its reference is complete and true, secrets come from files, and whatever does not exist refuses to
-//! start.
+//! The configuration: its reference matches the code, secrets can come from files, and unknown keys refuse to start.
 
 mod check;
 
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::process::{countersign, run};
 
-const REFERENCE: &str = include_str!("../deploy/configuration.md");
+const REFERENCE: &str = include_str!("../docs/configuration.md");
 
 /// A secret that is long enough for every key.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -32,7 +31,7 @@ fn keys() -> BTreeMap<String, Value> {
     keys.collect()
 }
 
-/// Every key that holds a secret, told by how it prints itself.
+/// Every key that holds a secret, recognised by its debug output.
 fn secrets() -> Vec<String> {
     let printed = format!("{:#?}", Config::default());
     let (mut section, mut found) = (String::new(), Vec::new());
@@ -49,17 +48,17 @@ fn secrets() -> Vec<String> {
     found
 }
 
-/// A key's variable.
+/// The environment variable of a key.
 fn variable(key: &str) -> String {
     format!("COUNTERSIGN_{}", key.replacen('.', "__", 1).to_uppercase())
 }
 
-/// What a default in the reference says.
+/// The default that a cell of the reference states.
 fn default(cell: &str) -> Value {
     let Some(code) = cell.strip_prefix('`') else {
         return Value::Null;
     };
-    let (code, remark) = code.split_once('`').expect("an end of the code");
+    let (code, remark) = code.split_once('`').expect("a closing backtick");
     let read = Figment::from(Toml::string(&format!("value = {code}")));
     let value: Value = read.extract_inner("value").expect("TOML");
     if let Some(remark) = remark.trim().strip_prefix('(') {
@@ -69,7 +68,7 @@ fn default(cell: &str) -> Value {
             "MiB" => 1 << 20,
             "h" => 3_600,
             "days" => 24 * 3_600,
-            other => panic!("no unit: {other}"),
+            other => panic!("unknown unit: {other}"),
         };
         let count: u64 = count.parse().unwrap();
         assert_eq!(value, Value::from(count * unit), "{cell}");
@@ -98,7 +97,7 @@ fn the_reference_has_every_key_with_its_variable_and_true_default_and_no_other()
         let key = key.trim_end_matches('`');
         let truth = rest
             .remove(key)
-            .unwrap_or_else(|| panic!("{key} does not exist, or stands twice"));
+            .unwrap_or_else(|| panic!("{key} does not exist, or is listed twice"));
         assert!(
             key.starts_with(&format!("{section}.")),
             "{key} in {section}"
@@ -106,7 +105,7 @@ fn the_reference_has_every_key_with_its_variable_and_true_default_and_no_other()
         assert_eq!(named, format!("`{}`", variable(key)));
         let truth = if truth == "" { Value::Null } else { truth };
         assert_eq!(default(said), truth, "the default of {key}");
-        assert!(meaning.len() > 5, "{key} means nothing");
+        assert!(meaning.len() > 5, "{key} has no meaning");
     }
     assert!(rest.is_empty(), "not in the reference: {rest:?}");
 }

@@ -15,10 +15,12 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|_| panic!("{path}"))
 }
 
-/// Every file in `deploy/`, and the compose file.
+/// Every file in `deploy/` and `docs/`, and the compose file.
 fn shipped() -> Vec<PathBuf> {
     let mut files = vec![Path::new(ROOT).join("docker-compose.yml")];
-    let mut directories = vec![Path::new(ROOT).join("deploy")];
+    let mut directories: Vec<_> = ["deploy", "docs"]
+        .map(|directory| Path::new(ROOT).join(directory))
+        .into();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();

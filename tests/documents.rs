@@ -1,5 +1,6 @@
-//! The README tells the truth: its commands run as they stand, and its tables are complete.
+//! The documents are true: their commands run as printed, their configuration and SQL are valid, their links resolve.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use countersign::config::Config;
@@ -9,20 +10,107 @@ use figment::providers::{Format as _, Toml};
 use crate::support::Cluster;
 use crate::support::process::{Process, countersign};
 
-const README: &str = include_str!("../README.md");
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The README's blocks of one language.
-fn blocks(language: &str) -> Vec<&'static str> {
-    let fence = format!("```{language}\n");
-    README
-        .split(fence.as_str())
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap())
+/// More would not be read in five minutes.
+const README_LINES: usize = 150;
+
+struct Document {
+    path: PathBuf,
+    text: String,
+}
+
+impl Document {
+    fn read(path: impl AsRef<Path>) -> Self {
+        let path = Path::new(ROOT).join(path);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", path.display()));
+        Self { path, text }
+    }
+
+    /// The fenced blocks of one language. One inside a list item keeps its indentation.
+    fn blocks(&self, language: &str) -> Vec<String> {
+        let mut blocks = Vec::new();
+        let mut lines = self.text.lines();
+        while let Some(line) = lines.next() {
+            let Some(found) = line.trim_start().strip_prefix("```") else {
+                continue;
+            };
+            let block = lines
+                .by_ref()
+                .take_while(|line| line.trim() != "```")
+                .map(|line| format!("{line}\n"));
+            let block: String = block.collect();
+            if found == language {
+                blocks.push(block);
+            }
+        }
+        blocks
+    }
+
+    /// The lines outside fenced blocks.
+    fn prose(&self) -> impl Iterator<Item = &str> {
+        let mut fenced = false;
+        self.text.lines().filter(move |line| {
+            let fence = line.trim_start().starts_with("```");
+            fenced ^= fence;
+            !fence && !fenced
+        })
+    }
+
+    /// What the links point to.
+    fn links(&self) -> Vec<&str> {
+        self.prose()
+            .flat_map(|line| line.split("](").skip(1))
+            .map(|rest| rest.split(')').next().unwrap())
+            .collect()
+    }
+
+    /// The anchors of the headings, as GitHub and others derive them.
+    fn anchors(&self) -> Vec<String> {
+        self.prose()
+            .filter(|line| line.starts_with('#'))
+            .map(|line| {
+                let heading = line.trim_start_matches('#').trim().to_lowercase();
+                let kept = heading.chars().filter_map(|c| match c {
+                    ' ' => Some('-'),
+                    c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+                    _ => None,
+                });
+                kept.collect()
+            })
+            .collect()
+    }
+}
+
+/// The Markdown files of a directory.
+fn markdown(directory: &str) -> Vec<Document> {
+    let entries = std::fs::read_dir(Path::new(ROOT).join(directory)).unwrap();
+    entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .map(Document::read)
         .collect()
 }
 
+/// Every document for people.
+fn documents() -> Vec<Document> {
+    let documents: Vec<_> = [".", "docs", "deploy", "tests"]
+        .into_iter()
+        .flat_map(markdown)
+        .collect();
+    for name in ["README.md", "docs/operations.md", "docs/configuration.md"] {
+        assert!(
+            documents
+                .iter()
+                .any(|document| document.path.ends_with(name)),
+            "{name}"
+        );
+    }
+    documents
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_exchange_of_the_readme_works_as_printed() {
+async fn the_examples_of_the_readme_and_the_api_guide_work_as_printed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("ready.json");
     let mut dev = Process::start(
@@ -38,13 +126,17 @@ async fn the_first_exchange_of_the_readme_works_as_printed() {
     );
     let ready = dev.await_json(&file);
     let text = |pointer: &str| ready.pointer(pointer).unwrap().as_str().unwrap().to_owned();
-    let script = blocks("sh")
+    // The guide continues where the README ends.
+    let blocks = ["README.md", "docs/api.md"].map(|path| Document::read(path).blocks("sh"));
+    let script = blocks
+        .concat()
         .join("\n")
         .replace("http://127.0.0.1:8080", &text("/nodes/0"))
         .replacen("csk_…", &text("/enforcer/apiKey"), 1)
         .replacen("csk_…", &text("/approver/apiKey"), 1);
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &script])
+        .env("TMPDIR", directory.path())
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -58,6 +150,7 @@ async fn the_first_exchange_of_the_readme_works_as_printed() {
         "inbox.page",
         "\"verified\":true",
         "decision.deliver",
+        "ack.accepted",
         "\"workspaceName\":\"widgets\"",
         "\"status\":\"completed\"",
         "\"agentHost\":\"laptop-7\"",
@@ -65,24 +158,82 @@ async fn the_first_exchange_of_the_readme_works_as_printed() {
     ] {
         assert!(printed.contains(expected), "{expected} in {printed}");
     }
+    // Each answer is on a line of its own.
+    assert!(!printed.contains("}{"), "{printed}");
+    assert!(printed.ends_with("}\n"), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_queries_of_the_readme_run() {
+async fn the_queries_of_the_documents_run() {
     let cluster = Cluster::start(1).await;
-    let queries = blocks("sql");
-    assert!(!queries.is_empty());
-    for query in queries {
-        cluster.database.run(query).await;
+    let mut run = 0;
+    for document in documents() {
+        // Its queries are run, and their results compared, by the tests of the history.
+        if document.path.ends_with("docs/history.md") {
+            continue;
+        }
+        for query in document.blocks("sql") {
+            let query = format!("begin; create role cs_app; {query} rollback;");
+            cluster.database.run(&query).await;
+            run += 1;
+        }
     }
+    assert!(run > 1);
 }
 
 #[test]
-fn every_configuration_of_the_readme_is_one() {
-    let files = blocks("toml");
-    assert!(files.len() > 3);
-    for file in files {
-        let read = Figment::from(Toml::string(file)).extract::<Config>();
-        assert!(read.is_ok(), "{file}: {read:?}");
+fn every_configuration_of_the_documents_is_one() {
+    let mut files = 0;
+    for document in documents() {
+        for file in document.blocks("toml") {
+            let read = Figment::from(Toml::string(&file)).extract::<Config>();
+            assert!(
+                read.is_ok(),
+                "{}: {file}: {read:?}",
+                document.path.display()
+            );
+            files += 1;
+        }
     }
+    assert!(files > 6);
+}
+
+#[test]
+fn the_readme_is_short() {
+    let lines = Document::read("README.md").text.lines().count();
+    assert!(lines <= README_LINES, "{lines}");
+}
+
+#[test]
+fn every_link_resolves_and_stays_inside_the_repository() {
+    let root = Path::new(ROOT).canonicalize().unwrap();
+    let mut checked = 0;
+    for document in documents() {
+        let here = document.path.display();
+        assert!(!document.text.contains("../shared"), "{here}");
+        for link in document.links() {
+            if link.starts_with("https://") || link.starts_with("http://") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() {
+                document.path.clone()
+            } else {
+                document.path.parent().unwrap().join(path)
+            };
+            let target = target
+                .canonicalize()
+                .unwrap_or_else(|_| panic!("{here}: {link}"));
+            assert!(target.starts_with(&root), "{here}: {link} is outside");
+            if !anchor.is_empty() {
+                let anchors = Document::read(target).anchors();
+                assert!(
+                    anchors.iter().any(|known| known == anchor),
+                    "{here}: {link}"
+                );
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 20);
 }

@@ -119,7 +119,7 @@ pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Res
 }
 
 async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
-    const REFERENCE: &str = "deploy/configuration.md has every key";
+    const REFERENCE: &str = "docs/configuration.md has every key";
     let valid = loaded.and_then(|config| config.validate().map(|()| config));
     let config = match valid {
         Ok(config) => config,

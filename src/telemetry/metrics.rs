@@ -1,5 +1,5 @@
-//! Every metric of a node: name, labels, buckets and help stand here, once. `deploy/telemetry.md` tells operators the same,
-//! and a test holds the two together.
+//! Every metric of a node: name, labels, buckets and help. `docs/telemetry.md` lists the same for operators, and a test
+//! compares the two.
 
 use time::OffsetDateTime;
 

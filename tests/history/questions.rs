@@ -1,5 +1,5 @@
-//! `deploy/history.md` tells the truth: its columns are those of the catalogue, and each of its questions is answered, to the
-//! reader, by what really happened.
+//! `docs/history.md` is correct: its columns are those of the catalogue, and each of its queries, run as the reader, returns
+//! what happened.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::support::{
     with,
 };
 
-const DOCUMENT: &str = include_str!("../../deploy/history.md");
+const DOCUMENT: &str = include_str!("../../docs/history.md");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_column_is_documented_here_and_in_the_catalogue_alike() {

@@ -1,4 +1,4 @@
-//! What operators are told about telemetry is what there is.
+//! `docs/telemetry.md`, the dashboard and the alerts match the metrics of a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::support::Cluster;
 use crate::support::cluster::metrics;
 use crate::support::scrape::scrape;
 
-const GUIDE: &str = include_str!("../../deploy/telemetry.md");
+const GUIDE: &str = include_str!("../../docs/telemetry.md");
 
 /// A metric as the guide or the code describes it.
 type Described = BTreeMap<String, [String; 3]>;
@@ -27,7 +27,7 @@ fn in_guide() -> Described {
         let labels = labels.replace(['`', '–'], "");
         let row = [kind.to_owned(), labels, meaning.to_owned()];
         let twice = described.insert(name.replace('`', ""), row);
-        assert!(twice.is_none(), "{name} stands there twice");
+        assert!(twice.is_none(), "{name} is listed twice");
     }
     described
 }
@@ -59,7 +59,7 @@ fn the_guide_names_every_metric_and_no_other() {
 const DASHBOARD: &str = include_str!("../../deploy/grafana/countersign.json");
 const ALERTS: &str = include_str!("../../deploy/prometheus/alerts.yml");
 
-/// Every metric name in a text, with what may follow it.
+/// Every metric name in a text, with its suffix.
 fn names(text: &str) -> BTreeSet<&str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = text.match_indices("countersign_").map(|(at, _)| at);
@@ -137,7 +137,7 @@ async fn dashboard_and_alerts_ask_for_what_a_node_shows() {
             assert!(known.contains(label), "{label} in {expression}");
         }
     }
-    // Nothing is measured that nobody looks at, but for when the node was started.
+    // Every metric is used, except the start time.
     let mut unseen: Vec<_> = read
         .types
         .keys()
