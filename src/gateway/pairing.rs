@@ -132,7 +132,7 @@ impl Gateway {
                 let now = self.clock.now();
                 Err(self
                     .guesses
-                    .refuse(&guesser, limits.per_principal, retry_after, now))
+                    .refuse(guesser, limits.per_principal, retry_after, now))
             }
         }
     }

@@ -1,14 +1,13 @@
-//! Prompts to agents: taken from an approver or administrator, queued for the enforcer, and acknowledged by it.
+//! Prompts to agents: sent by an approver or administrator, queued for the enforcer, and acknowledged by it.
 
 use super::Gateway;
 use super::caller::{Enforcer, Member, Origin};
 use super::error::Error;
 use super::generic::{NAMELESS, metadata_enforcer};
-use super::submit::bind_key;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::framing::{Framed, Framing, Kinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
-use crate::protocol::json;
+use crate::protocol::json::{self, Node};
 use crate::protocol::prompt::{Prompt, Rules, SentAck, Standing, judge_ack, judge_prompt};
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
@@ -55,18 +54,17 @@ pub struct AckPrompt {
 }
 
 impl Gateway {
-    /// Reads what came to the prompt endpoint, in any framing.
+    /// Reads a prompt or an acknowledgement in any framing.
     pub fn read_prompt(
         &self,
         caller: &Member,
         body: &[u8],
-        path: &str,
-        idempotency_key: Option<String>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand, Error> {
         let node = json::parse(body)?;
         let framed = Framed::parse(&node, &PROMPT, self.clock.now())?;
         let bare = framed.framing == Framing::Bare;
-        // Only what carries a text may be as long as one.
+        // Only a prompt may be larger than other bodies.
         let limit = self.config.limits.body_bytes;
         if framed.msg_type == "prompt.ack" && body.len() > limit {
             return Err(Error::BodyTooLarge { limit });
@@ -79,15 +77,11 @@ impl Gateway {
                     (true, None) => return Err(Error::invalid("/sender/approverId", NAMELESS)),
                     (false, _) => caller.sending(&envelope.sender)?,
                 };
-                let key =
-                    idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
-                self.read_send(&caller.origin, Some(approver), envelope, key)
+                self.read_send(&caller.origin, Some(approver), envelope, idempotency)
             }
             ("prompt.send", Member::Admin(caller)) => {
                 caller.sending(&envelope.sender)?;
-                let key =
-                    idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
-                self.read_send(&caller.origin, None, envelope, key)
+                self.read_send(&caller.origin, None, envelope, idempotency)
             }
             ("prompt.ack", Member::Enforcer(caller)) => {
                 let enforcer = if bare {
@@ -112,10 +106,13 @@ impl Gateway {
         }
     }
 
-    /// Reads an acknowledgement out of a wire Envelope's bytes.
-    pub fn read_prompt_ack(&self, caller: &Enforcer, body: &[u8]) -> Result<AckPrompt, Error> {
-        let node = json::parse(body)?;
-        let envelope = Incoming::parse(&node, "prompt.ack")?;
+    /// Reads an acknowledgement from a wire Envelope.
+    pub fn read_prompt_ack(
+        &self,
+        caller: &Enforcer,
+        document: &Node<'_>,
+    ) -> Result<AckPrompt, Error> {
+        let envelope = Incoming::parse(document, "prompt.ack")?;
         let enforcer = caller.sending(&envelope.sender)?;
         self.read_ack_of(&caller.origin, Some(enforcer), &envelope)
     }
@@ -134,9 +131,8 @@ impl Gateway {
             latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
             latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
         };
-        let prompt = Prompt::parse(envelope, &rules)
-            .map_err(|error| Error::of_prompt(error, rules.max_text))?;
-        // Metadata is free, unless it is what the prompt is addressed by.
+        let prompt = Prompt::parse(envelope, &rules)?;
+        // Metadata is free-form, unless the prompt is addressed by it.
         let recipient = envelope.recipient.enforcer_id.clone();
         let fallback = match (&recipient, &prompt.session_id) {
             (None, None) => metadata_enforcer(envelope.body)?,
@@ -166,7 +162,7 @@ impl Gateway {
         })
     }
 
-    /// Takes a prompt: at most one per id. Tells what became of it, and whether an idempotency key told so.
+    /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the answer.
     pub async fn send_prompt(&self, command: SendPrompt) -> Result<(Standing, bool), Error> {
         let operation = self.clock.operation_id();
         let (tenant, mut prompt) = (command.tenant, command.prompt);
@@ -182,15 +178,14 @@ impl Gateway {
             idempotency: command.idempotency,
         };
         let fact = self.store.take_prompt(row).await?;
-        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)
-            .map_err(|refusal| Error::of_sending(refusal, &prompt.expiry_pointer))?;
+        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)?;
         if let Some(enforcer) = taken.queued_for {
             self.wake.wake([Key::Enforcer(tenant, enforcer)]);
         }
         Ok((taken.standing, taken.replayed))
     }
 
-    /// Takes an acknowledgement: the prompt moves on and is not offered again.
+    /// Accepts an acknowledgement: the prompt's status changes and it is not delivered again.
     pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<Standing, Error> {
         let AckPrompt {
             tenant,
@@ -207,10 +202,10 @@ impl Gateway {
         if let Some((enforcer, _)) = &fact {
             self.seen(&tenant, enforcer);
         }
-        Ok(judge_ack(fact.map(|(_, fact)| fact), &ack)?)
+        judge_ack(fact.map(|(_, fact)| fact), &ack)
     }
 
-    /// What became of a prompt, for those it concerns.
+    /// The state of a prompt, for its enforcer, its sender and administrators.
     pub async fn prompt(&self, caller: &Member, request: &RequestId) -> Result<Standing, Error> {
         let found = self.store.prompt(&caller.origin().tenant, request).await?;
         let readable = found.filter(|prompt| match caller {

@@ -21,10 +21,11 @@ async fn read<T>(
     node: &Node,
     request: Request,
     parse: impl FnOnce(&json::Node<'_>) -> Result<T, Invalid>,
-) -> Result<T, Error> {
+) -> Result<T, Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(node, &parts.headers, body, Kind::Other).await?;
-    Ok(parse(&json::parse(&bytes)?)?)
+    let document = json::parse(&bytes).map_err(Error::from)?;
+    Ok(parse(&document).map_err(Error::from)?)
 }
 
 /// An answer with those of the optional members that there are.

@@ -1,16 +1,18 @@
-//! Session events: what the agent beside an enforcer does, as it reports it; and the judgement of what a report met.
-//! Events may come in any order and more than once: the latest state stands, and an end is the end.
+//! Session events: what an enforcer reports of its agent. Events may arrive in any order and more than once; the latest
+//! state counts, and an end is final.
 
 mod judge;
 
-pub use self::judge::{ReportFact, ReportRefusal, Reported, Standing, judge_report};
+pub use self::judge::{ReportFact, Reported, Standing, judge_report};
 
 use super::canonical::{Sha256Hex, canonical, canonical_without};
+use super::error::Error;
 use super::framing::{Framed, Framing, Kinds};
 use super::id::{SessionId, SnapshotId};
 use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
+use super::words::words;
 
 const EVENT_TYPES: [&str; 4] = [
     "session.start",
@@ -29,43 +31,8 @@ const KINDS: Kinds = Kinds {
     about: "sessionId",
 };
 
-/// Longest host and repository reference: they stand in rows that are to stay small.
+/// Longest host and repository reference, so that rows stay small.
 pub const MAX_WORD_CHARS: usize = 1_024;
-
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? })+) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "each variant is the word it stands for")]
-        pub enum $name { $($variant),+ }
-
-        impl $name {
-            pub const WORDS: &[&str] = &[$($word),+];
-
-            /// The word for it, on the wire and in the database.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            #[must_use]
-            pub fn parse(word: &str) -> Option<Self> {
-                [$(Self::$variant),+].into_iter().find(|known| known.as_str() == word)
-            }
-
-            fn read(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Self, Invalid> {
-                let word = reader.one_of(name, Self::WORDS)?;
-                Self::parse(word).ok_or_else(|| Invalid::shape(reader.at(name), "a known word"))
-            }
-        }
-
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-    )+};
-}
 
 words! {
     State {
@@ -89,7 +56,7 @@ words! {
     }
 }
 
-/// What happened. Texts of objects are the sender's own.
+/// Objects are kept as the sender's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Start {
@@ -117,12 +84,12 @@ pub struct Report {
     pub session_id: SessionId,
     /// When it happened, by the sender's clock.
     pub at: Timestamp,
-    /// By which a repeat is told from another event: a snapshot's own hash, else that of the canonical event.
+    /// Tells a repeat from another event: a snapshot's own hash, else that of the canonical event.
     pub hash: Sha256Hex,
     pub event: Event,
 }
 
-/// What a parser of events needs to know of the gateway's settings.
+/// The gateway's settings for session events.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// The latest time an event may claim.
@@ -131,26 +98,8 @@ pub struct Rules {
     pub max_payload: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EventError {
-    Invalid(Invalid),
-    /// The snapshot is not what its hash says.
-    HashMismatch,
-    TooLarge {
-        pointer: &'static str,
-        /// The limit, in bytes.
-        limit: usize,
-    },
-}
-
-impl From<Invalid> for EventError {
-    fn from(invalid: Invalid) -> Self {
-        Self::Invalid(invalid)
-    }
-}
-
 pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 'a>, Invalid> {
-    // A bare object that is no event is refused for that, before anything else that it lacks.
+    // A bare object that is no event is refused as such before anything else is checked.
     if node
         .as_object()
         .is_some_and(|object| Framing::of(object) == Framing::Bare)
@@ -160,13 +109,12 @@ pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 
     Framed::parse(node, &KINDS, now)
 }
 
-/// Whether a message may be as long as a snapshot.
 #[must_use]
 pub fn is_snapshot(framed: &Framed<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }
 
-pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, EventError> {
+pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, Error> {
     let mut body = Reader::new(framed.envelope.body, "/body")?;
     let kind = body.one_of("eventType", &EVENT_TYPES)?;
     if kind != framed.msg_type {
@@ -211,7 +159,7 @@ fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Ev
 
 fn read_status(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
     let event = Event::Status {
-        state: State::read(body, "state")?,
+        state: body.word("state", State::ALL, State::as_str)?,
         details: text_of(body, "details")?,
     };
     Ok((time(body, "updatedAt", rules)?, event))
@@ -219,7 +167,7 @@ fn read_status(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, E
 
 fn read_end(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
     let event = Event::End {
-        reason: EndReason::read(body, "reason")?,
+        reason: body.word("reason", EndReason::ALL, EndReason::as_str)?,
         metadata: text_of(body, "metadata")?,
     };
     Ok((time(body, "endedAt", rules)?, event))
@@ -230,10 +178,10 @@ fn read_snapshot(
     session_id: SessionId,
     framed: &Framed<'_, '_>,
     rules: &Rules,
-) -> Result<Report, EventError> {
+) -> Result<Report, Error> {
     let event = Event::Snapshot {
         snapshot_id: body.id("snapshotId")?,
-        snapshot_type: SnapshotType::read(&mut body, "snapshotType")?,
+        snapshot_type: body.word("snapshotType", SnapshotType::ALL, SnapshotType::as_str)?,
         body: framed.envelope.body.raw.to_owned(),
     };
     let at = time(&mut body, "createdAt", rules)?;
@@ -244,13 +192,13 @@ fn read_snapshot(
     let object = body.object();
     body.finish()?;
     if payload_bytes > rules.max_payload {
-        return Err(EventError::TooLarge {
+        return Err(Error::PayloadTooLarge {
             pointer: "/body/payload",
             limit: rules.max_payload,
         });
     }
     if Sha256Hex::of(canonical_without(object, "snapshotHash").as_bytes()) != hash {
-        return Err(EventError::HashMismatch);
+        return Err(Error::SnapshotHash);
     }
     Ok(Report {
         session_id,
@@ -260,7 +208,7 @@ fn read_snapshot(
     })
 }
 
-/// When something happened: not in the future.
+/// A time that is not in the future.
 fn time(
     body: &mut Reader<'_, '_>,
     name: &'static str,

@@ -9,6 +9,7 @@ use super::subject::canonical::canonical;
 use super::subject::credential::{ApiKey, UserPassword};
 use super::subject::cursor::{self, Position};
 use super::subject::decision::Decision;
+use super::subject::error::Error;
 use super::subject::framing::{Framed, Framing, Kinds};
 use super::subject::json::{self, Node, Reason, Value};
 use super::subject::pairing::{Code, Complete, Initiate, parse_revoke};
@@ -116,7 +117,7 @@ pub fn frames(data: &[u8]) {
                 latest: later,
                 max_payload: 1 << 20,
             };
-            if let Err(session::EventError::Invalid(invalid)) = session::parse(&framed, &rules) {
+            if let Err(Error::Invalid(invalid)) = session::parse(&framed, &rules) {
                 note(Some(invalid));
             }
         }
@@ -137,10 +138,9 @@ pub fn frames(data: &[u8]) {
                     let stored = json::parse(submission.stored.as_bytes()).expect("JSON");
                     assert!(stored.as_object().is_some());
                 }
-                Err(
-                    artifact::ArtifactError::Invalid(invalid)
-                    | artifact::ArtifactError::InvalidArtifact(invalid),
-                ) => note(Some(invalid)),
+                Err(Error::Invalid(invalid) | Error::InvalidArtifact(invalid)) => {
+                    note(Some(invalid));
+                }
                 Err(_) => {}
             }
             match Decision::parse(envelope) {
@@ -155,7 +155,7 @@ pub fn frames(data: &[u8]) {
             };
             match Prompt::parse(envelope, &rules) {
                 Ok(prompt) => assert_eq!(prompt.body, envelope.body.raw),
-                Err(prompt::PromptError::Invalid(invalid)) => note(Some(invalid)),
+                Err(Error::Invalid(invalid)) => note(Some(invalid)),
                 Err(_) => {}
             }
             note(SentAck::parse(envelope).err());

@@ -36,7 +36,7 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
                 [
                     ("eventType", word("session.status")),
                     ("sessionId", id()),
-                    ("state", one_of(State::WORDS)),
+                    ("state", one_of(&State::ALL.map(State::as_str))),
                     ("updatedAt", time()),
                 ],
                 [("details", any_object())],
@@ -49,7 +49,10 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
                     ("eventType", word("session.snapshot")),
                     ("sessionId", id()),
                     ("snapshotId", id()),
-                    ("snapshotType", one_of(SnapshotType::WORDS)),
+                    (
+                        "snapshotType",
+                        one_of(&SnapshotType::ALL.map(SnapshotType::as_str)),
+                    ),
                     ("createdAt", time()),
                     ("payload", meaning(any_object(), &payload)),
                     ("snapshotHashAlg", word("SHA-256")),
@@ -67,7 +70,7 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
                 [
                     ("eventType", word("session.end")),
                     ("sessionId", id()),
-                    ("reason", one_of(EndReason::WORDS)),
+                    ("reason", one_of(&EndReason::ALL.map(EndReason::as_str))),
                     ("endedAt", time()),
                 ],
                 [("metadata", any_object())],
@@ -96,7 +99,10 @@ pub fn read() -> Value {
     let snapshot = object(
         [
             ("snapshotId", id()),
-            ("snapshotType", one_of(SnapshotType::WORDS)),
+            (
+                "snapshotType",
+                one_of(&SnapshotType::ALL.map(SnapshotType::as_str)),
+            ),
             ("snapshotHash", hash()),
             ("createdAt", time()),
         ],
@@ -108,7 +114,7 @@ pub fn read() -> Value {
         [
             ("sessionId", id()),
             ("enforcerId", id()),
-            ("state", one_of(State::WORDS)),
+            ("state", one_of(&State::ALL.map(State::as_str))),
             ("updatedAt", time()),
             ("snapshots", meaning(snapshots, "the newest")),
         ],
@@ -117,7 +123,7 @@ pub fn read() -> Value {
             ("repoRef", text()),
             ("startedAt", time()),
             ("endedAt", time()),
-            ("reason", one_of(EndReason::WORDS)),
+            ("reason", one_of(&EndReason::ALL.map(EndReason::as_str))),
             ("metadata", any_object()),
         ],
     )
@@ -125,7 +131,7 @@ pub fn read() -> Value {
 
 /// The answer to an event.
 pub fn reported() -> Value {
-    let state = one_of(State::WORDS);
+    let state = one_of(&State::ALL.map(State::as_str));
     let members = [
         ("sessionId", id()),
         ("state", state),

@@ -53,7 +53,7 @@ pub fn cancel(context: &Context<'_>) -> Operation {
         .refuses([
             Error::AlreadyDecided,
             Error::Expired,
-            Error::InvalidState(State::Cancelled),
+            Error::InvalidState(State::Cancelled.as_str()),
         ]);
     path_request(operation, CANCELLED)
 }
