@@ -5,7 +5,7 @@ use super::caller::Approver;
 use super::error::Error;
 use crate::protocol::decision::{Decision, Trust};
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{Decided, State, judge_decision};
+use crate::protocol::exchange::{Decided, ExchangeState, judge_decision};
 use crate::protocol::id::ApproverId;
 use crate::protocol::json::Node;
 use crate::protocol::timestamp::Timestamp;
@@ -69,7 +69,11 @@ impl Gateway {
             };
             if let Some(waited) = outcome.waited {
                 self.metrics.decision_latency.observe(waited);
-                self.note_transition(State::PendingApproval.as_str(), State::Decided, 1);
+                self.note_transition(
+                    ExchangeState::PendingApproval.as_str(),
+                    ExchangeState::Decided,
+                    1,
+                );
             }
             if !decided.duplicate {
                 let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));

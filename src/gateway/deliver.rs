@@ -11,7 +11,7 @@ use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
 use super::error::Error;
 use crate::jitter::jitter;
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::json::Node;
 use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub enum Waited {
     Decided(Box<Exchange>),
     /// Ended without a decision.
-    Over(State),
+    Over(ExchangeState),
     Pending,
 }
 
@@ -105,7 +105,7 @@ impl Gateway {
                 exchange => exchange?,
             };
             match exchange.state {
-                State::Decided | State::Delivered => {
+                ExchangeState::Decided | ExchangeState::Delivered => {
                     let decided = exchange.decision.as_ref();
                     if let Some(decision) = decided {
                         self.note_missed(cause, "exchange", decision.decided_at);
@@ -113,10 +113,10 @@ impl Gateway {
                     }
                     return Ok(Waited::Decided(Box::new(exchange)));
                 }
-                State::Expired | State::Withdrawn | State::Cancelled => {
+                ExchangeState::Expired | ExchangeState::Withdrawn | ExchangeState::Cancelled => {
                     return Ok(Waited::Over(exchange.state));
                 }
-                State::PendingApproval => {}
+                ExchangeState::PendingApproval => {}
             }
             if Instant::now() >= deadline {
                 return Ok(Waited::Pending);
@@ -191,7 +191,7 @@ impl Gateway {
         let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
-            self.note_transition(State::Decided.as_str(), State::Delivered, 1);
+            self.note_transition(ExchangeState::Decided.as_str(), ExchangeState::Delivered, 1);
         }
         Ok(Acknowledged {
             request_id: acked.request_id,

@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::error::Error;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::timestamp::Timestamp;
 use crate::wake::Cause;
 
@@ -23,7 +23,7 @@ impl Gateway {
     }
 
     /// Counts exchanges that this node moved from one state to another.
-    pub(super) fn note_transition(&self, from: &'static str, to: State, count: usize) {
+    pub(super) fn note_transition(&self, from: &'static str, to: ExchangeState, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.metrics.transitions.of([from, to.as_str()]).add(count);
     }

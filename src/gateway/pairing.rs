@@ -10,7 +10,7 @@ use super::authenticate::random;
 use super::caller::{Approver, Enforcer, Member, Origin};
 use super::error::Error;
 use crate::protocol::id::ApproverId;
-use crate::protocol::pairing::{Code, Complete, Initiate, Nonce, RoutingToken};
+use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::guess::{GuessLimits, ResolveFact, Resolved};
@@ -24,7 +24,7 @@ const NO_HASH: &[u8] = &[];
 
 #[derive(Debug)]
 pub struct Initiated {
-    pub code: Code,
+    pub code: PairingCode,
     pub nonce: Nonce,
     pub expires_at: Timestamp,
 }
@@ -76,7 +76,10 @@ impl Gateway {
         let lifetime = seconds(self.config.pairing.code_seconds);
         let actor = caller.actor(&request.enforcer);
         for _ in 0..DRAWS {
-            let (code, nonce) = (Code::from_bytes(random()?), Nonce::from_bytes(random()?));
+            let (code, nonce) = (
+                PairingCode::from_bytes(random()?),
+                Nonce::from_bytes(random()?),
+            );
             let hash = self.secret.code_hash(tenant, code);
             match self
                 .store
@@ -101,7 +104,7 @@ impl Gateway {
     pub async fn resolve_pairing(
         &self,
         caller: &Approver,
-        code: Option<Code>,
+        code: Option<PairingCode>,
     ) -> Result<Resolved, Error> {
         let Origin {
             tenant, principal, ..

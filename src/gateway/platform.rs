@@ -7,7 +7,7 @@ use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator}
 use super::error::Error;
 use super::page::{Page, PageRequest};
 use crate::protocol::decision::SigningKey;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
 use crate::store::audit::Actor;
 use crate::store::credential::{CredentialLine, RoleName, Tenant};
@@ -16,7 +16,7 @@ use crate::store::signing_key::NewSigningKey;
 
 #[derive(Debug, Default)]
 pub struct ExchangeListing {
-    pub state: Option<State>,
+    pub state: Option<ExchangeState>,
     pub enforcer: Option<EnforcerId>,
     pub approver: Option<ApproverId>,
     pub page: PageRequest,
@@ -203,7 +203,7 @@ impl Gateway {
         };
         let name = format!(
             "exchanges\n{tenant}\n{}\n{}\n{}",
-            filter.state.map_or("", State::as_str),
+            filter.state.map_or("", ExchangeState::as_str),
             filter.enforcer.as_ref().map_or("", EnforcerId::as_str),
             filter.approver.as_ref().map_or("", ApproverId::as_str),
         );

@@ -8,7 +8,9 @@ use crate::protocol::envelope::Incoming;
 use crate::protocol::framing::{Framed, Framing, Kinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
 use crate::protocol::json::{self, Node};
-use crate::protocol::prompt::{Prompt, Rules, SentAck, Standing, judge_ack, judge_prompt};
+use crate::protocol::prompt::{
+    Prompt, PromptRecord, PromptRules, SentAck, judge_ack, judge_prompt,
+};
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
 use crate::store::prompt_life::PromptAckRow;
@@ -125,7 +127,7 @@ impl Gateway {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand, Error> {
         self.check_created(envelope.created_at)?;
-        let rules = Rules {
+        let rules = PromptRules {
             max_text: self.config.limits.prompt_bytes,
             extension: &self.names.prompt,
             latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
@@ -163,7 +165,7 @@ impl Gateway {
     }
 
     /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the answer.
-    pub async fn send_prompt(&self, command: SendPrompt) -> Result<(Standing, bool), Error> {
+    pub async fn send_prompt(&self, command: SendPrompt) -> Result<(PromptRecord, bool), Error> {
         let operation = self.clock.operation_id();
         let (tenant, mut prompt) = (command.tenant, command.prompt);
         prompt.trace = trace::carry(prompt.trace);
@@ -186,7 +188,7 @@ impl Gateway {
     }
 
     /// Accepts an acknowledgement: the prompt's status changes and it is not delivered again.
-    pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<Standing, Error> {
+    pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<PromptRecord, Error> {
         let AckPrompt {
             tenant,
             enforcer,
@@ -206,7 +208,11 @@ impl Gateway {
     }
 
     /// The state of a prompt, for its enforcer, its sender and administrators.
-    pub async fn prompt(&self, caller: &Member, request: &RequestId) -> Result<Standing, Error> {
+    pub async fn prompt(
+        &self,
+        caller: &Member,
+        request: &RequestId,
+    ) -> Result<PromptRecord, Error> {
         let found = self.store.prompt(&caller.origin().tenant, request).await?;
         let readable = found.filter(|prompt| match caller {
             Member::Enforcer(caller) => caller.may_be(&prompt.enforcer_id),

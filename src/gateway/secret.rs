@@ -12,7 +12,7 @@ use super::authenticate::random_text;
 use super::error::Error;
 use crate::config::Secret;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
-use crate::protocol::pairing::{Code, Nonce, RoutingToken};
+use crate::protocol::pairing::{Nonce, PairingCode, RoutingToken};
 
 /// A secret for a node that has none configured. It lasts until the node stops, which must be the only one.
 pub fn generate() -> Result<Secret, Error> {
@@ -47,7 +47,7 @@ impl ClusterSecret {
         bytes
     }
 
-    pub(super) fn code_hash(&self, tenant: &TenantId, code: Code) -> [u8; 32] {
+    pub(super) fn code_hash(&self, tenant: &TenantId, code: PairingCode) -> [u8; 32] {
         let parts = [tenant.as_str().as_bytes(), code.as_bytes()];
         self.mac("countersign/pairing-code/1", &parts)
     }

@@ -7,7 +7,7 @@ use super::generic::{metadata_enforcer, sending_enforcer};
 use crate::protocol::framing::{Framed, Framing};
 use crate::protocol::id::{EnforcerId, SessionId};
 use crate::protocol::json;
-use crate::protocol::session::{self, Report, Reported, Rules, judge_report};
+use crate::protocol::session::{self, EventRules, Report, Reported, judge_report};
 use crate::store::session::{ReportRow, Session};
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Gateway {
             });
         }
         self.check_created(framed.envelope.created_at)?;
-        let rules = Rules {
+        let rules = EventRules {
             latest: self.in_seconds(limits.clock_skew_seconds),
             max_payload: limits.snapshot_bytes,
         };

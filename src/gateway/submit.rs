@@ -5,9 +5,9 @@ use sha2::{Digest, Sha256};
 use super::Gateway;
 use super::caller::{Enforcer, Origin};
 use super::error::Error;
-use crate::protocol::artifact::{self, Rules, Submission};
+use crate::protocol::artifact::{self, ArtifactRules, Submission};
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{State, Submitted, judge_submission};
+use crate::protocol::exchange::{ExchangeState, Submitted, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::json::Node;
 use crate::protocol::reader::Invalid;
@@ -59,7 +59,7 @@ impl Gateway {
         if !self.config.artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
         }
-        let rules = Rules {
+        let rules = ArtifactRules {
             max_payload: self.config.limits.artifact_bytes,
             requested_actions: self.names.requested_actions.clone(),
             latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
@@ -110,7 +110,7 @@ impl Gateway {
             (judged, _) => judged?,
         };
         if !submitted.duplicate {
-            self.note_transition("none", State::PendingApproval, 1);
+            self.note_transition("none", ExchangeState::PendingApproval, 1);
             let asked = approvers
                 .into_iter()
                 .map(|approver| Key::Approver(tenant.clone(), approver));

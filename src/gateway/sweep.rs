@@ -13,7 +13,7 @@ use super::authenticate::{REFRESH_EVERY, recheck_every};
 use super::error::Error;
 use super::presence;
 use crate::jitter::jitter;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::TenantId;
 use crate::store::error::StoreError;
 use crate::store::listing::Part;
@@ -130,7 +130,11 @@ impl Gateway {
             for exchange in &expired {
                 lag.observe(exchange.late);
             }
-            self.note_transition(State::PendingApproval.as_str(), State::Expired, count);
+            self.note_transition(
+                ExchangeState::PendingApproval.as_str(),
+                ExchangeState::Expired,
+                count,
+            );
             self.wake.wake(
                 expired
                     .into_iter()

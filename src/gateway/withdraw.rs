@@ -4,7 +4,7 @@ use super::Gateway;
 use super::caller::{Admin, Enforcer, Origin};
 use super::error::Error;
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{State, judge_end};
+use crate::protocol::exchange::{ExchangeState, judge_end};
 use crate::protocol::id::{EnforcerId, RequestId};
 use crate::protocol::json;
 use crate::protocol::refresh::parse_reason;
@@ -115,10 +115,10 @@ impl Gateway {
         let fact = self.store.end(&row).await?;
         let at = judge_end(&fact)?;
         let to = match ending {
-            Ending::Withdrawn(_) => State::Withdrawn,
-            Ending::Cancelled(_) => State::Cancelled,
+            Ending::Withdrawn(_) => ExchangeState::Withdrawn,
+            Ending::Cancelled(_) => ExchangeState::Cancelled,
         };
-        self.note_transition(State::PendingApproval.as_str(), to, 1);
+        self.note_transition(ExchangeState::PendingApproval.as_str(), to, 1);
         let approvers = messages
             .into_iter()
             .map(|(approver, _)| Key::Approver(tenant.clone(), approver));

@@ -18,7 +18,7 @@ use crate::gateway::limit::Kind as Limit;
 use crate::gateway::{AckCommand, SubmitCommand, Waited, bind_key};
 use crate::protocol::decision::Decision;
 use crate::protocol::envelope::Outgoing;
-use crate::protocol::exchange::State as ExchangeState;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, MessageId, RequestId};
 use crate::protocol::message::{StatusBody, WithdrawnBody, raw};
 use crate::protocol::refresh::AckStatus;

@@ -33,7 +33,7 @@ words! {
 
 /// The gateway's settings for artifacts.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct ArtifactRules {
     /// Largest payload, in bytes of its text.
     pub max_payload: usize,
     /// Key of the extension that lists the requested actions.
@@ -65,7 +65,7 @@ pub fn is_sealed(body: &Node<'_>) -> bool {
         .is_some_and(|object| object.get("ciphertext").is_some())
 }
 
-pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, Error> {
+pub fn parse(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
     let submission = if is_sealed(envelope.body) {
         parse_sealed(envelope, rules)?
     } else {
@@ -75,7 +75,7 @@ pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, E
     Ok(submission)
 }
 
-fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, Error> {
+fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
     let mut body = Reader::new(envelope.body, "/body")?;
     let artifact_type = body.bounded_str("artifactType", 1, MAX_WORD_CHARS)?;
     let artifact_hash = body.hash("artifactHash")?;
@@ -138,7 +138,7 @@ pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<
     sealed.str("data")
 }
 
-fn parse_open(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, Error> {
+fn parse_open(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
     let artifact = read_open(envelope.body, rules).map_err(Error::InvalidArtifact)?;
     if artifact.payload_bytes > rules.max_payload {
         return Err(Error::PayloadTooLarge {
@@ -182,7 +182,7 @@ struct OpenArtifact {
     payload_bytes: usize,
 }
 
-fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
+fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Invalid> {
     let mut body = Reader::new(node, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
         // Neither form; most likely a sealed artifact without its ciphertext.
@@ -232,6 +232,6 @@ fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     })
 }
 
-fn too_far(pointer: &str, rules: &Rules) -> Invalid {
+fn too_far(pointer: &str, rules: &ArtifactRules) -> Invalid {
     Invalid::timestamp(pointer, format!("a time not after {}", rules.latest_expiry))
 }

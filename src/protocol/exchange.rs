@@ -8,7 +8,7 @@ use super::timestamp::Timestamp;
 use super::words::words;
 
 words! {
-    State {
+    ExchangeState {
         PendingApproval = "pendingApproval",
         /// Decided, not yet acknowledged by the enforcer.
         Decided = "decided",
@@ -19,7 +19,7 @@ words! {
     }
 }
 
-impl State {
+impl ExchangeState {
     /// The state at an instant: a pending exchange past its expiry is expired, whether or not the sweep has written it.
     #[must_use]
     pub fn at(self, past: bool) -> Self {
@@ -43,11 +43,11 @@ impl State {
 }
 
 #[derive(Debug, Clone)]
-pub struct Existing {
+pub struct ExistingExchange {
     pub submission_id: OperationId,
     pub enforcer_id: EnforcerId,
     pub artifact_hash: Sha256Hex,
-    pub state: State,
+    pub state: ExchangeState,
     pub expires_at: Timestamp,
 }
 
@@ -65,7 +65,7 @@ pub enum SubmissionFact {
     Written,
     Unwritten {
         /// The exchange of that id, if there is one.
-        existing: Option<Existing>,
+        existing: Option<ExistingExchange>,
         key: KeyFact,
         /// Whether `expiresAt` had passed.
         past: bool,
@@ -76,7 +76,7 @@ pub enum SubmissionFact {
 
 #[derive(Debug, Clone)]
 pub struct Submitted {
-    pub state: State,
+    pub state: ExchangeState,
     pub expires_at: Timestamp,
     /// Whether it had been accepted before.
     pub duplicate: bool,
@@ -94,7 +94,7 @@ pub fn judge_submission(
     let (existing, key, past, crowded) = match fact {
         SubmissionFact::Written => {
             return Ok(Submitted {
-                state: State::PendingApproval,
+                state: ExchangeState::PendingApproval,
                 expires_at,
                 duplicate: false,
                 replayed: false,
@@ -138,7 +138,7 @@ pub struct DecisionFact {
     pub written: bool,
     /// Whether an earlier try of this attempt wrote it.
     pub own: bool,
-    pub state: Option<State>,
+    pub state: Option<ExchangeState>,
     /// Whether this approver was asked.
     pub asked: bool,
     /// Whether the stored decision is this one.
@@ -153,7 +153,7 @@ pub struct DecisionFact {
 
 #[derive(Debug, Clone)]
 pub struct Decided {
-    pub state: State,
+    pub state: ExchangeState,
     pub verified: bool,
     /// Whether it had been accepted before.
     pub duplicate: bool,
@@ -164,7 +164,7 @@ pub struct Decided {
 pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<Decided>, Error> {
     if fact.written || fact.own {
         return Ok(Some(Decided {
-            state: State::Decided,
+            state: ExchangeState::Decided,
             verified,
             duplicate: false,
         }));
@@ -174,20 +174,20 @@ pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<Deci
     }
     let state = fact.state.filter(|_| fact.asked).ok_or(Error::NotFound)?;
     match state {
-        State::Withdrawn | State::Cancelled => Err(Error::NotFound),
-        State::Decided | State::Delivered if fact.same => Ok(Some(Decided {
+        ExchangeState::Withdrawn | ExchangeState::Cancelled => Err(Error::NotFound),
+        ExchangeState::Decided | ExchangeState::Delivered if fact.same => Ok(Some(Decided {
             state,
             verified: fact.verified.unwrap_or(false),
             duplicate: true,
         })),
-        State::Decided | State::Delivered => Err(Error::AlreadyDecided),
-        State::Expired => Err(Error::Expired),
-        State::PendingApproval if !fact.hash_matches => Err(Error::DecisionHash),
-        State::PendingApproval if !fact.repo_matches => Err(Error::invalid(
+        ExchangeState::Decided | ExchangeState::Delivered => Err(Error::AlreadyDecided),
+        ExchangeState::Expired => Err(Error::Expired),
+        ExchangeState::PendingApproval if !fact.hash_matches => Err(Error::DecisionHash),
+        ExchangeState::PendingApproval if !fact.repo_matches => Err(Error::invalid(
             "/body/repoRef",
             "the repoRef of the artifact",
         )),
-        State::PendingApproval => Ok(None),
+        ExchangeState::PendingApproval => Ok(None),
     }
 }
 
@@ -197,7 +197,7 @@ pub struct EndFact {
     /// Set if this attempt, or an earlier try of it, ended the exchange.
     pub ended_at: Option<Timestamp>,
     /// The state before, if there is an exchange for this caller.
-    pub state: Option<State>,
+    pub state: Option<ExchangeState>,
     pub expires_at: Option<Timestamp>,
 }
 

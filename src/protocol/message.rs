@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::artifact::Form;
 use super::envelope::Outgoing;
-use super::exchange::State;
+use super::exchange::ExchangeState;
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use super::timestamp::Timestamp;
 
@@ -133,7 +133,7 @@ pub struct Withdrawal {
     pub request_id: RequestId,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
-    pub state: State,
+    pub state: ExchangeState,
     pub withdrawn_at: Timestamp,
     pub reason: Option<String>,
 }
@@ -143,7 +143,7 @@ pub struct Withdrawal {
 #[serde(rename_all = "camelCase")]
 pub struct WithdrawnBody {
     pub request_id: RequestId,
-    pub state: State,
+    pub state: ExchangeState,
     pub withdrawn_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -249,7 +249,7 @@ impl PromptDelivery {
 #[serde(rename_all = "camelCase")]
 pub struct StatusBody {
     pub request_id: RequestId,
-    pub state: State,
+    pub state: ExchangeState,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
     pub artifact_hash: String,

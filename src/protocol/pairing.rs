@@ -25,9 +25,9 @@ const ALPHABET: [char; 32] = [
 
 /// A pairing code of 40 bits, which a person reads from one screen and types into another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Code([u8; 5]);
+pub struct PairingCode([u8; 5]);
 
-impl Code {
+impl PairingCode {
     #[must_use]
     pub fn from_bytes(bytes: [u8; 5]) -> Self {
         Self(bytes)
@@ -60,7 +60,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for PairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self
             .0
@@ -81,9 +81,9 @@ impl fmt::Display for Code {
     }
 }
 
-impl fmt::Debug for Code {
+impl fmt::Debug for PairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Code(redacted)")
+        f.write_str("PairingCode(redacted)")
     }
 }
 

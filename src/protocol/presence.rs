@@ -69,12 +69,12 @@ fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>,
 }
 
 words! {
-    Transport {
+    PresenceTransport {
         WebSocket = "websocket",
         Sse = "sse",
         Poll = "poll",
     }
-    Status {
+    PresenceStatus {
         /// It has a live channel, or has called recently.
         Online = "online",
         Offline = "offline",
@@ -83,8 +83,8 @@ words! {
 
 /// The stored record of an enforcer's calls.
 #[derive(Debug, Clone)]
-pub struct Noted {
-    pub transport: Transport,
+pub struct CallFacts {
+    pub transport: PresenceTransport,
     pub called_at: Option<Timestamp>,
     /// When its latest channel ended.
     pub closed_at: Option<Timestamp>,
@@ -93,10 +93,10 @@ pub struct Noted {
 
 /// The registered channels of an enforcer.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct ChannelFacts {
     pub live: bool,
     /// Of the newest channel, live ones first.
-    pub transport: Transport,
+    pub transport: PresenceTransport,
     pub seen_at: Timestamp,
     /// When they ended, unless one is live: when the node's lease expired or, for a silent channel, when it was opened, so
     /// that later calls count.
@@ -105,13 +105,13 @@ pub struct Held {
 
 /// What the store knows of an enforcer: a record of calls, channels, or both.
 #[derive(Debug)]
-pub struct Facts {
+pub struct PresenceFacts {
     pub enforcer: EnforcerId,
     pub label: Option<String>,
     pub workspace_name: Option<String>,
     pub capabilities: Option<Box<RawValue>>,
-    pub noted: Option<Noted>,
-    pub held: Option<Held>,
+    pub noted: Option<CallFacts>,
+    pub held: Option<ChannelFacts>,
     pub now: Timestamp,
 }
 
@@ -119,10 +119,10 @@ pub struct Facts {
 #[serde(rename_all = "camelCase")]
 pub struct Presence {
     pub enforcer_device_id: EnforcerId,
-    pub status: Status,
+    pub status: PresenceStatus,
     pub last_seen_at: Timestamp,
     /// The current transport, or the last one.
-    pub transport: Transport,
+    pub transport: PresenceTransport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,8 +134,8 @@ pub struct Presence {
 /// Judges whether an enforcer is online: it has a live channel, or called within `call_for` and since its last channel
 /// ended. `None` if nothing is known of it.
 #[must_use]
-pub fn judge_presence(facts: Facts, call_for: Duration) -> Option<Presence> {
-    let Facts { noted, held, .. } = &facts;
+pub fn judge_presence(facts: PresenceFacts, call_for: Duration) -> Option<Presence> {
+    let PresenceFacts { noted, held, .. } = &facts;
     let called_at = noted.as_ref().and_then(|noted| noted.called_at);
     let closed_at = noted.as_ref().and_then(|noted| noted.closed_at);
     let ended_at = held.as_ref().map(|held| held.ended_at);
@@ -152,9 +152,9 @@ pub fn judge_presence(facts: Facts, call_for: Duration) -> Option<Presence> {
         (noted.as_ref().map(|noted| noted.seen_at)).max(held.as_ref().map(|held| held.seen_at))?;
     Some(Presence {
         status: if live || called {
-            Status::Online
+            PresenceStatus::Online
         } else {
-            Status::Offline
+            PresenceStatus::Offline
         },
         last_seen_at,
         transport,

@@ -3,7 +3,8 @@
 mod life;
 
 pub use self::life::{
-    AckBody, AckFact, Existing, PromptFact, Standing, Taken, judge_ack, judge_prompt,
+    AcceptedPrompt, AckBody, AckFact, ExistingPrompt, PromptFact, PromptRecord, judge_ack,
+    judge_prompt,
 };
 use super::artifact::{self, Form, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};
@@ -20,7 +21,7 @@ pub const TARGETS: [&str; 4] = ["agentChat", "composer", "tool", "other"];
 pub const MAX_REPO_CHARS: usize = 1_024;
 
 words! {
-    Status {
+    PromptStatus {
         /// Not yet delivered, or waiting at the enforcer.
         Queued = "queued",
         Delivered = "delivered",
@@ -34,7 +35,7 @@ words! {
 
 /// The gateway's settings for prompts.
 #[derive(Debug)]
-pub struct Rules<'r> {
+pub struct PromptRules<'r> {
     /// Largest text, in bytes.
     pub max_text: usize,
     /// Key of the extension that sets when a prompt expires.
@@ -57,7 +58,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules<'_>) -> Result<Self, Error> {
+    pub fn parse(envelope: &Incoming<'_, '_>, rules: &PromptRules<'_>) -> Result<Self, Error> {
         let mut body = Reader::new(envelope.body, "/body")?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
@@ -131,7 +132,7 @@ impl Prompt {
 /// When the prompt expires according to its extensions.
 fn read_expiry(
     extensions: &Reader<'_, '_>,
-    rules: &Rules<'_>,
+    rules: &PromptRules<'_>,
 ) -> Result<Option<Timestamp>, Invalid> {
     check_namespaced(extensions)?;
     let pointer = extensions.at(rules.extension);
@@ -146,7 +147,7 @@ fn read_expiry(
 pub struct SentAck {
     pub request_id: RequestId,
     pub hash: Sha256Hex,
-    pub status: Status,
+    pub status: PromptStatus,
     pub ack_at: Timestamp,
     pub details: Option<String>,
 }
@@ -157,7 +158,7 @@ impl SentAck {
         let request_id = body.id("requestId")?;
         envelope.expect_request(&request_id)?;
         let hash = body.hash("promptHash")?;
-        let status = body.word("status", Status::ALL, Status::as_str)?;
+        let status = body.word("status", PromptStatus::ALL, PromptStatus::as_str)?;
         let ack_at = body.timestamp("ackAt")?;
         let details = body.optional_nested("details")?;
         body.finish()?;

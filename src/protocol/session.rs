@@ -3,7 +3,7 @@
 
 mod judge;
 
-pub use self::judge::{ReportFact, Reported, Standing, judge_report};
+pub use self::judge::{ReportFact, Reported, SessionRecord, judge_report};
 
 use super::canonical::{Sha256Hex, canonical, canonical_without};
 use super::error::Error;
@@ -35,7 +35,7 @@ const KINDS: Kinds = Kinds {
 pub const MAX_WORD_CHARS: usize = 1_024;
 
 words! {
-    State {
+    SessionState {
         Idle = "idle",
         Planning = "planning",
         Editing = "editing",
@@ -58,7 +58,7 @@ words! {
 
 /// Objects are kept as the sender's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum SessionEvent {
     Start {
         agent_host: String,
         repo_ref: Option<String>,
@@ -70,7 +70,7 @@ pub enum Event {
         body: String,
     },
     Status {
-        state: State,
+        state: SessionState,
         details: Option<String>,
     },
     End {
@@ -86,12 +86,12 @@ pub struct Report {
     pub at: Timestamp,
     /// Tells a repeat from another event: a snapshot's own hash, else that of the canonical event.
     pub hash: Sha256Hex,
-    pub event: Event,
+    pub event: SessionEvent,
 }
 
 /// The gateway's settings for session events.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
+pub struct EventRules {
     /// The latest time an event may claim.
     pub latest: Timestamp,
     /// Largest snapshot payload, in bytes of its text.
@@ -114,7 +114,7 @@ pub fn is_snapshot(framed: &Framed<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }
 
-pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, Error> {
+pub fn parse(framed: &Framed<'_, '_>, rules: &EventRules) -> Result<Report, Error> {
     let mut body = Reader::new(framed.envelope.body, "/body")?;
     let kind = body.one_of("eventType", &EVENT_TYPES)?;
     if kind != framed.msg_type {
@@ -137,7 +137,10 @@ pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, Error> {
     })
 }
 
-fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
+fn read_start(
+    body: &mut Reader<'_, '_>,
+    rules: &EventRules,
+) -> Result<(Timestamp, SessionEvent), Invalid> {
     let at = time(body, "createdAt", rules)?;
     let agent_host = body.bounded_str("agentHost", 0, MAX_WORD_CHARS)?.to_owned();
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
@@ -149,7 +152,7 @@ fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Ev
             format!("a string of 0 to {MAX_WORD_CHARS} characters"),
         ));
     }
-    let event = Event::Start {
+    let event = SessionEvent::Start {
         agent_host,
         repo_ref,
         metadata: text_of(body, "metadata")?,
@@ -157,16 +160,22 @@ fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Ev
     Ok((at, event))
 }
 
-fn read_status(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
-    let event = Event::Status {
-        state: body.word("state", State::ALL, State::as_str)?,
+fn read_status(
+    body: &mut Reader<'_, '_>,
+    rules: &EventRules,
+) -> Result<(Timestamp, SessionEvent), Invalid> {
+    let event = SessionEvent::Status {
+        state: body.word("state", SessionState::ALL, SessionState::as_str)?,
         details: text_of(body, "details")?,
     };
     Ok((time(body, "updatedAt", rules)?, event))
 }
 
-fn read_end(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
-    let event = Event::End {
+fn read_end(
+    body: &mut Reader<'_, '_>,
+    rules: &EventRules,
+) -> Result<(Timestamp, SessionEvent), Invalid> {
+    let event = SessionEvent::End {
         reason: body.word("reason", EndReason::ALL, EndReason::as_str)?,
         metadata: text_of(body, "metadata")?,
     };
@@ -177,9 +186,9 @@ fn read_snapshot(
     mut body: Reader<'_, '_>,
     session_id: SessionId,
     framed: &Framed<'_, '_>,
-    rules: &Rules,
+    rules: &EventRules,
 ) -> Result<Report, Error> {
-    let event = Event::Snapshot {
+    let event = SessionEvent::Snapshot {
         snapshot_id: body.id("snapshotId")?,
         snapshot_type: body.word("snapshotType", SnapshotType::ALL, SnapshotType::as_str)?,
         body: framed.envelope.body.raw.to_owned(),
@@ -212,7 +221,7 @@ fn read_snapshot(
 fn time(
     body: &mut Reader<'_, '_>,
     name: &'static str,
-    rules: &Rules,
+    rules: &EventRules,
 ) -> Result<Timestamp, Invalid> {
     let at = body.timestamp(name)?;
     if at > rules.latest {

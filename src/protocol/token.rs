@@ -7,7 +7,7 @@ mod key;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-pub use self::claims::{ClaimNames, Claims, Rules, judge_claims, judge_introspection};
+pub use self::claims::{ClaimNames, Claims, TokenRules, judge_claims, judge_introspection};
 pub use self::key::{KeySet, SharedSecret};
 use super::json;
 use super::words::words;

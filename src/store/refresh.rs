@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
 use super::{Store, rows};
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
 use crate::protocol::message::RefreshRequest;
 
@@ -11,7 +11,7 @@ use crate::protocol::message::RefreshRequest;
 pub enum RefreshFact {
     Queued(RefreshRequest),
     Missing,
-    Conflict(State),
+    Conflict(ExchangeState),
     /// One is waiting already; it is read by a second statement.
     Waiting,
 }
@@ -88,7 +88,7 @@ impl Store {
                 approver_id: approver.cloned(),
                 reason: reason.map(str::to_owned),
             }),
-            (None, State::PendingApproval | State::Expired) => RefreshFact::Waiting,
+            (None, ExchangeState::PendingApproval | ExchangeState::Expired) => RefreshFact::Waiting,
             (None, state) => RefreshFact::Conflict(state),
         })
     }

@@ -4,7 +4,7 @@
 #[path = "second.rs"]
 mod second;
 
-use super::subject::artifact::{self, Rules};
+use super::subject::artifact::{self, ArtifactRules};
 use super::subject::canonical::canonical;
 use super::subject::credential::{ApiKey, UserPassword};
 use super::subject::cursor::{self, Position};
@@ -12,7 +12,7 @@ use super::subject::decision::Decision;
 use super::subject::error::Error;
 use super::subject::framing::{Framed, Framing, Kinds};
 use super::subject::json::{self, Node, Reason, Value};
-use super::subject::pairing::{Code, Complete, Initiate, parse_revoke};
+use super::subject::pairing::{Complete, Initiate, PairingCode, parse_revoke};
 use super::subject::presence::parse_hello;
 use super::subject::prompt::{self, Prompt, SentAck};
 use super::subject::reader::Invalid;
@@ -113,7 +113,7 @@ pub fn frames(data: &[u8]) {
     match session::unframe(&node, now) {
         Err(invalid) => note(Some(invalid)),
         Ok(framed) => {
-            let rules = session::Rules {
+            let rules = session::EventRules {
                 latest: later,
                 max_payload: 1 << 20,
             };
@@ -126,7 +126,7 @@ pub fn frames(data: &[u8]) {
         Err(invalid) => note(Some(invalid)),
         Ok(framed) => {
             let envelope = &framed.envelope;
-            let rules = Rules {
+            let rules = ArtifactRules {
                 max_payload: 1 << 20,
                 requested_actions: "org.proto.requestedActions".to_owned(),
                 latest_created: later,
@@ -147,7 +147,7 @@ pub fn frames(data: &[u8]) {
                 Ok(decision) => assert_eq!(decision.body, envelope.body.raw),
                 Err(invalid) => note(Some(invalid)),
             }
-            let rules = prompt::Rules {
+            let rules = prompt::PromptRules {
                 max_text: 1 << 20,
                 extension: "org.proto.prompt",
                 latest_created: later,
@@ -190,12 +190,12 @@ pub fn pairing_code(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    if let Some(code) = Code::parse(text) {
+    if let Some(code) = PairingCode::parse(text) {
         let shown = code.to_string();
-        assert_eq!(Code::parse(&shown), Some(code));
-        assert_eq!(Code::parse(&text.to_lowercase()), Some(code));
+        assert_eq!(PairingCode::parse(&shown), Some(code));
+        assert_eq!(PairingCode::parse(&text.to_lowercase()), Some(code));
         let plain: String = text.chars().filter(|c| *c != '-').collect();
-        assert_eq!(Code::parse(&plain), Some(code));
+        assert_eq!(PairingCode::parse(&plain), Some(code));
         assert_eq!(plain.chars().count(), 8, "{text}");
     }
 }
@@ -217,7 +217,7 @@ pub fn credential(data: &[u8]) {
     }
     if let Ok(jws) = Jws::parse(text) {
         assert!(token::looks_signed(text) || text.ends_with('.') || text.contains('='));
-        let rules = token::Rules {
+        let rules = token::TokenRules {
             issuer: "https://issuer.example".to_owned(),
             audience: "countersign".to_owned(),
             leeway: std::time::Duration::from_secs(60),

@@ -12,7 +12,7 @@ use crate::config::Auth;
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
 use crate::protocol::token::{
-    Algorithm, ClaimNames, Claims, Jws, Rules, SharedSecret, TokenError, judge_claims,
+    Algorithm, ClaimNames, Claims, Jws, SharedSecret, TokenError, TokenRules, judge_claims,
 };
 
 /// One or the other, so that a public key is never used as a secret.
@@ -23,7 +23,7 @@ enum Keys {
 
 pub(super) struct Jwt {
     algorithms: Vec<Algorithm>,
-    rules: Rules,
+    rules: TokenRules,
     keys: Keys,
     clock: Clock,
 }
@@ -52,7 +52,7 @@ impl Jwt {
         };
         Some(Self {
             algorithms: config.jwt_algorithms.clone(),
-            rules: Rules {
+            rules: TokenRules {
                 issuer: config.jwt_issuer.clone(),
                 audience: config.jwt_audience.clone(),
                 leeway: Duration::from_secs(config.jwt_leeway_seconds),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Prompt, SentAck, Status};
+use super::{Prompt, PromptStatus, SentAck};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::error::Error;
 use crate::protocol::exchange::KeyFact;
@@ -13,10 +13,10 @@ use crate::protocol::timestamp::Timestamp;
 
 /// The current state of a prompt.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct PromptRecord {
     pub hash: Sha256Hex,
     /// A queued prompt past its expiry is expired.
-    pub status: Status,
+    pub status: PromptStatus,
     /// Since when it has this status.
     pub ack_at: Timestamp,
     pub details: Option<String>,
@@ -29,13 +29,13 @@ pub struct Standing {
 pub struct AckBody {
     request_id: RequestId,
     prompt_hash: String,
-    status: Status,
+    status: PromptStatus,
     ack_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Box<RawValue>>,
 }
 
-impl Standing {
+impl PromptRecord {
     pub fn body(self, request_id: RequestId) -> Result<AckBody, NotJson> {
         Ok(AckBody {
             request_id,
@@ -48,11 +48,11 @@ impl Standing {
 }
 
 #[derive(Debug, Clone)]
-pub struct Existing {
+pub struct ExistingPrompt {
     pub submission_id: OperationId,
     /// Who sent it; none for an administrator.
     pub approver_id: Option<ApproverId>,
-    pub standing: Standing,
+    pub standing: PromptRecord,
 }
 
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub enum PromptFact {
     },
     Unwritten {
         /// The prompt of that id, if there is one.
-        existing: Option<Existing>,
+        existing: Option<ExistingPrompt>,
         key: KeyFact,
         /// Whether it had expired.
         past: bool,
@@ -76,8 +76,8 @@ pub enum PromptFact {
 
 /// A prompt that was accepted, now or before.
 #[derive(Debug, Clone)]
-pub struct Taken {
-    pub standing: Standing,
+pub struct AcceptedPrompt {
+    pub standing: PromptRecord,
     /// Whether an idempotency key gave the answer.
     pub replayed: bool,
     /// The enforcer to wake, if it was queued just now.
@@ -89,13 +89,13 @@ pub fn judge_prompt(
     operation: OperationId,
     sender: Option<&ApproverId>,
     prompt: &Prompt,
-) -> Result<Taken, Error> {
+) -> Result<AcceptedPrompt, Error> {
     let (existing, key, past, addressed, barred) = match fact {
         PromptFact::Written { enforcer_id, at } => {
-            return Ok(Taken {
-                standing: Standing {
+            return Ok(AcceptedPrompt {
+                standing: PromptRecord {
                     hash: prompt.hash,
-                    status: Status::Queued,
+                    status: PromptStatus::Queued,
                     ack_at: at,
                     details: None,
                     expires_at: prompt.expires_at,
@@ -118,7 +118,7 @@ pub fn judge_prompt(
             if found.approver_id.as_ref() == sender && found.standing.hash == prompt.hash =>
         {
             let own = found.submission_id == operation;
-            Ok(Taken {
+            Ok(AcceptedPrompt {
                 standing: found.standing,
                 replayed: !own && key == KeyFact::Same,
                 queued_for: None,
@@ -143,11 +143,11 @@ pub fn judge_prompt(
 pub struct AckFact {
     /// Whether it was written, now or by an earlier try of this attempt.
     pub written: bool,
-    pub standing: Standing,
+    pub standing: PromptRecord,
 }
 
 /// Judges an acknowledgement by what the store found. Repeating the current status is no conflict.
-pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<Standing, Error> {
+pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<PromptRecord, Error> {
     let AckFact { written, standing } = fact.ok_or(Error::NotFound)?;
     if standing.hash != sent.hash {
         return Err(Error::PromptMismatch);

@@ -1,17 +1,17 @@
 //! Judges session events by what the store found. Reading after the write is enough to tell why nothing was written: an
 //! end, a start or a newer state is never undone.
 
-use super::{Event, Report, State};
+use super::{Report, SessionEvent, SessionState};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::error::Error;
 use crate::protocol::id::{EnforcerId, OperationId};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct SessionRecord {
     pub operation_id: OperationId,
     pub enforcer_id: EnforcerId,
-    pub state: State,
+    pub state: SessionState,
     /// When that state was reported, if ever.
     pub state_at: Option<Timestamp>,
     pub ended: bool,
@@ -22,13 +22,13 @@ pub struct Standing {
 #[derive(Debug, Clone)]
 pub enum ReportFact {
     /// With the session's state now.
-    Written(State),
-    Unwritten(Option<Standing>),
+    Written(SessionState),
+    Unwritten(Option<SessionRecord>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported {
-    pub state: State,
+    pub state: SessionState,
     /// Whether it had been accepted before.
     pub duplicate: bool,
 }
@@ -56,7 +56,10 @@ pub fn judge_report(
         });
     }
     let repeated = standing.hash == Some(report.hash);
-    let outlives_the_end = matches!(report.event, Event::End { .. } | Event::Snapshot { .. });
+    let outlives_the_end = matches!(
+        report.event,
+        SessionEvent::End { .. } | SessionEvent::Snapshot { .. }
+    );
     if repeated && (!standing.ended || outlives_the_end) {
         return Ok(Reported {
             state: standing.state,
@@ -68,9 +71,9 @@ pub fn judge_report(
         return Err(Error::SessionClosed);
     }
     match report.event {
-        Event::Start { .. } if standing.hash.is_some() => Err(Error::SessionStarted),
-        Event::Snapshot { .. } if standing.hash.is_some() => Err(Error::SnapshotExists),
-        Event::Status { .. } if standing.state_at > Some(report.at) => Ok(Reported {
+        SessionEvent::Start { .. } if standing.hash.is_some() => Err(Error::SessionStarted),
+        SessionEvent::Snapshot { .. } if standing.hash.is_some() => Err(Error::SnapshotExists),
+        SessionEvent::Status { .. } if standing.state_at > Some(report.at) => Ok(Reported {
             state: standing.state,
             duplicate: false,
         }),

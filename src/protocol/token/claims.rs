@@ -22,7 +22,7 @@ pub struct ClaimNames {
 
 /// What the claims of a token must say.
 #[derive(Debug)]
-pub struct Rules {
+pub struct TokenRules {
     pub issuer: String,
     pub audience: String,
     /// Allowed difference between the issuer's clock and this node's.
@@ -42,7 +42,11 @@ pub struct Claims {
 }
 
 /// Judges the claims of a token whose signature has been checked. `exp`, `iss`, `aud` and `sub` are required.
-pub fn judge_claims(payload: &[u8], rules: &Rules, now: Timestamp) -> Result<Claims, TokenError> {
+pub fn judge_claims(
+    payload: &[u8],
+    rules: &TokenRules,
+    now: Timestamp,
+) -> Result<Claims, TokenError> {
     let document = json::parse(payload).map_err(|_| TokenError::Claims)?;
     let claims = document.as_object().ok_or(TokenError::Claims)?;
     if text(claims, "iss") != Some(rules.issuer.as_str()) {

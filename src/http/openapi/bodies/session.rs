@@ -8,7 +8,7 @@ use super::super::schema::{
 };
 use super::envelope::{self, From};
 use super::{ENFORCER, SESSION, hashed};
-use crate::protocol::session::{EndReason, MAX_WORD_CHARS, SnapshotType, State};
+use crate::protocol::session::{EndReason, MAX_WORD_CHARS, SessionState, SnapshotType};
 
 /// The schemas that others refer to.
 pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
@@ -36,7 +36,10 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
                 [
                     ("eventType", word("session.status")),
                     ("sessionId", id()),
-                    ("state", one_of(&State::ALL.map(State::as_str))),
+                    (
+                        "state",
+                        one_of(&SessionState::ALL.map(SessionState::as_str)),
+                    ),
                     ("updatedAt", time()),
                 ],
                 [("details", any_object())],
@@ -114,7 +117,10 @@ pub fn read() -> Value {
         [
             ("sessionId", id()),
             ("enforcerId", id()),
-            ("state", one_of(&State::ALL.map(State::as_str))),
+            (
+                "state",
+                one_of(&SessionState::ALL.map(SessionState::as_str)),
+            ),
             ("updatedAt", time()),
             ("snapshots", meaning(snapshots, "the newest")),
         ],
@@ -131,7 +137,7 @@ pub fn read() -> Value {
 
 /// The answer to an event.
 pub fn reported() -> Value {
-    let state = one_of(&State::ALL.map(State::as_str));
+    let state = one_of(&SessionState::ALL.map(SessionState::as_str));
     let members = [
         ("sessionId", id()),
         ("state", state),
