@@ -145,7 +145,7 @@ impl App {
         config.validate()?;
         let made_up = config.security.cluster_secret.is_empty();
         if made_up {
-            config.security.cluster_secret = secret::made_up()?;
+            config.security.cluster_secret = secret::generate()?;
         }
         let config = Arc::new(config);
         let address = listener.local_addr().map_err(|error| AppError::Listen {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use countersign::clock::Clock;
-use countersign::protocol::artifact::{self, Rules};
+use countersign::protocol::artifact::{self, ArtifactRules};
 use countersign::protocol::envelope::Incoming;
 use countersign::protocol::exchange::SubmissionFact;
 use countersign::protocol::id::{ApproverId, EnforcerId, NodeId, TextId as _};
@@ -101,7 +101,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
     let text = enforcer.submission(&request, "alice", sealed()).to_string();
     let node = json::parse(text.as_bytes()).unwrap();
     let envelope = Incoming::parse(&node, "artifact.submit").unwrap();
-    let rules = Rules {
+    let rules = ArtifactRules {
         max_payload: 1 << 20,
         requested_actions: String::new(),
         latest_created: envelope.created_at,

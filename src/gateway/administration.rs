@@ -1,5 +1,5 @@
-//! Tenants, credentials and signing keys: what can be done to them. Who may is judged by the callers of this, the
-//! platform endpoints and the command line.
+//! Manages tenants, credentials and signing keys. Checks no rights: that is up to the platform endpoints and the command
+//! line.
 
 use std::sync::Arc;
 
@@ -23,20 +23,18 @@ pub struct CredentialRequest {
     pub role: RoleName,
     /// The one id it may act as.
     pub bound_id: Option<String>,
-    /// A certificate's thumbprint; without one it is an API key.
+    /// Of a client certificate; without one the credential is an API key.
     pub thumbprint: Option<[u8; 32]>,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A credential that was made. Not to be printed: it holds the key.
+/// A new credential. It holds the key, so it must not be printed.
 pub struct MadeCredential {
     pub id: CredentialId,
-    /// The API key, shown this once.
+    /// Shown only this once.
     pub api_key: Option<String>,
 }
 
-/// The administration of a database, by someone.
 #[derive(Clone)]
 pub struct Administration {
     store: Arc<Store>,
@@ -45,7 +43,7 @@ pub struct Administration {
 }
 
 impl Administration {
-    /// The administration of this store by whom the audit shall name.
+    /// `actor` is whom the audit log names.
     #[must_use]
     pub fn new(store: Arc<Store>, clock: Clock, actor: Actor) -> Self {
         Self {
@@ -55,7 +53,7 @@ impl Administration {
         }
     }
 
-    /// A new id, of the characters that may stand inside an API key.
+    /// A new id, without the underscore that separates the parts of an API key.
     fn new_id<T: TextId>(&self) -> Result<T, Error> {
         T::parse(&self.clock.operation_id().0.simple().to_string()).ok_or(Error::Internal)
     }
@@ -74,7 +72,7 @@ impl Administration {
         Ok(self.store.tenants(&Part::default()).await?.0)
     }
 
-    /// Disables a tenant: its credentials stop, its data stays.
+    /// Disables a tenant: its credentials stop working, its data is kept.
     pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
         if !self.store.disable_tenant(&self.actor, tenant).await? {
             return Err(Error::NotFound);
@@ -130,8 +128,8 @@ impl Administration {
         match self.store.create_credential(&self.actor, &new).await {
             Ok(true) => {}
             Ok(false) => return Err(Error::NotFound),
-            // By whichever tenant: a thumbprint is all there is to tell the tenant by, so two cannot share one. The answer
-            // is the same in either case and names nobody; whoever gets it and did not expect to makes another certificate.
+            // Taken by this or another tenant: the thumbprint alone identifies the tenant, so two cannot share one. The
+            // answer does not say which tenant has it.
             Err(StoreError::Taken(_)) => {
                 return Err(Error::Taken {
                     pointer: "/thumbprint",
@@ -143,7 +141,7 @@ impl Administration {
         Ok(MadeCredential { id, api_key })
     }
 
-    /// Every credential of a tenant, or of all; of one role, or of all.
+    /// All credentials, of one tenant and one role where these are given.
     pub async fn credentials(
         &self,
         tenant: Option<&TenantId>,
@@ -153,7 +151,7 @@ impl Administration {
         Ok(self.store.credentials(tenant, role, &all).await?.0)
     }
 
-    /// Revokes a credential, within a tenant and role where they are named.
+    /// Revokes a credential, of this tenant and role where these are given.
     pub async fn revoke_credential(
         &self,
         tenant: Option<&TenantId>,
@@ -171,7 +169,7 @@ impl Administration {
         Ok(())
     }
 
-    /// Registers a signing key; with `first_only`, only an approver's first ever.
+    /// Registers a signing key; with `first_only`, only if the approver has never had one.
     pub async fn register_key(
         &self,
         tenant: &TenantId,

@@ -1,12 +1,11 @@
-//! The audit of a tenant: how callers are named in it, and reading it. What is written is up to the statements that act.
+//! The audit log: how callers are named in it, and how it is read. The statements that act write it.
 
 use uuid::Uuid;
 
 use super::Gateway;
 use super::caller::{Admin, Approver, Enforcer, Operator, Origin};
 use super::error::Error;
-use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
-use crate::protocol::cursor;
+use super::page::{FOREIGN_CURSOR, Page, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId};
 use crate::store::audit::{Actor, AuditLine, Source};
 
@@ -21,7 +20,6 @@ impl Origin {
 }
 
 impl Enforcer {
-    /// Its name in the audit, acting as this enforcer.
     pub(super) fn actor(&self, id: &EnforcerId) -> Actor {
         Actor {
             name: format!("enforcer:{id}"),
@@ -31,7 +29,6 @@ impl Enforcer {
 }
 
 impl Approver {
-    /// Its name in the audit, acting as this approver.
     pub(super) fn actor(&self, id: &ApproverId) -> Actor {
         Actor {
             name: format!("approver:{id}"),
@@ -72,18 +69,14 @@ impl Gateway {
         let tenant = &caller.origin.tenant;
         let listing = format!("audit\n{tenant}");
         let limit = self.page_limit(request)?;
-        let after = match &request.cursor {
+        let after = match request.after(&listing)? {
             None => None,
-            Some(text) => {
-                let position = cursor::decode(&listing, text).ok_or(FOREIGN_CURSOR)?;
+            Some(position) => {
                 let id = Uuid::try_parse(&position.id).map_err(|_| FOREIGN_CURSOR)?;
                 Some((position.at, id))
             }
         };
         let (items, next) = self.store.audit(tenant, after, limit).await?;
-        Ok(Page {
-            items,
-            next: next.map(|position| cursor::encode(&listing, &position)),
-        })
+        Ok(Page::new(&listing, items, next.as_ref()))
     }
 }

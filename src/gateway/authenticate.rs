@@ -1,5 +1,5 @@
-//! What a credential is worth. Known ones are cached, and every node asks every 2 s what changed, so that a revocation
-//! works everywhere within 5 s; a cache that could not ask is not believed. Tokens from elsewhere are judged next door.
+//! Verifies credentials. They are cached, and every node asks every 2 s what changed, so that a revocation takes effect
+//! everywhere within 5 s; a cache that could not ask is not used. `tokens` verifies external tokens.
 
 mod api_key;
 mod introspection;
@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use quick_cache::unsync::Cache;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
@@ -29,11 +30,11 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::credential::{ChangedCredential, Credential, RoleName};
 
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
-/// How long the cache is believed after the last answer: within the 5 s that a revocation may take.
+/// How long the caches may be used after the last refresh: less than the 5 s that a revocation may take.
 const BELIEVED_FOR: Duration = Duration::from_secs(4);
-/// How far back a node asks: far more than a change needs to become visible.
+/// How far back a refresh asks: much longer than a change takes to become visible.
 const CHANGED_WITHIN: Duration = Duration::from_secs(60);
-/// Most cached credentials; past this the cache starts over.
+/// Most cached credentials.
 const MAX_CACHED: usize = 100_000;
 
 #[derive(Default)]
@@ -42,16 +43,26 @@ pub(super) struct Credentials {
     state: Mutex<CacheState>,
 }
 
-#[derive(Default)]
 struct CacheState {
-    known: HashMap<CredentialId, Arc<Credential>>,
-    /// Whose certificates are. What the credential is worth is asked of `known`.
-    certificates: HashMap<[u8; 32], CredentialId>,
+    known: Cache<CredentialId, Arc<Credential>>,
+    /// The credentials of certificates. Whether one is valid is looked up in `known`.
+    certificates: Cache<[u8; 32], CredentialId>,
     uses: HashMap<CredentialId, Timestamp>,
-    /// When the node last learned what changed.
     refreshed: Option<Instant>,
     /// Counts refreshes, so that a row read before one is not cached after it.
     generation: u64,
+}
+
+impl Default for CacheState {
+    fn default() -> Self {
+        Self {
+            known: Cache::new(MAX_CACHED),
+            certificates: Cache::new(MAX_CACHED),
+            uses: HashMap::new(),
+            refreshed: None,
+            generation: 0,
+        }
+    }
 }
 
 impl Credentials {
@@ -71,28 +82,18 @@ impl Credentials {
 
     fn remember(&self, credential: &Arc<Credential>, generation: u64) {
         let mut state = self.state();
-        if state.generation != generation {
-            return;
+        if state.generation == generation {
+            let id = credential.id.clone();
+            state.known.insert(id, Arc::clone(credential));
         }
-        if state.known.len() >= MAX_CACHED {
-            state.known.clear();
-        }
-        state
-            .known
-            .insert(credential.id.clone(), Arc::clone(credential));
     }
 
-    /// The credential that a certificate was last seen to be.
     fn of_certificate(&self, thumbprint: &[u8; 32]) -> Option<CredentialId> {
         self.state().certificates.get(thumbprint).cloned()
     }
 
     fn remember_certificate(&self, thumbprint: [u8; 32], id: &CredentialId) {
-        let mut state = self.state();
-        if state.certificates.len() >= MAX_CACHED {
-            state.certificates.clear();
-        }
-        state.certificates.insert(thumbprint, id.clone());
+        self.state().certificates.insert(thumbprint, id.clone());
     }
 
     fn note_use(&self, id: &CredentialId, at: Timestamp) {
@@ -110,12 +111,11 @@ impl Credentials {
         for credential in changed {
             state.known.remove(&credential.id);
         }
-        // When it was asked, not when the answer came: what it says may be as old as that.
+        // The time of the question: the answer may be as old as that.
         state.refreshed = Some(asked);
         state.generation += 1;
     }
 
-    /// Takes the uses noted since the last time.
     fn take_uses(&self) -> Vec<(CredentialId, Timestamp)> {
         self.state().uses.drain().collect()
     }
@@ -126,13 +126,13 @@ pub(super) fn operator_hash(key: &Secret) -> Option<[u8; 32]> {
     (!key.is_empty()).then(|| Sha256::digest(key.expose()).into())
 }
 
-/// What a request presents to say who it is.
+/// What a request authenticates with.
 pub enum Presented<'a> {
     /// A bearer token or an API key.
     Token(&'a str),
-    /// What stands behind `Basic`.
+    /// The encoded credentials of `Basic`.
     Basic(&'a str),
-    /// A client certificate, by its SHA-256.
+    /// The SHA-256 of a client certificate.
     Certificate([u8; 32]),
 }
 
@@ -158,7 +158,7 @@ impl Gateway {
         }
     }
 
-    /// Who presents this token: the operator, an API key, or whoever a token from elsewhere stands for.
+    /// The caller of a token: the operator's key, an API key, or an external token.
     async fn by_token(&self, token: &str, from: Option<IpAddr>) -> Result<Caller, Error> {
         if let Some(operator) = &self.operator {
             let hash: [u8; 32] = Sha256::digest(token).into();
@@ -173,7 +173,7 @@ impl Gateway {
         self.by_foreign_token(token, from).await
     }
 
-    /// Who presents this API key, if it is good.
+    /// The caller of an API key, if it is valid.
     async fn by_key(
         &self,
         key: &ApiKey<'_>,
@@ -188,7 +188,7 @@ impl Gateway {
         self.by_credential(genuine, from)
     }
 
-    /// Who a credential stands for that the caller has proven to hold, if it is good.
+    /// The caller of a credential, if it is valid. The caller has proven to hold it.
     fn by_credential(
         &self,
         credential: Option<Arc<Credential>>,
@@ -205,7 +205,7 @@ impl Gateway {
         caller(&credential, from).map(Some)
     }
 
-    /// The credential of a client certificate, whose key the client has proven to hold.
+    /// The credential of a client certificate. TLS has verified that the client holds its key.
     async fn credential_of_certificate(
         &self,
         thumbprint: &[u8; 32],
@@ -227,7 +227,6 @@ impl Gateway {
         Ok(found)
     }
 
-    /// A credential, from the cache or the database.
     async fn credential(&self, id: &CredentialId) -> Result<Option<Arc<Credential>>, Error> {
         if let Some(known) = self.credentials.fresh(id) {
             return Ok(Some(known));
@@ -240,14 +239,14 @@ impl Gateway {
         Ok(found)
     }
 
-    /// Learns which credentials changed, and which tenants. Neither keeps the other from being asked for.
+    /// Reads which credentials and tenants changed. If one fails, the other is read all the same.
     pub(super) async fn refresh_credentials(&self) -> Result<(), Error> {
         let learned = self.learn_changes().await;
         let tenants = self.refresh_tenants().await;
         learned.and(tenants)
     }
 
-    /// Learns which credentials changed, and closes the channels of those that are no longer good.
+    /// Reads which credentials changed, and closes the channels of those that are no longer valid.
     async fn learn_changes(&self) -> Result<(), Error> {
         let asked = Instant::now();
         let within = CHANGED_WITHIN.as_secs_f64();
@@ -298,7 +297,7 @@ fn in_role(role: RoleName, origin: Origin, bound: Option<&str>) -> Result<Caller
     })
 }
 
-/// The id a credential is bound to. One that cannot be read must not come out as unbound.
+/// The id a credential is bound to. A malformed one is an error, never treated as unbound.
 fn bound_id<T: TextId>(bound: Option<&str>) -> Result<Option<T>, Error> {
     bound
         .map(|id| T::parse(id).ok_or(Error::Internal))

@@ -1,4 +1,4 @@
-//! Who a credential turned out to be. A use case takes the role it needs as a type, so it cannot forget to ask.
+//! Authenticated callers. A use case takes the role that it needs as a type, so that the check cannot be forgotten.
 
 use std::net::IpAddr;
 
@@ -8,15 +8,15 @@ use crate::protocol::envelope::Sender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
-/// Where a call comes from: one tenant, one credential.
+/// Where a call comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub tenant: TenantId,
-    /// The credential, as idempotency keys and the history name it.
+    /// The name of the credential, in idempotency keys and the audit log.
     pub principal: String,
-    /// When the credential ends; channels end with it.
+    /// When the credential expires; channels are closed then.
     pub expires_at: Option<Timestamp>,
-    /// A token that may end before its time: asked about again for as long as a channel lives.
+    /// A token that may be revoked before it expires, and is rechecked while a channel is open.
     pub recheck: Option<Secret>,
     pub from: Option<IpAddr>,
 }
@@ -59,7 +59,6 @@ pub enum Caller {
 pub trait Role: Sized {
     const EXPECTED: &'static str;
 
-    /// The caller, if it is one of them.
     fn of(caller: Caller) -> Option<Self>;
 }
 
@@ -67,7 +66,6 @@ macro_rules! roles {
     ($($(#[$doc:meta])* $name:ident = $($variant:ident)|+, $expected:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone)]
-        #[expect(missing_docs, reason = "each variant is the type it is named after")]
         pub enum $name { $($variant($variant)),+ }
 
         impl Role for $name {
@@ -87,7 +85,6 @@ roles! {
     Member = Enforcer | Approver | Admin, "a credential of a tenant";
     EnforcerOrApprover = Enforcer | Approver, "an enforcer or an approver";
     EnforcerOrAdmin = Enforcer | Admin, "an enforcer or an administrator";
-    /// Whoever may ask for a refresh, or look after signing keys.
     ApproverOrAdmin = Approver | Admin, "an approver or an administrator";
     AdminOrOperator = Admin | Operator, "an administrator or the operator";
 }
@@ -115,7 +112,7 @@ single_roles! {
 }
 
 impl Admin {
-    /// Refuses an envelope in which an administrator poses as someone.
+    /// Refuses an envelope whose sender an administrator may not be.
     pub fn sending(&self, sender: &Sender) -> Result<(), Error> {
         only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
         only(sender.approver_id.as_ref(), "/sender/approverId")
@@ -133,6 +130,25 @@ impl Member {
     }
 }
 
+impl EnforcerOrApprover {
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        match self {
+            Self::Enforcer(caller) => &caller.origin,
+            Self::Approver(caller) => &caller.origin,
+        }
+    }
+
+    /// The one id it may act as.
+    #[must_use]
+    pub fn bound(&self) -> Option<&str> {
+        match self {
+            Self::Enforcer(caller) => caller.bound.as_ref().map(EnforcerId::as_str),
+            Self::Approver(caller) => caller.bound.as_ref().map(ApproverId::as_str),
+        }
+    }
+}
+
 impl From<EnforcerOrAdmin> for Member {
     fn from(caller: EnforcerOrAdmin) -> Self {
         match caller {
@@ -142,7 +158,6 @@ impl From<EnforcerOrAdmin> for Member {
     }
 }
 
-/// The refusal of an id that the credential is not for.
 fn not_yours(pointer: &str) -> Error {
     Error::Forbidden {
         pointer: Some(pointer.to_owned()),
@@ -158,7 +173,7 @@ fn only<T>(other: Option<&T>, pointer: &str) -> Result<(), Error> {
     }
 }
 
-/// The id a caller acts as: the one it names, if it may, else the one it is bound to.
+/// The id a caller acts as: the one it names, if allowed, else the one it is bound to.
 fn acting<T: Clone + PartialEq>(
     bound: Option<&T>,
     named: Option<T>,
@@ -173,13 +188,13 @@ fn acting<T: Clone + PartialEq>(
 }
 
 impl Enforcer {
-    /// The enforcer that an envelope's sender says this call acts as.
+    /// The enforcer that this call acts as, by the envelope's sender.
     pub fn sending(&self, sender: &Sender) -> Result<EnforcerId, Error> {
         only(sender.approver_id.as_ref(), "/sender/approverId")?;
         self.acting(sender.enforcer_id.clone(), "/sender/enforcerId")
     }
 
-    /// The same, where the sender must say it.
+    /// The same, where the sender is required.
     pub fn named(&self, sender: &Sender) -> Result<EnforcerId, Error> {
         match sender.enforcer_id {
             Some(_) => self.sending(sender),
@@ -190,12 +205,11 @@ impl Enforcer {
         }
     }
 
-    /// The enforcer this call acts as: the one named at `pointer`, or the one the credential is bound to.
+    /// The enforcer that this call acts as: the one named at `pointer`, or the one the credential is bound to.
     pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId, Error> {
         acting(self.bound.as_ref(), named, pointer)
     }
 
-    /// Whether it may act as this enforcer.
     #[must_use]
     pub fn may_be(&self, id: &EnforcerId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)
@@ -203,13 +217,13 @@ impl Enforcer {
 }
 
 impl Approver {
-    /// The approver that an envelope's sender says this call acts as.
+    /// The approver that this call acts as, by the envelope's sender.
     pub fn sending(&self, sender: &Sender) -> Result<ApproverId, Error> {
         only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
         self.acting(sender.approver_id.clone(), "/sender/approverId")
     }
 
-    /// The same, where the sender must say it.
+    /// The same, where the sender is required.
     pub fn named(&self, sender: &Sender) -> Result<ApproverId, Error> {
         match sender.approver_id {
             Some(_) => self.sending(sender),
@@ -220,12 +234,11 @@ impl Approver {
         }
     }
 
-    /// The approver this call acts as: the one named at `pointer`, or the one the credential is bound to.
+    /// The approver that this call acts as: the one named at `pointer`, or the one the credential is bound to.
     pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId, Error> {
         acting(self.bound.as_ref(), named, pointer)
     }
 
-    /// Whether it may act as this approver.
     #[must_use]
     pub fn may_be(&self, id: &ApproverId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)

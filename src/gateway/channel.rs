@@ -1,5 +1,5 @@
-//! Live channels of this node: registered, counted, and closed for a reason. Their rows are what routing goes by; a
-//! channel that ends, however it ends, is taken off the books and the others of its identity are woken.
+//! The live channels of this node. Each has a row that routing reads; when a channel ends, its row is removed and the other
+//! channels of its identity are woken.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -53,13 +53,13 @@ impl Channels {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place, closing the identity's oldest channel if it has too many.
+    /// Registers a channel, and closes the identity's oldest one if it has too many.
     fn enter(&self, key: &Key, handle: Arc<Handle>, limits: &config::Limits) -> Result<(), Error> {
         let per_identity = limits.channels_per_identity;
         let mut state = self.state();
         let of_tenant = state.by_tenant.get(key.tenant()).copied();
         let of_tenant = of_tenant.unwrap_or_default();
-        // No tenant takes the places of all the others.
+        // The limit per tenant keeps one tenant from using up the node.
         if state.count >= limits.channels_per_node || of_tenant >= limits.channels_per_tenant {
             return Err(Error::TooManyChannels);
         }
@@ -106,25 +106,24 @@ impl Channels {
     }
 }
 
-/// A live channel. Dropped, it is taken off the books.
+/// A live channel. Dropping it removes its registration.
 pub struct Channel {
     pub id: Uuid,
     pub key: Key,
     pub(super) transport: Transport,
-    /// When it was opened, to the database.
+    /// When it was opened, by the database's clock.
     pub(super) opened_at: OffsetDateTime,
-    /// Woken when there may be something to send.
     waiter: Waiter,
     watch: Watch,
     gateway: Arc<Gateway>,
 }
 
-/// What can end a channel from the gateway's side.
+/// What makes the gateway close a channel.
 pub(super) struct Watch {
     handle: Arc<Handle>,
     draining: CancellationToken,
     spread: Duration,
-    /// When the credential ends.
+    /// When the credential expires.
     ends: Option<Instant>,
 }
 
@@ -141,7 +140,7 @@ impl Watch {
             () = self.handle.closed.cancelled() => self.handle.why.get().copied().unwrap_or(Closing::Drain),
             () = expiry => Closing::Credential,
             () = self.draining.cancelled() => {
-                // Spread, so that the other nodes are not stormed.
+                // Spread over time, so that clients do not reconnect to the other nodes all at once.
                 sleep(crate::jitter::below(self.spread)).await;
                 Closing::Drain
             }
@@ -149,7 +148,6 @@ impl Watch {
     }
 }
 
-/// The role of the identity that a key stands for.
 pub(super) fn role_of(key: &Key) -> &'static str {
     match key {
         Key::Approver(..) => "approver",
@@ -176,7 +174,7 @@ impl Channel {
         channels.of([self.transport.as_str(), role]).add(by);
     }
 
-    /// Notes whether the peer shows signs of life; only a living one is sent decisions. False if that could not be noted.
+    /// Stores whether the peer responds; decisions are sent only to one that does. Returns false if it could not be stored.
     pub async fn set_active(&self, active: bool) -> bool {
         let noted = self
             .gateway
@@ -184,7 +182,7 @@ impl Channel {
             .set_channel_active(&self.key, self.id, active)
             .await;
         if let Err(error) = &noted {
-            tracing::debug!(%error, "a channel's liveness could not be noted");
+            tracing::debug!(%error, "a channel's liveness could not be stored");
         }
         self.gateway.wake.wake([self.key.clone()]);
         noted.is_ok()
@@ -198,8 +196,8 @@ impl Drop for Channel {
         let (gateway, key, id) = (Arc::clone(&self.gateway), self.key.clone(), self.id);
         self.gateway.tasks.spawn(async move {
             if let Err(error) = gateway.store.close_channel(&key, id).await {
-                // The next heartbeat finds the row without its channel.
-                tracing::debug!(%error, "a channel could not be taken off the books");
+                // The next heartbeat removes rows without a channel.
+                tracing::debug!(%error, "a channel could not be deregistered");
             }
             gateway.wake.wake([key]);
         });
@@ -233,7 +231,7 @@ impl Gateway {
             Instant::now() + left
         });
         let spread = Duration::from_millis(self.config.push.drain_spread_ms);
-        // Made before its row is written, so that it is dropped, and tidied up, whatever happens next.
+        // Built before its row is written, so that dropping it cleans up whatever happens next.
         let channel = Channel {
             id,
             waiter: self.wake.register(key.clone()),

@@ -1,4 +1,4 @@
-//! Why the gateway ends channels, and which ones: those of a tenant, a token or a credential that is no longer good.
+//! Why the gateway closes channels, and the closing of those whose tenant, token or credential is no longer valid.
 
 use std::collections::HashSet;
 
@@ -12,18 +12,18 @@ use crate::wake::Key;
 pub enum Closing {
     Drain,
     Credential,
-    /// The identity has too many; this was its oldest.
+    /// The identity has too many channels; this was its oldest.
     Replaced,
     LeaseLost,
-    /// The peer does not take what it is sent: reconnect and catch up.
+    /// The peer does not read fast enough. It may reconnect and catch up.
     Slow,
-    /// The peer shows no sign of life.
+    /// The peer does not respond.
     Silent,
-    /// The peer began a message and did not end it.
+    /// The peer began a message and did not finish it.
     Unfinished,
-    /// The node has no room for the peer's message: reconnect and send it again.
+    /// The node has no memory for the peer's message. It may reconnect and send it again.
     Full,
-    /// The peer's message is larger than any may be.
+    /// The peer's message exceeds the limit.
     TooBig,
 }
 
@@ -60,7 +60,7 @@ impl Gateway {
         }
     }
 
-    /// The tokens of channels that are to be asked about again, each once.
+    /// The distinct tokens of channels that are to be rechecked.
     pub(super) fn channel_tokens(&self) -> Vec<Secret> {
         let handles = self.channels.all();
         let mut seen = HashSet::new();
@@ -80,7 +80,7 @@ impl Gateway {
         }
     }
 
-    /// Closes the channels of credentials that changed and are no longer good.
+    /// Closes the channels of credentials that were revoked.
     pub(super) fn close_revoked(&self, changed: &[ChangedCredential]) {
         let revoked = changed.iter().filter(|changed| changed.revoked);
         let revoked: HashSet<&str> = revoked.map(|changed| changed.id.as_str()).collect();

@@ -5,26 +5,25 @@ use super::caller::Approver;
 use super::error::Error;
 use crate::protocol::decision::{Decision, Trust};
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{Decided, DecisionRefusal, State, judge_decision};
+use crate::protocol::exchange::{Decided, ExchangeState, judge_decision};
 use crate::protocol::id::ApproverId;
-use crate::protocol::json;
+use crate::protocol::json::Node;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::decide::DecisionRow;
 use crate::telemetry::trace;
 use crate::wake::Key;
 
-/// How often the signature is judged anew when the approver's keys change meanwhile.
+/// How often the signature is judged if the approver's keys keep changing.
 const TRIES: usize = 3;
 
 impl Gateway {
-    /// Reads a decision out of a wire Envelope's bytes: everything that needs no database.
+    /// Reads a decision from a wire Envelope, with all checks that need no database.
     pub fn read_decision(
         &self,
         caller: &Approver,
-        body: &[u8],
+        document: &Node<'_>,
     ) -> Result<(ApproverId, Decision), Error> {
-        let node = json::parse(body)?;
-        let envelope = Incoming::parse(&node, "decision.submit")?;
+        let envelope = Incoming::parse(document, "decision.submit")?;
         let approver = caller.named(&envelope.sender)?;
         Ok((approver, self.read_verdict(&envelope)?))
     }
@@ -38,7 +37,7 @@ impl Gateway {
         Ok(decision)
     }
 
-    /// Accepts a decision, at most one per exchange, and hands it to delivery. Also tells when the exchange ends.
+    /// Accepts a decision, at most one per exchange, and queues its delivery. Also returns when the exchange expires.
     pub async fn decide(
         &self,
         caller: &Approver,
@@ -50,7 +49,6 @@ impl Gateway {
         let operation = self.clock.operation_id();
         let message = self.clock.message_id();
         trace::adopt_from(decision.trace.as_deref());
-        let mut refusal = DecisionRefusal::JudgeAgain;
         for attempt in 0..TRIES {
             let trust = self
                 .trust(tenant, &approver, &decision, attempt > 0)
@@ -66,29 +64,27 @@ impl Gateway {
             };
             let outcome = self.store.decide(row).await?;
             trace::adopt(outcome.origin.as_ref());
-            match judge_decision(&outcome.fact, verified) {
-                Ok(decided) => {
-                    if let Some(waited) = outcome.waited {
-                        self.metrics.decision_latency.observe(waited);
-                        self.note_transition(State::PendingApproval.as_str(), State::Decided, 1);
-                    }
-                    if !decided.duplicate {
-                        let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
-                        self.wake.wake(
-                            [Key::Exchange(tenant.clone(), request)]
-                                .into_iter()
-                                .chain(enforcer),
-                        );
-                    }
-                    return Ok((decided, outcome.expires_at));
-                }
-                Err(DecisionRefusal::JudgeAgain) => {}
-                Err(other) => {
-                    refusal = other;
-                    break;
-                }
+            let Some(decided) = judge_decision(&outcome.fact, verified)? else {
+                continue;
+            };
+            if let Some(waited) = outcome.waited {
+                self.metrics.decision_latency.observe(waited);
+                self.note_transition(
+                    ExchangeState::PendingApproval.as_str(),
+                    ExchangeState::Decided,
+                    1,
+                );
             }
+            if !decided.duplicate {
+                let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
+                self.wake.wake(
+                    [Key::Exchange(tenant.clone(), request)]
+                        .into_iter()
+                        .chain(enforcer),
+                );
+            }
+            return Ok((decided, outcome.expires_at));
         }
-        Err(refusal.into())
+        Err(Error::Unavailable)
     }
 }

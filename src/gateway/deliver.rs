@@ -1,4 +1,4 @@
-//! Reading, waiting and acknowledging. A waiter registers, reads, and then waits without holding a connection.
+//! Reads an exchange, waits for its decision, acknowledges messages. A wait holds no database connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
 use super::error::Error;
 use crate::jitter::jitter;
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{EnforcerId, MessageId, RequestId, TenantId};
-use crate::protocol::json;
+use crate::protocol::json::Node;
 use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::ack::{AckRecipient, AckRow};
@@ -21,14 +21,14 @@ use crate::store::exchange::Exchange;
 use crate::telemetry::trace;
 use crate::wake::{Cause, Key};
 
-/// How long a wait waits before it looks again where looking failed.
+/// Pause before a wait reads again after a failed read.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub enum Waited {
     Decided(Box<Exchange>),
-    /// With an end that brings no decision.
-    Over(State),
+    /// Ended without a decision.
+    Over(ExchangeState),
     Pending,
 }
 
@@ -44,13 +44,11 @@ pub struct AckCommand {
 pub struct Acknowledged {
     /// The exchange or prompt it is about.
     pub request_id: RequestId,
-    /// When that ends.
     pub expires_at: Option<Timestamp>,
     pub message_id: MessageId,
     pub status: AckStatus,
 }
 
-/// Whether this caller may see the exchange.
 fn may_read(caller: &Member, exchange: &Exchange) -> bool {
     match caller {
         Member::Enforcer(enforcer) => enforcer.may_be(&exchange.enforcer_id),
@@ -79,8 +77,8 @@ impl Gateway {
             .ok_or(Error::NotFound)
     }
 
-    /// Waits for an exchange's decision, at most `patience` long. An enforcer that waits is seen whenever the exchange is
-    /// read: at least when the wait begins and when it ends.
+    /// Waits for an exchange's decision, at most `time_limit`. Each read counts as a call of the enforcer: at least when the
+    /// wait begins and when it ends.
     pub async fn wait(
         &self,
         caller: EnforcerOrAdmin,
@@ -92,13 +90,13 @@ impl Gateway {
         let deadline = Instant::now() + time_limit;
         let mut turn = None;
         let mut cause = Cause::Hint;
-        // Registered before reading: a decision in between is then not missed.
+        // Register before reading, so that a decision in between is not missed.
         let mut waiter = self
             .wake
             .register(Key::Exchange(origin.tenant.clone(), request.clone()));
         loop {
             let exchange = match self.exchange(&caller, request).await {
-                // Once it has begun, a wait outlives a database that is away for a moment, or asked too much at once.
+                // Once begun, a wait survives a short outage or overload of the database.
                 Err(Error::Unavailable) if turn.is_some() && Instant::now() < deadline => {
                     let again = deadline.min(Instant::now() + jitter(LOOK_AGAIN));
                     sleep_until(again).await;
@@ -107,7 +105,7 @@ impl Gateway {
                 exchange => exchange?,
             };
             match exchange.state {
-                State::Decided | State::Delivered => {
+                ExchangeState::Decided | ExchangeState::Delivered => {
                     let decided = exchange.decision.as_ref();
                     if let Some(decision) = decided {
                         self.note_missed(cause, "exchange", decision.decided_at);
@@ -115,10 +113,10 @@ impl Gateway {
                     }
                     return Ok(Waited::Decided(Box::new(exchange)));
                 }
-                State::Expired | State::Withdrawn | State::Cancelled => {
+                ExchangeState::Expired | ExchangeState::Withdrawn | ExchangeState::Cancelled => {
                     return Ok(Waited::Over(exchange.state));
                 }
-                State::PendingApproval => {}
+                ExchangeState::PendingApproval => {}
             }
             if Instant::now() >= deadline {
                 return Ok(Waited::Pending);
@@ -130,7 +128,7 @@ impl Gateway {
                     self.config.limits.waits_per_identity,
                 )?);
             }
-            // The exchange's own end releases the wait, whether or not a sweep has been by.
+            // The exchange's expiry ends the wait, whether or not the sweep has written it.
             let look_again =
                 deadline.min(Instant::now() + exchange.expires_in + Duration::from_millis(1));
             tokio::select! {
@@ -151,32 +149,27 @@ impl Gateway {
             .sum()
     }
 
-    /// Reads an ack out of an envelope's bytes.
-    pub fn read_ack(&self, caller: &EnforcerOrApprover, body: &[u8]) -> Result<AckCommand, Error> {
-        let node = json::parse(body)?;
-        let envelope = Incoming::parse(&node, "ack.submit")?;
-        let (origin, bound, recipient) = match caller {
-            EnforcerOrApprover::Enforcer(enforcer) => {
-                let id = enforcer.sending(&envelope.sender)?;
-                let bound = enforcer.bound.is_some();
-                (&enforcer.origin, bound, AckRecipient::Enforcer(id))
-            }
-            EnforcerOrApprover::Approver(approver) => {
-                let id = approver.sending(&envelope.sender)?;
-                let bound = approver.bound.is_some();
-                (&approver.origin, bound, AckRecipient::Approver(id))
-            }
+    pub fn read_ack(
+        &self,
+        caller: &EnforcerOrApprover,
+        document: &Node<'_>,
+    ) -> Result<AckCommand, Error> {
+        let envelope = Incoming::parse(document, "ack.submit")?;
+        let sender = &envelope.sender;
+        let recipient = match caller {
+            EnforcerOrApprover::Enforcer(caller) => AckRecipient::Enforcer(caller.sending(sender)?),
+            EnforcerOrApprover::Approver(caller) => AckRecipient::Approver(caller.sending(sender)?),
         };
         self.check_created(envelope.created_at)?;
         Ok(AckCommand {
-            origin: origin.clone(),
-            bound,
+            origin: caller.origin().clone(),
+            bound: caller.bound().is_some(),
             recipient,
             ack: parse_ack(envelope.body)?,
         })
     }
 
-    /// Takes an ack: the message is not offered again, and a decision is delivered.
+    /// Accepts an ack: the message is not delivered again, and a decision counts as delivered.
     pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged, Error> {
         let AckCommand {
             origin,
@@ -187,7 +180,7 @@ impl Gateway {
         if let AckRecipient::Enforcer(enforcer) = &recipient {
             self.seen(&origin.tenant, enforcer);
         }
-        // An id that is no UUID cannot be one of ours.
+        // Message ids are UUIDs.
         let message = ack.message_id.ok_or(Error::NotFound)?;
         let row = AckRow {
             operation: self.clock.operation_id(),
@@ -198,7 +191,7 @@ impl Gateway {
         let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
-            self.note_transition(State::Decided.as_str(), State::Delivered, 1);
+            self.note_transition(ExchangeState::Decided.as_str(), ExchangeState::Delivered, 1);
         }
         Ok(Acknowledged {
             request_id: acked.request_id,
@@ -219,7 +212,7 @@ pub(super) struct WaitCounter {
     counts: Arc<Mutex<HashMap<Identity, usize>>>,
 }
 
-/// A counted wait, given back when dropped.
+/// A counted wait. Dropping it ends the count.
 struct Turn {
     identity: Identity,
     counter: WaitCounter,
@@ -227,7 +220,7 @@ struct Turn {
 
 impl WaitCounter {
     fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn, Error> {
-        // A token's subject is known at its issuer, which may serve several tenants.
+        // A token's issuer may use the same subject in several tenants.
         let identity = (
             origin.tenant.clone(),
             origin.principal.clone(),

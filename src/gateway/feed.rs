@@ -1,5 +1,5 @@
-//! What a channel sends, pulled page by page as its client reads: rows are the queue, so nothing is queued here but ids.
-//! No unacknowledged message is ever skipped, and what is sent once is offered again, later and later, until it is acked.
+//! The messages of a channel, read page by page as its client takes them. The rows are the queue; only ids are kept in
+//! memory. No unacknowledged message is skipped, and each is sent again with growing pauses until it is acknowledged.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ impl Feed {
             self.gateway.note_missed(self.woken, role, push.created_at);
         }
         if let Some(context) = &push.context {
-            // A repeat did not take as long as its message is old.
+            // The age of a message is not the latency of its redelivery.
             let now = self.gateway.clock.now();
             let began = if push.first { push.created_at } else { now };
             let [msg_type, transport] = labels;
@@ -109,8 +109,7 @@ impl Feed {
         }
     }
 
-    /// Two waits to choose between: for the gateway to want the channel closed, and for something to send. Nothing is lost
-    /// if either is broken off.
+    /// Two futures to select from: the channel is to be closed, and there is something to send. Both are cancel-safe.
     pub fn closed_or_ready(&mut self) -> (impl Future<Output = Closing>, impl Future<Output = ()>) {
         let Self {
             source,
@@ -128,7 +127,7 @@ impl Feed {
                     tokio::select! {
                         cause = waiter.woken() => {
                             *woken = cause;
-                            scan.look();
+                            scan.start();
                         }
                         () = sleep_until(scan.next_due()) => scan.take_due(),
                     }
@@ -144,7 +143,7 @@ impl Feed {
         (handle.closed(), ready)
     }
 
-    /// The next few messages; none once there is nothing more for now.
+    /// The next few messages; empty if there are none for now.
     pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
         match &mut self.source {
             FeedSource::Approver(scan) => {
@@ -172,11 +171,11 @@ impl Feed {
                     first: claimed.first && claimed.created_at >= opened_at,
                     ..claimed
                 });
-                // One that cannot be printed is logged where that was found, and must not keep its neighbours.
+                // A message that cannot be serialised was logged, and must not hold up the others.
                 let page: Vec<_> = claimed
                     .filter_map(|message| for_enforcer(&self.gateway, enforcer, message).ok())
                     .collect();
-                // A page with room left has everything; what comes meanwhile wakes the channel.
+                // A page that is not full is the last one; later messages wake the channel.
                 let bytes: usize = page.iter().map(|push| push.text.len()).sum();
                 *look = count >= PER_PAGE || bytes >= claim::PAGE_BYTES;
                 Ok(page)

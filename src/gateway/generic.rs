@@ -1,15 +1,16 @@
-//! Artifacts and decisions in any framing: who a bare object comes from, and then the same road as every other.
+//! Artifacts and decisions in any framing: finds out who a bare object comes from, then proceeds as for wire Envelopes.
 
 use super::Gateway;
 use super::caller::{Approver, Enforcer};
 use super::error::Error;
-use super::submit::{SubmitCommand, bind_key};
+use super::submit::SubmitCommand;
 use crate::protocol::artifact;
 use crate::protocol::decision::Decision;
 use crate::protocol::framing::{Framed, Framing, Kinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId};
 use crate::protocol::json::{self, Node};
 use crate::protocol::reader::Invalid;
+use crate::store::idempotency::IdempotencyKey;
 
 pub(super) const NAMELESS: &str =
     "an Envelope that names its sender, or a credential that is bound to one id";
@@ -31,8 +32,7 @@ impl Gateway {
         &self,
         caller: &Enforcer,
         body: &[u8],
-        path: &str,
-        idempotency_key: Option<String>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<SubmitCommand, Error> {
         let node = json::parse(body)?;
         let framed = Framed::parse(&node, &ARTIFACT, self.clock.now())
@@ -41,12 +41,11 @@ impl Gateway {
         Ok(SubmitCommand {
             enforcer,
             submission: self.read_artifact(&framed.envelope)?,
-            idempotency: idempotency_key
-                .map(|key| bind_key(&caller.origin.principal, key, path, body)),
+            idempotency,
         })
     }
 
-    /// Reads a decision in any framing, and the approver it comes from if it says so.
+    /// Reads a decision in any framing, with its approver if it names one.
     pub fn read_any_decision(
         &self,
         caller: &Approver,
@@ -61,7 +60,7 @@ impl Gateway {
         Ok((approver, self.read_verdict(&framed.envelope)?))
     }
 
-    /// The approver a nameless decision comes from: a credential for any of them acts as the one who was asked.
+    /// The approver of a decision that names none: a credential for any approver acts as the one who was asked.
     pub async fn decider(
         &self,
         caller: &Approver,
@@ -79,7 +78,7 @@ impl Gateway {
     }
 }
 
-/// The enforcer a message in any framing comes from. A bare object names it, where the credential is bound to none, as
+/// The enforcer that sent a message in any framing. If the credential is bound to none, a bare object names it in
 /// `metadata.enforcerId`.
 pub(super) fn sending_enforcer(
     caller: &Enforcer,
@@ -93,7 +92,6 @@ pub(super) fn sending_enforcer(
     }
 }
 
-/// The enforcer that a body names in its metadata.
 pub(super) fn metadata_enforcer(body: &Node<'_>) -> Result<Option<EnforcerId>, Invalid> {
     let named = body
         .as_object()
@@ -111,7 +109,7 @@ pub(super) fn metadata_enforcer(body: &Node<'_>) -> Result<Option<EnforcerId>, I
         .transpose()
 }
 
-/// Whatever is wrong inside an open Artifact is wrong with the artifact, its own id included.
+/// An invalid id inside an open artifact makes the artifact invalid, not the envelope.
 fn in_artifact(node: &Node<'_>, invalid: Invalid) -> Error {
     let artifact = node
         .as_object()

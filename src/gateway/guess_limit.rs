@@ -1,56 +1,62 @@
-//! Guessers this node has refused: until their minute is over they are refused again without asking the database, and few
-//! guesses are judged at a time. The counting itself is the store's.
+//! Refuses guessers of pairing codes that were refused before without asking the database, and bounds how many guesses are
+//! judged at once. The store does the counting.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use quick_cache::sync::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::error::Error;
+use super::error::{Error, Throttled};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::guess::WINDOW_SECONDS;
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Guesses judged at once.
 const AT_ONCE: usize = 4;
-/// Refused guessers remembered; past this the memory starts over, and the database refuses them.
-const MAX_REFUSED: usize = 10_000;
+/// Refused guessers cached; the database refuses the others.
+const CAPACITY: usize = 10_000;
 
-struct TooManyGuesses {
+#[derive(Clone, Copy)]
+struct RefusedGuesser {
     until: Timestamp,
     quota: u32,
 }
 
 pub(super) struct Guesses {
-    /// Held for a few instructions, never across an await.
-    refused: Mutex<HashMap<String, TooManyGuesses>>,
+    refused: Cache<String, RefusedGuesser>,
     turns: Semaphore,
 }
 
 impl Default for Guesses {
     fn default() -> Self {
         Self {
-            refused: Mutex::default(),
+            refused: Cache::new(CAPACITY),
             turns: Semaphore::new(AT_ONCE),
         }
     }
 }
 
+fn too_many(quota: u32, retry_after: Duration) -> Error {
+    Error::Throttled(Throttled {
+        policy: "guesses",
+        calls: "wrong codes".into(),
+        quota,
+        window_seconds: WINDOW_SECONDS,
+        retry_after,
+    })
+}
+
 impl Guesses {
-    /// Refuses whoever was refused and has not waited since.
-    pub(super) fn check(&self, principal: &str, now: Timestamp) -> Result<(), Error> {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = refused.get(principal) else {
+    /// Refuses a guesser that was refused and has not waited since.
+    pub(super) fn check(&self, guesser: &str, now: Timestamp) -> Result<(), Error> {
+        let Some(refused) = self.refused.get(guesser) else {
             return Ok(());
         };
-        match Duration::try_from(known.until.inner() - now.inner()) {
-            Ok(retry_after) if !retry_after.is_zero() => Err(Error::TooManyGuesses {
-                retry_after,
-                quota: known.quota,
-            }),
+        match Duration::try_from(refused.until.inner() - now.inner()) {
+            Ok(retry_after) if !retry_after.is_zero() => Err(too_many(refused.quota, retry_after)),
             _ => {
-                refused.remove(principal);
+                self.refused.remove(guesser);
                 Ok(())
             }
         }
@@ -58,23 +64,20 @@ impl Guesses {
 
     pub(super) fn refuse(
         &self,
-        principal: &str,
+        guesser: String,
         quota: u32,
         retry_after: Duration,
         now: Timestamp,
     ) -> Error {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() >= MAX_REFUSED {
-            refused.clear();
-        }
         let until = Timestamp::from(now.inner() + retry_after);
-        refused.insert(principal.to_owned(), TooManyGuesses { until, quota });
-        Error::TooManyGuesses { retry_after, quota }
+        self.refused
+            .insert(guesser, RefusedGuesser { until, quota });
+        too_many(quota, retry_after)
     }
 
-    /// Waits for a turn, for a while.
+    /// Waits for a turn, up to a timeout.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, Error> {
-        match timeout(PATIENCE, self.turns.acquire()).await {
+        match timeout(TURN_TIMEOUT, self.turns.acquire()).await {
             Ok(turn) => turn.map_err(|_| Error::Internal),
             Err(_) => Err(Error::Unavailable),
         }

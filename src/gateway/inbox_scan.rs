@@ -1,5 +1,5 @@
-//! How an approver's channel walks its inbox: what is listed, what waits to be read, what was sent and is due again. Rows
-//! commit out of order, so a walk begins a little before the last row seen; and what is never acknowledged is walked again.
+//! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules redelivery. Rows commit out of
+//! order, so a scan starts a little before the last row seen; all unacknowledged rows are scanned again periodically.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -19,40 +19,43 @@ use crate::telemetry::Metrics;
 
 /// Ids listed at once.
 const PER_LIST: i64 = 500;
-/// Messages read at once: their bodies are held until the client has taken them.
+/// Messages read at once: their bodies stay in memory until the client has taken them.
 pub(super) const PER_PAGE: usize = 8;
 /// Bytes read at once, unless a single message has more.
 const PAGE_BYTES: usize = 1 << 20;
-/// How far rows may commit out of order: a walk starts this much before the last row seen.
+/// How far rows may commit out of order: a scan starts this much before the last row seen.
 pub(super) const OVERLAP: time::Duration = time::Duration::seconds(60);
-/// But not before this many rows of the inbox, or a wake would cost as much as came in that time.
+/// A scan starts at most this many rows back, or each wake-up would cost as much as arrived in that time.
 const LATE_ROWS: usize = 64;
-/// When a walk that started later for it is made up for.
+/// When the rows that such a scan left out are scanned.
 const LOOK_BACK_AFTER: Duration = Duration::from_secs(5);
-/// When a channel that has opened looks once more: what was being submitted meanwhile did not see it, and woke nobody. And a
-/// last time when no statement can be left that began before it.
+/// When a new channel scans again: submissions in progress when it opened did not see it and did not wake it. It scans once
+/// more when no statement can still be running that began before it.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often everything unacknowledged is walked, whatever the marks say.
-const WALK_ALL_EVERY: Duration = Duration::from_secs(300);
+/// How often everything unacknowledged is scanned.
+const SCAN_ALL_EVERY: Duration = Duration::from_secs(300);
 
 pub(super) struct InboxScan {
     tenant: TenantId,
     approver: ApproverId,
     withdrawals: bool,
-    walk: Option<(OffsetDateTime, Uuid)>,
+    /// The row to continue after, while a scan is under way.
+    position: Option<(OffsetDateTime, Uuid)>,
+    /// The newest row seen.
     mark: OffsetDateTime,
-    /// The rows seen before it, the last few.
+    /// The last few rows seen, up to `mark`.
     recent: VecDeque<OffsetDateTime>,
+    /// Listed but not yet read, with their sizes.
     queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
     sent: HashMap<MessageId, Offer>,
-    /// When each of them is due again, the earliest first: a wake must not cost a look at all of them.
+    /// When each of them is due again, earliest first, so that a wake-up need not go through all of them.
     due: BTreeSet<(Instant, MessageId)>,
     look_back_at: Option<Instant>,
     /// When every statement that did not see the channel has ended.
     settled_at: Instant,
-    walk_all_at: Instant,
-    /// First pause before a message is offered again; it doubles up to the last.
+    scan_all_at: Instant,
+    /// The pause before redelivery: it starts with the first and doubles up to the second.
     reoffer: (Duration, Duration),
 }
 
@@ -77,7 +80,7 @@ impl InboxScan {
             tenant,
             approver,
             withdrawals,
-            walk: Some((start, Uuid::nil())),
+            position: Some((start, Uuid::nil())),
             mark: OffsetDateTime::UNIX_EPOCH,
             recent: VecDeque::new(),
             queue: VecDeque::new(),
@@ -85,7 +88,7 @@ impl InboxScan {
             due: BTreeSet::new(),
             look_back_at: Some(Instant::now() + jitter(LOOK_AGAIN_AFTER)),
             settled_at: Instant::now() + longest + jitter(LOOK_AGAIN_AFTER),
-            walk_all_at: Instant::now() + jitter(WALK_ALL_EVERY),
+            scan_all_at: Instant::now() + jitter(SCAN_ALL_EVERY),
             reoffer: (
                 Duration::from_secs(push.reoffer_seconds),
                 Duration::from_secs(push.reoffer_max_seconds),
@@ -95,11 +98,11 @@ impl InboxScan {
 
     /// Whether there is something to list or to read.
     pub fn has_more(&self) -> bool {
-        self.walk.is_some() || !self.queue.is_empty()
+        self.position.is_some() || !self.queue.is_empty()
     }
 
-    /// Starts a walk a little before the last row seen.
-    pub fn look(&mut self) {
+    /// Starts a scan a little before the last row seen.
+    pub fn start(&mut self) {
         let overlap = self.overlap();
         let start = match self.recent.front() {
             Some(late) if self.recent.len() >= LATE_ROWS && *late > overlap => {
@@ -109,7 +112,7 @@ impl InboxScan {
             }
             _ => overlap,
         };
-        self.walk.get_or_insert((start, Uuid::nil()));
+        self.position.get_or_insert((start, Uuid::nil()));
     }
 
     fn overlap(&self) -> OffsetDateTime {
@@ -117,16 +120,16 @@ impl InboxScan {
         start.unwrap_or(OffsetDateTime::UNIX_EPOCH)
     }
 
-    /// When something is to be done without being woken.
+    /// When `take_due` is to be called, unless woken before.
     pub fn next_due(&self) -> Instant {
         let again = self.due.first().map(|(due, _)| *due);
         [again, self.look_back_at]
             .into_iter()
             .flatten()
-            .fold(self.walk_all_at, Instant::min)
+            .fold(self.scan_all_at, Instant::min)
     }
 
-    /// Does what is due: puts what is to be offered again into the queue, and walks.
+    /// Queues what is due for redelivery, and starts the scans that are due.
     pub fn take_due(&mut self) {
         let now = Instant::now();
         let mut again = Vec::new();
@@ -140,27 +143,27 @@ impl InboxScan {
         self.queue.extend(again);
         if self.look_back_at.is_some_and(|at| at <= now) {
             self.look_back_at = (now < self.settled_at).then_some(self.settled_at);
-            self.walk = Some((self.overlap(), Uuid::nil()));
+            self.position = Some((self.overlap(), Uuid::nil()));
         }
-        if self.walk_all_at <= now {
-            self.walk_all_at = now + jitter(WALK_ALL_EVERY);
-            self.walk = Some((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
+        if self.scan_all_at <= now {
+            self.scan_all_at = now + jitter(SCAN_ALL_EVERY);
+            self.position = Some((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
         }
     }
 
-    /// The next few messages; none once there is nothing more for now.
+    /// The next few messages; empty if there are none for now.
     pub async fn next_page(
         &mut self,
         gateway: &Gateway,
         opened_at: OffsetDateTime,
     ) -> Result<Vec<Push>, Error> {
         loop {
-            if self.walk.is_none() {
-                // What was there when the channel opened has been walked: not again for every wake, if nothing came since.
+            if self.position.is_none() {
+                // Everything older than the channel has been scanned; later scans need not start before it.
                 self.mark = self.mark.max(opened_at);
             }
             let found = if self.queue.is_empty() {
-                let Some(after) = self.walk else {
+                let Some(after) = self.position else {
                     return Ok(Vec::new());
                 };
                 self.list(gateway, after).await?
@@ -170,13 +173,13 @@ impl InboxScan {
             let mut page = Vec::with_capacity(found.len());
             for (message, bytes) in found {
                 let first = self.note_sent(message.message(), bytes, &gateway.metrics);
-                // One that cannot be printed is logged where that was found, and must not keep its neighbours.
+                // A message that cannot be serialised was logged, and must not hold up the others.
                 page.extend(for_approver(gateway, &self.approver, message, first));
             }
             if page.is_empty() {
                 continue;
             }
-            // What was there before the channel says nothing of how fast news travel.
+            // Messages older than the channel say nothing about latency.
             for push in &mut page {
                 push.first &= push.created_at.inner() >= opened_at;
             }
@@ -184,7 +187,7 @@ impl InboxScan {
         }
     }
 
-    /// Lists on from a row: what comes with its body is to be sent, the rest is queued.
+    /// Lists the rows after one. Those that come with their body are returned, the others queued.
     async fn list(
         &mut self,
         gateway: &Gateway,
@@ -201,7 +204,7 @@ impl InboxScan {
         };
         let listed = gateway.store.list_unacked(row).await?;
         let complete = i64::try_from(listed.len()).unwrap_or(i64::MAX) < PER_LIST;
-        self.walk = listed
+        self.position = listed
             .last()
             .filter(|_| !complete)
             .map(|last| (last.created_at, last.message.0));
@@ -216,7 +219,7 @@ impl InboxScan {
             } = line;
             match body {
                 _ if self.sent.contains_key(&message) => {}
-                // In order: behind one that has yet to be read, all have.
+                // To keep the order, once one is queued, all later ones are.
                 Some(body) if self.queue.is_empty() => found.push((body, bytes)),
                 _ => self.queue.push_back((message, bytes)),
             }
@@ -249,7 +252,7 @@ impl InboxScan {
             let bytes = place.map_or(0, |place| wanted.swap_remove(place).1);
             found.push((body, bytes));
         }
-        // What did not come back was acknowledged, removed, or is no longer current.
+        // Messages that were not returned are acknowledged, removed, or outdated.
         for (id, _) in &wanted {
             self.forget(*id);
         }
@@ -267,7 +270,7 @@ impl InboxScan {
         self.recent.push_back(at);
     }
 
-    /// Notes that a message is being sent, and tells whether that is for the first time.
+    /// Notes that a message is being sent; true if for the first time.
     fn note_sent(&mut self, id: MessageId, bytes: usize, metrics: &Metrics) -> bool {
         let now = Instant::now();
         let before = self.forget(id);

@@ -1,29 +1,30 @@
-//! Approvers' signing keys that this node has seen. The statement that takes a decision judges the key again, so one that
-//! was revoked or limited meanwhile is not trusted: what is remembered spares a look, and decides nothing.
+//! A cache of approvers' signing keys. The statement that accepts a decision checks the key again, so a stale entry costs
+//! a retry but never trusts a revoked key.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
 
 use super::Gateway;
 use super::error::Error;
 use crate::protocol::decision::{Decision, SigningKey, Trust, judge_signature};
 use crate::protocol::id::{ApproverId, TenantId};
 
-/// Most approvers remembered; past this the memory starts over.
-const MAX_REMEMBERED: usize = 10_000;
+/// Most approvers cached.
+const CAPACITY: usize = 10_000;
 
 /// Each approver's keys, revoked ones included.
-type Known = HashMap<(TenantId, ApproverId), Arc<[SigningKey]>>;
+pub(super) struct Keys(Cache<(TenantId, ApproverId), Arc<[SigningKey]>>);
 
-#[derive(Default)]
-pub(super) struct Keys {
-    /// Held for a few instructions, never across an await.
-    known: Mutex<Known>,
+impl Default for Keys {
+    fn default() -> Self {
+        Self(Cache::new(CAPACITY))
+    }
 }
 
 impl Gateway {
-    /// How far a decision's signature is trusted. Only trust comes from memory, and only at first: whoever was told to judge
-    /// again wants to know what is there now.
+    /// How far a decision's signature is trusted. The cache is used for verified signatures only, and not when the signature
+    /// is judged `again` because the keys have changed.
     pub(super) async fn trust(
         &self,
         tenant: &TenantId,
@@ -40,29 +41,14 @@ impl Gateway {
             )
         };
         let whose = (tenant.clone(), approver.clone());
-        let known = || {
-            self.keys
-                .known
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        let remembered = if again {
-            None
-        } else {
-            known().get(&whose).cloned()
-        };
-        if let Some(keys) = remembered
+        if !again
+            && let Some(keys) = self.keys.0.get(&whose)
             && let Ok(trust @ Trust::Verified(_)) = judge(&keys)
         {
             return Ok(trust);
         }
         let keys: Arc<[SigningKey]> = self.store.keys_of(tenant, approver).await?.into();
-        let mut known = known();
-        if known.len() >= MAX_REMEMBERED {
-            known.clear();
-        }
-        known.insert(whose, Arc::clone(&keys));
-        drop(known);
-        Ok(judge(&keys)?)
+        self.keys.0.insert(whose, Arc::clone(&keys));
+        judge(&keys)
     }
 }

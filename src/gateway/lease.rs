@@ -1,5 +1,5 @@
-//! The node's lease: what its channels live by. Renewed every few seconds, given back when the node stops, and ended by others
-//! when it has died.
+//! The node's lease, without which its channels count as dead. Renewed every few seconds, released when the node stops, and
+//! removed by other nodes once it has expired.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -12,8 +12,7 @@ use super::closing::Closing;
 use super::error::Error;
 use crate::store::channel::LEASE_SECONDS;
 
-/// Longest wait for the database to renew a lease.
-const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Gateway {
     pub(super) fn lease_age(&self) -> Duration {
@@ -21,13 +20,13 @@ impl Gateway {
         renewed.elapsed()
     }
 
-    /// Renews the node's lease, and takes rows off the books whose channels are gone. If the lease had run out, or cannot be
-    /// renewed for as long, others have taken the channels for dead: they are closed.
+    /// Renews the node's lease and removes rows without a channel. If the lease had expired, or could not be renewed for as
+    /// long, other nodes treat the channels as dead, so they are closed.
     pub(super) async fn heartbeat(&self) -> Result<(), Error> {
         let live: Vec<Uuid> = self.channels.all().iter().map(|handle| handle.id).collect();
         let check = self.secret.check();
-        // A database that has vanished without a word would hold the call for minutes.
-        let beat = timeout(HEARTBEAT_PATIENCE, self.store.heartbeat(&check)).await;
+        // An unreachable database would otherwise block the call for minutes.
+        let beat = timeout(HEARTBEAT_TIMEOUT, self.store.heartbeat(&check)).await;
         let lost = {
             let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(Ok(beat)) = beat {
@@ -49,22 +48,21 @@ impl Gateway {
         Ok(())
     }
 
-    /// Takes this node off the books, and wakes whoever shared an identity with its channels. What calls it has served is
-    /// written down meanwhile.
+    /// Deregisters this node, wakes the channels that shared an identity with its own, and writes the pending calls.
     pub async fn leave(&self) {
         let (left, written) = tokio::join!(self.store.leave(), self.write_calls());
         if let Err(error) = written {
-            tracing::warn!(%error, "the last calls could not be written down");
+            tracing::warn!(%error, "the last calls could not be written");
         }
         match left {
             Ok(keys) => self.wake.wake(keys),
             Err(error) => {
-                tracing::warn!(%error, "the node could not be taken off the books; its lease will end it");
+                tracing::warn!(%error, "the node could not be deregistered; its lease will expire");
             }
         }
     }
 
-    /// Takes dead nodes off the books, and wakes whoever shared an identity with their channels.
+    /// Removes nodes whose lease has expired, and wakes the channels that shared an identity with theirs.
     pub(super) async fn reap_expired_nodes(&self) -> Result<(), Error> {
         let keys = self.store.reap_expired_nodes().await?;
         self.wake.wake(keys);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Gateway;
 use super::caller::Origin;
-use super::error::Error;
+use super::error::{Error, Throttled};
 use crate::config;
 use crate::protocol::timestamp::Timestamp;
 
@@ -44,12 +44,20 @@ impl Kind {
         }
     }
 
+    /// The refusal of a call of this kind.
     #[must_use]
-    pub fn calls(self) -> &'static str {
-        match self {
+    pub fn throttled(self, rate: Rate, retry_after: Duration) -> Error {
+        let calls = match self {
             Self::Address => "calls from this address",
             kind => kind.as_str(),
-        }
+        };
+        Error::Throttled(Throttled {
+            policy: self.as_str(),
+            calls: format!("{calls} at once"),
+            quota: rate.burst,
+            window_seconds: rate.burst.div_ceil(rate.per_second.max(1)).into(),
+            retry_after,
+        })
     }
 }
 
@@ -60,15 +68,6 @@ pub struct Rate {
     pub per_second: u32,
     /// Calls at once.
     pub burst: u32,
-}
-
-/// A call that must wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Throttled {
-    pub kind: Kind,
-    pub rate: Rate,
-    /// When there is room for it.
-    pub retry_after: Duration,
 }
 
 struct Bucket {
@@ -100,7 +99,7 @@ impl<K> Default for Buckets<K> {
 }
 
 impl<K: Eq + Hash> Buckets<K> {
-    fn take(&self, kind: Kind, caller: K, rate: Rate, now: Timestamp) -> Result<(), Throttled> {
+    fn take(&self, kind: Kind, caller: K, rate: Rate, now: Timestamp) -> Result<(), Error> {
         if rate.per_second == 0 {
             return Ok(());
         }
@@ -125,12 +124,8 @@ impl<K: Eq + Hash> Buckets<K> {
             (tokens - 1.0, Ok(()))
         } else {
             let wait = (1.0 - tokens) / f64::from(rate.per_second);
-            let throttled = Throttled {
-                kind,
-                rate,
-                retry_after: Duration::try_from_secs_f64(wait).unwrap_or(Duration::from_secs(1)),
-            };
-            (tokens, Err(throttled))
+            let wait = Duration::try_from_secs_f64(wait).unwrap_or(Duration::from_secs(1));
+            (tokens, Err(kind.throttled(rate, wait)))
         };
         *bucket = Bucket {
             tokens: left,
@@ -167,7 +162,6 @@ impl Gateway {
             .principals
             // No id is two line feeds.
             .take(kind, (principal, "\n\n".to_owned()), rate, self.clock.now())
-            .map_err(Error::Throttled)
     }
 
     /// The same of the operator, who belongs to no tenant.
@@ -177,29 +171,23 @@ impl Gateway {
 
     fn take(&self, kind: Kind, principal: String, id: Option<&str>) -> Result<(), Error> {
         let caller = (principal, id.unwrap_or_default().to_owned());
-        self.limiter
-            .principals
-            .take(
-                kind,
-                caller,
-                rate_of(&self.config.rates, kind),
-                self.clock.now(),
-            )
-            .map_err(Error::Throttled)
+        self.limiter.principals.take(
+            kind,
+            caller,
+            rate_of(&self.config.rates, kind),
+            self.clock.now(),
+        )
     }
 
     /// Takes a call from an address, before anyone is known, or refuses it until there is room.
     pub fn admit_address(&self, address: IpAddr) -> Result<(), Error> {
         let kind = Kind::Address;
-        self.limiter
-            .addresses
-            .take(
-                kind,
-                network(address),
-                rate_of(&self.config.rates, kind),
-                self.clock.now(),
-            )
-            .map_err(Error::Throttled)
+        self.limiter.addresses.take(
+            kind,
+            network(address),
+            rate_of(&self.config.rates, kind),
+            self.clock.now(),
+        )
     }
 }
 

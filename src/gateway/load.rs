@@ -1,43 +1,46 @@
-//! How full inboxes are, roughly. Counting costs as much as there is to count, so a node remembers, counts again now and
-//! then, and has the store judge only where an inbox is near its limit.
+//! How full inboxes are, approximately. Counting costs time in proportion to the inbox, so each node caches its counts and
+//! asks the store for an exact one only near the limit.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
 use super::Gateway;
 use super::error::Error;
 use crate::protocol::id::{ApproverId, TenantId};
 
-/// How fast other nodes may fill an inbox, a second: a count is believed for as long as they cannot come near the limit.
+/// How fast other nodes may fill an inbox, per second. A count is used only while they cannot come near the limit.
 const FILLED_BY: i64 = 400;
 /// How near the limit an inbox is counted for every submission.
 const MARGIN: i64 = 2_000;
-/// How long a count is believed at least, and at most.
-const BELIEVED_FOR: (i64, i64) = (5, 60);
-/// Most inboxes remembered; past this the memory starts over.
-const MAX_REMEMBERED: usize = 100_000;
+/// Shortest and longest use of a count, in seconds.
+const LIFETIME: (i64, i64) = (5, 60);
+/// Most inboxes cached.
+const CAPACITY: usize = 100_000;
 
-#[derive(Default)]
-pub(super) struct Loads {
-    /// Held for a few instructions, never across an await.
-    known: Mutex<HashMap<(TenantId, ApproverId), Load>>,
+pub(super) struct Loads(Cache<(TenantId, ApproverId), Arc<Load>>);
+
+impl Default for Loads {
+    fn default() -> Self {
+        Self(Cache::new(CAPACITY))
+    }
 }
 
-/// One inbox: what was counted, what this node added since, and how long that is believed.
+/// One inbox: the last count plus what this node has added since.
 struct Load {
-    pending: i64,
+    pending: AtomicI64,
     until: Instant,
 }
 
 impl Load {
     fn counted(pending: i64, most: i64) -> Self {
-        let room = (most - MARGIN - pending) / FILLED_BY;
-        let seconds = room.clamp(BELIEVED_FOR.0, BELIEVED_FOR.1);
+        let margin_in_seconds = (most - MARGIN - pending) / FILLED_BY;
+        let seconds = margin_in_seconds.clamp(LIFETIME.0, LIFETIME.1);
         Self {
-            pending,
+            pending: AtomicI64::new(pending),
             until: Instant::now() + Duration::from_secs(seconds.unsigned_abs()),
         }
     }
@@ -51,38 +54,19 @@ impl Gateway {
         approver: &ApproverId,
     ) -> Result<bool, Error> {
         let most = i64::from(self.config.limits.pending_per_approver);
-        let key = (tenant.clone(), approver.clone());
         if most <= MARGIN {
             return Ok(true);
         }
-        let known = {
-            let mut known = self
-                .loads
-                .known
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            known
-                .get_mut(&key)
-                .filter(|load| Instant::now() < load.until)
-                .map(|load| {
-                    load.pending += 1;
-                    load.pending
-                })
-        };
-        let pending = if let Some(pending) = known {
-            pending
-        } else {
-            let pending = self.store.pending(tenant, approver, most).await?;
-            let mut known = self
-                .loads
-                .known
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if known.len() >= MAX_REMEMBERED {
-                known.clear();
+        let inbox = (tenant.clone(), approver.clone());
+        let known = self.loads.0.get(&inbox);
+        let pending = match known.filter(|load| Instant::now() < load.until) {
+            Some(load) => load.pending.fetch_add(1, Ordering::Relaxed) + 1,
+            None => {
+                let pending = self.store.pending(tenant, approver, most).await?;
+                let load = Arc::new(Load::counted(pending, most));
+                self.loads.0.insert(inbox, load);
+                pending
             }
-            known.insert(key, Load::counted(pending, most));
-            pending
         };
         Ok(pending > most - MARGIN)
     }

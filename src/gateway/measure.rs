@@ -1,16 +1,16 @@
-//! What the use cases tell operators: figures without ids. Where they are kept stands in `telemetry`.
+//! The metrics of the use cases. They carry no ids.
 
 use super::Gateway;
 use super::error::Error;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::timestamp::Timestamp;
 use crate::wake::Cause;
 
-/// How old news may be before it counts as late: longer than a hint takes, shorter than the net's round.
+/// Age from which a message counts as missed: longer than a wake-up takes, shorter than the polling period.
 const LATE_SECONDS: f64 = 1.0;
 
 impl Gateway {
-    /// Sets the gauges that stand for what is so at this moment.
+    /// Sets the gauges to the current values.
     pub fn observe(&self) {
         self.store.observe();
         let metrics = &self.metrics;
@@ -22,19 +22,19 @@ impl Gateway {
         metrics.heartbeat_age.set(self.lease_age().as_secs_f64());
     }
 
-    /// Notes that this node moved exchanges from one state to another.
-    pub(super) fn note_transition(&self, from: &'static str, to: State, count: usize) {
+    /// Counts exchanges that this node moved from one state to another.
+    pub(super) fn note_transition(&self, from: &'static str, to: ExchangeState, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.metrics.transitions.of([from, to.as_str()]).add(count);
     }
 
-    /// How long ago something happened, by the database's clock.
+    /// The time since an instant, by the database's clock.
     pub(super) fn seconds_since(&self, at: Timestamp) -> f64 {
         let passed = self.store.database_now() - at.inner();
         passed.as_seconds_f64().max(0.0)
     }
 
-    /// Notes news that no hint brought, and that had been there for a while when the net found it.
+    /// Counts a message that polling found because no wake-up had announced it.
     pub(super) fn note_missed(&self, cause: Cause, waiter: &'static str, at: Timestamp) {
         if cause == Cause::Net && self.seconds_since(at) > LATE_SECONDS {
             self.metrics.missed.of([waiter]).increment();

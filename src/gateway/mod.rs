@@ -1,5 +1,5 @@
-//! The use cases: one function each, the same for every transport. Judge what needs no database, run one guarded
-//! statement, judge what it found, then name who must look. Nothing here knows HTTP or SQL.
+//! The use cases, one function each, shared by every transport: check what needs no database, run one guarded statement,
+//! judge what it found, then wake those concerned. Nothing here knows HTTP or SQL.
 
 pub mod administration;
 mod audit;
@@ -20,6 +20,7 @@ mod lease;
 pub mod limit;
 mod load;
 mod measure;
+mod page;
 mod paired;
 mod pairing;
 mod platform;
@@ -46,7 +47,7 @@ pub use self::channel::Channel;
 pub use self::closing::Closing;
 pub use self::deliver::{AckCommand, Acknowledged, Waited};
 pub use self::feed::Feed;
-pub use self::inbox::{Page, PageRequest};
+pub use self::page::{Page, PageRequest};
 pub use self::paired::PairingLine;
 pub use self::pairing::{Completed, Initiated, PairingStatus, PairingWord};
 pub use self::platform::ExchangeListing;
@@ -54,10 +55,8 @@ pub use self::prompt::{AckPrompt, PromptCommand, SendPrompt};
 pub use self::push::Push;
 pub use self::refresh::RefreshCommand;
 pub use self::session::ReportCommand;
-pub use self::submit::SubmitCommand;
+pub use self::submit::{SubmitCommand, bind_key};
 pub use self::withdraw::Ended;
-/// How long a window of wrong pairing codes lasts.
-pub use crate::store::guess::WINDOW_SECONDS as GUESS_WINDOW_SECONDS;
 
 use self::authenticate::{Credentials, Tokens};
 use self::deliver::WaitCounter;
@@ -72,7 +71,6 @@ use crate::store::schema::Schema;
 use crate::telemetry::{Metrics, Tracer};
 use crate::wake::Hub;
 
-/// How long an answer about readiness is good for.
 const READINESS_FOR: Duration = Duration::from_secs(1);
 
 pub struct Gateway {
@@ -88,7 +86,7 @@ pub struct Gateway {
     tokens: Tokens,
     operator: Option<[u8; 32]>,
     secret: ClusterSecret,
-    /// Whether another living node was last seen with another secret.
+    /// Whether another live node was last seen with another secret.
     secrets_differ: AtomicBool,
     readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
     waits: WaitCounter,
@@ -107,7 +105,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Puts a gateway together on an open store, and starts what runs beside the requests.
+    /// Starts a gateway on an open store, with its background tasks.
     pub fn start(
         config: &Arc<Config>,
         clock: Clock,
@@ -149,7 +147,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Whether the node should be sent requests. Asked of the database at most once a second, however many ask us.
+    /// Whether the node should be sent requests. Asks the database at most once a second.
     pub async fn readiness(&self) -> Readiness {
         if self.draining.is_cancelled() {
             return Readiness::Draining;
@@ -175,7 +173,7 @@ impl Gateway {
         readiness
     }
 
-    /// Connections for requests: how many are open, and how many of them idle.
+    /// Database connections for requests: open, and idle among them.
     #[must_use]
     pub fn pool_usage(&self) -> (usize, usize) {
         self.store.pool_usage()
@@ -195,16 +193,14 @@ impl Gateway {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// Yes, though hints do not arrive and it polls.
+    /// Ready, but wake-ups do not arrive and the node polls.
     Degraded,
-    /// No: it is stopping.
     Draining,
-    /// No: the database does not answer.
     DatabaseAway,
-    /// No: the database takes no writes, as a standby does not.
+    /// The database takes no writes; it may be a standby.
     ReadOnly,
-    /// No: migrations are missing.
+    /// Migrations are missing.
     SchemaBehind,
-    /// No: the schema is too new.
+    /// The schema is newer than this program.
     SchemaAhead,
 }

@@ -1,12 +1,11 @@
-//! Pairings in force: showing them to their sides, and ending them.
+//! Pairings in force: lists them for their two sides, and revokes them.
 
 use serde::Serialize;
 
 use super::Gateway;
 use super::caller::{EnforcerOrApprover, Member};
 use super::error::Error;
-use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
-use crate::protocol::cursor;
+use super::page::{Page, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
@@ -25,15 +24,14 @@ pub struct PairingLine {
     pub enforcer_public_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_public_key: Option<String>,
-    /// What stands for it in a submission; not there if it was made under another cluster secret.
+    /// None if the pairing was made under another cluster secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_token: Option<RoutingToken>,
-    /// Since when.
     pub paired_at: Timestamp,
 }
 
 impl Gateway {
-    /// The token of a pairing once more, if it was made under this secret: another would be worth nothing.
+    /// Derives the token of a pairing again; `None` if it was made under another cluster secret.
     pub(super) fn token_again(
         &self,
         tenant: &TenantId,
@@ -46,7 +44,7 @@ impl Gateway {
         (token.hash() == hash).then_some(token)
     }
 
-    /// Ends a pairing, by either side. What has ended already, or was replaced, stays so.
+    /// Revokes a pairing, for either side. One that was revoked or replaced already stays so.
     pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<(), Error> {
         let side = match caller {
             Member::Enforcer(caller) => Side::Enforcer(caller.bound.as_ref()),
@@ -61,7 +59,7 @@ impl Gateway {
         known.then_some(()).ok_or(Error::NotFound)
     }
 
-    /// One page of the pairings in force that the caller may act as a side of, oldest first.
+    /// The pairings in force of which the caller may act as a side, oldest first.
     pub async fn pairings(
         &self,
         caller: &EnforcerOrApprover,
@@ -85,10 +83,7 @@ impl Gateway {
         };
         let listing = format!("pairings\n{tenant}\n{role}\n{name}");
         let limit = self.page_limit(request)?;
-        let after = match &request.cursor {
-            None => None,
-            Some(text) => Some(cursor::decode(&listing, text).ok_or(FOREIGN_CURSOR)?),
-        };
+        let after = request.after(&listing)?;
         let (found, next) = self
             .store
             .pairings(tenant, side, after.as_ref(), limit)
@@ -112,9 +107,6 @@ impl Gateway {
                 paired_at: pairing.paired_at,
             })
             .collect();
-        Ok(Page {
-            items,
-            next: next.map(|position| cursor::encode(&listing, &position)),
-        })
+        Ok(Page::new(&listing, items, next.as_ref()))
     }
 }

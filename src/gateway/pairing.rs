@@ -1,5 +1,5 @@
-//! Pairing by code: an enforcer shows a code, an approver types it and agrees, and both hold a routing token. Codes and
-//! tokens are shown to their two sides, and to nobody else.
+//! Pairing by code: an enforcer shows a code, an approver enters it and agrees, and both get a routing token. Codes and
+//! tokens are shown to these two sides only.
 
 use std::time::Duration;
 
@@ -10,27 +10,25 @@ use super::authenticate::random;
 use super::caller::{Approver, Enforcer, Member, Origin};
 use super::error::Error;
 use crate::protocol::id::ApproverId;
-use crate::protocol::pairing::{Code, Complete, Initiate, Nonce, RoutingToken};
+use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::guess::{GuessLimits, ResolveFact, Resolved};
 use crate::store::pairing::{CompleteFact, CompleteRow};
 use crate::store::seconds;
 
-/// How many codes are drawn before giving up; one of 2⁴⁰ is hardly ever in use.
+/// How many codes are drawn before giving up; with 2⁴⁰ of them, collisions are rare.
 const DRAWS: usize = 3;
-/// The hash of what is no code: shorter than any, so it is nobody's.
+/// Stands for the hash of a text that is no code: shorter than any hash, so it matches none.
 const NO_HASH: &[u8] = &[];
 
 #[derive(Debug)]
 pub struct Initiated {
-    pub code: Code,
+    pub code: PairingCode,
     pub nonce: Nonce,
-    /// When the code ends.
     pub expires_at: Timestamp,
 }
 
-/// An attempt at pairing that was completed.
 #[derive(Debug)]
 pub struct Completed {
     pub token: RoutingToken,
@@ -41,13 +39,12 @@ pub struct Completed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PairingWord {
-    /// Nobody has used the code.
+    /// The code has not been used.
     Pending,
-    /// Someone has, and not agreed yet.
+    /// The code was used, but the approver has not agreed yet.
     Resolved,
     /// The two are paired, or were.
     Completed,
-    /// Nobody agreed in time.
     Expired,
 }
 
@@ -57,13 +54,12 @@ pub enum PairingWord {
 pub struct PairingStatus {
     pub nonce: Nonce,
     pub status: PairingWord,
-    /// When the code ends.
     pub expires_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_id: Option<ApproverId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_key: Option<String>,
-    /// The token, while it is good.
+    /// Present while the pairing is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_token: Option<RoutingToken>,
 }
@@ -80,7 +76,10 @@ impl Gateway {
         let lifetime = seconds(self.config.pairing.code_seconds);
         let actor = caller.actor(&request.enforcer);
         for _ in 0..DRAWS {
-            let (code, nonce) = (Code::from_bytes(random()?), Nonce::from_bytes(random()?));
+            let (code, nonce) = (
+                PairingCode::from_bytes(random()?),
+                Nonce::from_bytes(random()?),
+            );
             let hash = self.secret.code_hash(tenant, code);
             match self
                 .store
@@ -101,18 +100,18 @@ impl Gateway {
         Err(Error::Unavailable)
     }
 
-    /// Uses a code; `None` is what cannot be one, and counts as a wrong one.
+    /// Uses a code. `None` stands for a text that is no code, and counts as a wrong one.
     pub async fn resolve_pairing(
         &self,
         caller: &Approver,
-        code: Option<Code>,
+        code: Option<PairingCode>,
     ) -> Result<Resolved, Error> {
         let Origin {
             tenant, principal, ..
         } = &caller.origin;
         let guesser = format!("{tenant}\n{principal}");
         self.guesses.check(&guesser, self.clock.now())?;
-        // Few at a time: they meet on the same rows, and must not hold every connection while they wait for each other.
+        // Few at a time: guesses lock the same rows, and must not occupy every connection while they wait for each other.
         let _turn = self.guesses.turn().await?;
         let limits = GuessLimits {
             per_principal: self.config.pairing.guesses_per_principal,
@@ -132,12 +131,12 @@ impl Gateway {
                 let now = self.clock.now();
                 Err(self
                     .guesses
-                    .refuse(&guesser, limits.per_principal, retry_after, now))
+                    .refuse(guesser, limits.per_principal, retry_after, now))
             }
         }
     }
 
-    /// How far an attempt has come, for whoever may act as its initiator.
+    /// The status of an attempt, for callers that may act as its initiator.
     pub async fn pairing_status(
         &self,
         caller: &Member,
@@ -174,7 +173,7 @@ impl Gateway {
         })
     }
 
-    /// Completes an attempt: once, by whoever comes first. Pairing the same two again replaces what was between them.
+    /// Completes an attempt, once. Pairing the same two again replaces their pairing.
     pub async fn complete_pairing(
         &self,
         caller: &Approver,
@@ -188,7 +187,7 @@ impl Gateway {
         let approver = caller.acting(Some(approver), "/approverId")?;
         let nonce = nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
-        // Who began it never changes, so the token can be made before the statement that needs its hash.
+        // The initiator never changes, so the token can be derived before the statement that needs its hash.
         let session = self.store.pairing_session(tenant, &nonce).await?;
         let enforcer = session.ok_or(Error::NotFound)?.enforcer;
         let token = self

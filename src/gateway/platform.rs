@@ -1,13 +1,13 @@
-//! The platform's use cases: the administration, behind the rights of administrators, operator and approvers.
+//! The use cases of the platform endpoints: checks the rights of administrators, operator and approvers, then calls
+//! `administration`.
 
 use super::Gateway;
 use super::administration::{Administration, CredentialRequest, MadeCredential};
 use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
 use super::error::Error;
-use super::inbox::{FOREIGN_CURSOR, Page, PageRequest};
-use crate::protocol::cursor;
+use super::page::{Page, PageRequest};
 use crate::protocol::decision::SigningKey;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
 use crate::store::audit::Actor;
 use crate::store::credential::{CredentialLine, RoleName, Tenant};
@@ -16,16 +16,13 @@ use crate::store::signing_key::NewSigningKey;
 
 #[derive(Debug, Default)]
 pub struct ExchangeListing {
-    /// Only in this state.
-    pub state: Option<State>,
-    /// Only of this enforcer.
+    pub state: Option<ExchangeState>,
     pub enforcer: Option<EnforcerId>,
-    /// Only asking this approver.
     pub approver: Option<ApproverId>,
     pub page: PageRequest,
 }
 
-/// The tenant an approver or administrator belongs to; an approver must also be the one that is meant.
+/// The caller's tenant. An approver may act for itself only.
 fn key_owner<'c>(
     caller: &'c ApproverOrAdmin,
     approver: &ApproverId,
@@ -39,7 +36,7 @@ fn key_owner<'c>(
     }
 }
 
-/// Who looks after the keys of an approver, in the audit.
+/// Who manages an approver's keys, for the audit log.
 fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> Actor {
     match caller {
         ApproverOrAdmin::Admin(admin) => admin.actor(),
@@ -55,13 +52,13 @@ fn manager(caller: &AdminOrOperator) -> Actor {
 }
 
 impl Gateway {
-    /// What can be done to tenants, credentials and keys by whoever may.
+    /// The administration, in the name of `actor`. It checks no rights.
     #[must_use]
     pub fn administration(&self, actor: Actor) -> Administration {
         Administration::new(self.store.clone(), self.clock.clone(), actor)
     }
 
-    /// Makes a credential: an administrator any of its tenant, the operator administrators alone.
+    /// Creates a credential: an administrator any of its tenant, the operator only administrators.
     pub async fn create_credential(
         &self,
         caller: &AdminOrOperator,
@@ -98,7 +95,7 @@ impl Gateway {
             .await
     }
 
-    /// How far a manager of credentials reaches: its tenant, or the administrators of all.
+    /// The credentials that a caller manages: those of its tenant, or the administrators of all tenants.
     fn reach(caller: &AdminOrOperator) -> (Option<&TenantId>, Option<RoleName>) {
         match caller {
             AdminOrOperator::Admin(admin) => (Some(&admin.origin.tenant), None),
@@ -107,12 +104,10 @@ impl Gateway {
     }
 
     fn part(&self, listing: &str, request: &PageRequest) -> Result<Part, Error> {
-        let after = match &request.cursor {
-            None => None,
-            Some(text) => Some(cursor::decode(listing, text).ok_or(FOREIGN_CURSOR)?),
-        };
-        let limit = Some(self.page_limit(request)?);
-        Ok(Part { after, limit })
+        Ok(Part {
+            after: request.after(listing)?,
+            limit: Some(self.page_limit(request)?),
+        })
     }
 
     pub async fn tenants(
@@ -122,8 +117,7 @@ impl Gateway {
     ) -> Result<Page<Tenant>, Error> {
         let part = self.part("tenants", request)?;
         let (items, next) = self.store.tenants(&part).await?;
-        let next = next.map(|position| cursor::encode("tenants", &position));
-        Ok(Page { items, next })
+        Ok(Page::new("tenants", items, next.as_ref()))
     }
 
     /// Lists credentials without secrets, oldest first.
@@ -136,8 +130,7 @@ impl Gateway {
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
         let (items, next) = self.store.credentials(tenant, role, &part).await?;
-        let next = next.map(|position| cursor::encode(&listing, &position));
-        Ok(Page { items, next })
+        Ok(Page::new(&listing, items, next.as_ref()))
     }
 
     pub async fn revoke_credential(
@@ -151,7 +144,7 @@ impl Gateway {
             .await
     }
 
-    /// Registers a signing key: an administrator any, an approver its own first.
+    /// Registers a signing key: an administrator any, an approver only its own first.
     pub async fn register_key(
         &self,
         caller: &ApproverOrAdmin,
@@ -210,14 +203,11 @@ impl Gateway {
         };
         let name = format!(
             "exchanges\n{tenant}\n{}\n{}\n{}",
-            filter.state.map_or("", State::as_str),
+            filter.state.map_or("", ExchangeState::as_str),
             filter.enforcer.as_ref().map_or("", EnforcerId::as_str),
             filter.approver.as_ref().map_or("", ApproverId::as_str),
         );
-        let start = match &listing.page.cursor {
-            None => None,
-            Some(text) => Some(cursor::decode(&name, text).ok_or(FOREIGN_CURSOR)?),
-        };
+        let start = listing.page.after(&name)?;
         let after = start
             .as_ref()
             .map(|position| (position.at, position.id.as_str()));
@@ -225,10 +215,6 @@ impl Gateway {
             .store
             .list_exchanges(tenant, &filter, after, limit)
             .await?;
-        let next = page.next.map(|position| cursor::encode(&name, &position));
-        Ok(Page {
-            items: page.items,
-            next,
-        })
+        Ok(Page::new(&name, page.items, page.next.as_ref()))
     }
 }

@@ -1,5 +1,5 @@
-//! Presence: who is there. Channels are on the books already; calls are gathered here and written down together, now and
-//! then, so that what they cost does not grow with them.
+//! Presence of enforcers. Channels have rows already; calls are collected here and written in batches, so that their cost
+//! does not grow with their number.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,10 +16,10 @@ use crate::protocol::presence::{Hello, Presence, judge_presence};
 use crate::store::presence::HelloRow;
 use crate::wake::Key;
 
-/// Enforcers whose calls wait to be written; past this, while the database is away, further ones go unnoted.
+/// Most enforcers whose calls wait to be written; while the database is unavailable, further ones are dropped.
 const MAX_CALLERS: usize = 100_000;
 
-/// The latest call of each enforcer that is not written down yet.
+/// The latest call of each enforcer, until it is written.
 type Latest = HashMap<(TenantId, EnforcerId), Instant>;
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Calls {
     }
 }
 
-/// How often calls are written down. The sweep adds up to a fifth, which must not make it rarer than configured.
+/// How often calls are written: shorter than configured, because the sweep's jitter adds up to a fifth.
 pub(super) fn write_every(config: &Config) -> Duration {
     Duration::from_secs(config.presence.write_seconds) * 4 / 5
 }
@@ -53,7 +53,7 @@ impl Gateway {
             .note((tenant.clone(), enforcer.clone()), Instant::now());
     }
 
-    /// Writes down the calls since the last time; what could not be written is kept for the next.
+    /// Writes the calls since the last time. If that fails, they are kept for the next.
     pub(super) async fn write_calls(&self) -> Result<(), Error> {
         let latest = std::mem::take(&mut *self.calls.latest());
         let written = self.store.note_calls(&latest).await;
@@ -65,7 +65,7 @@ impl Gateway {
         Ok(written?)
     }
 
-    /// Takes what the client of an enforcer's channel says of itself.
+    /// Stores the `hello` of an enforcer's channel.
     pub async fn hello(&self, key: &Key, hello: Hello) -> Result<(), Error> {
         let Key::Enforcer(tenant, enforcer) = key else {
             return Ok(());

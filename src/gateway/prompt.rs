@@ -1,15 +1,16 @@
-//! Prompts to agents: taken from an approver or administrator, queued for the enforcer, and acknowledged by it.
+//! Prompts to agents: sent by an approver or administrator, queued for the enforcer, and acknowledged by it.
 
 use super::Gateway;
 use super::caller::{Enforcer, Member, Origin};
 use super::error::Error;
 use super::generic::{NAMELESS, metadata_enforcer};
-use super::submit::bind_key;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::framing::{Framed, Framing, Kinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
-use crate::protocol::json;
-use crate::protocol::prompt::{Prompt, Rules, SentAck, Standing, judge_ack, judge_prompt};
+use crate::protocol::json::{self, Node};
+use crate::protocol::prompt::{
+    Prompt, PromptRecord, PromptRules, SentAck, judge_ack, judge_prompt,
+};
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
 use crate::store::prompt_life::PromptAckRow;
@@ -55,18 +56,17 @@ pub struct AckPrompt {
 }
 
 impl Gateway {
-    /// Reads what came to the prompt endpoint, in any framing.
+    /// Reads a prompt or an acknowledgement in any framing.
     pub fn read_prompt(
         &self,
         caller: &Member,
         body: &[u8],
-        path: &str,
-        idempotency_key: Option<String>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand, Error> {
         let node = json::parse(body)?;
         let framed = Framed::parse(&node, &PROMPT, self.clock.now())?;
         let bare = framed.framing == Framing::Bare;
-        // Only what carries a text may be as long as one.
+        // Only a prompt may be larger than other bodies.
         let limit = self.config.limits.body_bytes;
         if framed.msg_type == "prompt.ack" && body.len() > limit {
             return Err(Error::BodyTooLarge { limit });
@@ -79,15 +79,11 @@ impl Gateway {
                     (true, None) => return Err(Error::invalid("/sender/approverId", NAMELESS)),
                     (false, _) => caller.sending(&envelope.sender)?,
                 };
-                let key =
-                    idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
-                self.read_send(&caller.origin, Some(approver), envelope, key)
+                self.read_send(&caller.origin, Some(approver), envelope, idempotency)
             }
             ("prompt.send", Member::Admin(caller)) => {
                 caller.sending(&envelope.sender)?;
-                let key =
-                    idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
-                self.read_send(&caller.origin, None, envelope, key)
+                self.read_send(&caller.origin, None, envelope, idempotency)
             }
             ("prompt.ack", Member::Enforcer(caller)) => {
                 let enforcer = if bare {
@@ -112,10 +108,13 @@ impl Gateway {
         }
     }
 
-    /// Reads an acknowledgement out of a wire Envelope's bytes.
-    pub fn read_prompt_ack(&self, caller: &Enforcer, body: &[u8]) -> Result<AckPrompt, Error> {
-        let node = json::parse(body)?;
-        let envelope = Incoming::parse(&node, "prompt.ack")?;
+    /// Reads an acknowledgement from a wire Envelope.
+    pub fn read_prompt_ack(
+        &self,
+        caller: &Enforcer,
+        document: &Node<'_>,
+    ) -> Result<AckPrompt, Error> {
+        let envelope = Incoming::parse(document, "prompt.ack")?;
         let enforcer = caller.sending(&envelope.sender)?;
         self.read_ack_of(&caller.origin, Some(enforcer), &envelope)
     }
@@ -128,15 +127,14 @@ impl Gateway {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand, Error> {
         self.check_created(envelope.created_at)?;
-        let rules = Rules {
+        let rules = PromptRules {
             max_text: self.config.limits.prompt_bytes,
             extension: &self.names.prompt,
             latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
             latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
         };
-        let prompt = Prompt::parse(envelope, &rules)
-            .map_err(|error| Error::of_prompt(error, rules.max_text))?;
-        // Metadata is free, unless it is what the prompt is addressed by.
+        let prompt = Prompt::parse(envelope, &rules)?;
+        // Metadata is free-form, unless the prompt is addressed by it.
         let recipient = envelope.recipient.enforcer_id.clone();
         let fallback = match (&recipient, &prompt.session_id) {
             (None, None) => metadata_enforcer(envelope.body)?,
@@ -166,8 +164,8 @@ impl Gateway {
         })
     }
 
-    /// Takes a prompt: at most one per id. Tells what became of it, and whether an idempotency key told so.
-    pub async fn send_prompt(&self, command: SendPrompt) -> Result<(Standing, bool), Error> {
+    /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the answer.
+    pub async fn send_prompt(&self, command: SendPrompt) -> Result<(PromptRecord, bool), Error> {
         let operation = self.clock.operation_id();
         let (tenant, mut prompt) = (command.tenant, command.prompt);
         prompt.trace = trace::carry(prompt.trace);
@@ -182,16 +180,15 @@ impl Gateway {
             idempotency: command.idempotency,
         };
         let fact = self.store.take_prompt(row).await?;
-        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)
-            .map_err(|refusal| Error::of_sending(refusal, &prompt.expiry_pointer))?;
+        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)?;
         if let Some(enforcer) = taken.queued_for {
             self.wake.wake([Key::Enforcer(tenant, enforcer)]);
         }
         Ok((taken.standing, taken.replayed))
     }
 
-    /// Takes an acknowledgement: the prompt moves on and is not offered again.
-    pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<Standing, Error> {
+    /// Accepts an acknowledgement: the prompt's status changes and it is not delivered again.
+    pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<PromptRecord, Error> {
         let AckPrompt {
             tenant,
             enforcer,
@@ -207,11 +204,15 @@ impl Gateway {
         if let Some((enforcer, _)) = &fact {
             self.seen(&tenant, enforcer);
         }
-        Ok(judge_ack(fact.map(|(_, fact)| fact), &ack)?)
+        judge_ack(fact.map(|(_, fact)| fact), &ack)
     }
 
-    /// What became of a prompt, for those it concerns.
-    pub async fn prompt(&self, caller: &Member, request: &RequestId) -> Result<Standing, Error> {
+    /// The state of a prompt, for its enforcer, its sender and administrators.
+    pub async fn prompt(
+        &self,
+        caller: &Member,
+        request: &RequestId,
+    ) -> Result<PromptRecord, Error> {
         let found = self.store.prompt(&caller.origin().tenant, request).await?;
         let readable = found.filter(|prompt| match caller {
             Member::Enforcer(caller) => caller.may_be(&prompt.enforcer_id),

@@ -1,4 +1,4 @@
-//! Messages as they are sent over a channel: the envelope of each, printed.
+//! Serialises messages for channels.
 
 use super::Gateway;
 use super::error::Error;
@@ -13,23 +13,21 @@ pub struct Push {
     pub message_id: MessageId,
     pub msg_type: &'static str,
     pub text: String,
-    /// When the message was created.
     pub(super) created_at: Timestamp,
-    /// Whether it was never offered before, to a channel that was there when it was created.
+    /// Whether this is its first delivery, to a channel that was open when it was created.
     pub(super) first: bool,
-    /// The trace it belongs to, where spans are made.
+    /// Its trace context, if tracing is on.
     pub(super) context: Option<TraceContext>,
 }
 
-/// The context in a message's trace, where spans are made.
 fn context_of(gateway: &Gateway, trace: Option<&str>) -> Option<TraceContext> {
     let trace = trace.filter(|_| gateway.tracer.records())?;
     TraceContext::of_trace(trace)
 }
 
-fn printed<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
+fn serialised<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
     serde_json::to_string(envelope).map_err(|error| {
-        tracing::error!(%error, "an envelope could not be printed");
+        tracing::error!(%error, "an envelope could not be serialised");
         Error::Internal
     })
 }
@@ -50,12 +48,12 @@ pub(super) fn for_approver(
         ForApprover::Request(request) => (
             "approval.request",
             request.created_at,
-            printed(&request.envelope(gateway_id)?)?,
+            serialised(&request.envelope(gateway_id)?)?,
         ),
         ForApprover::Withdrawn(withdrawal) => (
             "exchange.withdrawn",
             withdrawal.created_at,
-            printed(&withdrawal.envelope(gateway_id, approver.clone()))?,
+            serialised(&withdrawal.envelope(gateway_id, approver.clone()))?,
         ),
     };
     Ok(Push {
@@ -88,17 +86,17 @@ pub(super) fn for_enforcer(
             let expires_at: Timestamp = expires_at;
             let message_id = delivery.message_id;
             let text =
-                printed(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;
+                serialised(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;
             ("decision.deliver", message_id, text)
         }
         ForEnforcer::Refresh(refresh) => {
             let message_id = refresh.message_id;
-            let text = printed(&refresh.envelope(gateway_id))?;
+            let text = serialised(&refresh.envelope(gateway_id))?;
             ("refresh.request", message_id, text)
         }
         ForEnforcer::Prompt(prompt) => {
             let message_id = prompt.message_id;
-            let text = printed(&prompt.envelope(gateway_id, enforcer)?)?;
+            let text = serialised(&prompt.envelope(gateway_id, enforcer)?)?;
             ("prompt.send", message_id, text)
         }
     };

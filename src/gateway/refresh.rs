@@ -1,10 +1,9 @@
-//! Asking the enforcer to submit again.
+//! Asks the enforcer to submit again.
 
 use super::Gateway;
 use super::caller::ApproverOrAdmin;
 use super::error::Error;
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::StateRefusal;
 use crate::protocol::id::{ApproverId, RequestId, TenantId};
 use crate::protocol::json;
 use crate::protocol::message::RefreshRequest;
@@ -21,7 +20,6 @@ pub struct RefreshCommand {
 }
 
 impl Gateway {
-    /// Reads a refresh out of an envelope's bytes.
     pub fn read_refresh(
         &self,
         caller: &ApproverOrAdmin,
@@ -49,7 +47,7 @@ impl Gateway {
         })
     }
 
-    /// Queues a refresh for the enforcer, or answers with the one that is waiting.
+    /// Queues a refresh for the enforcer, or returns the one that is already queued.
     pub async fn refresh(
         &self,
         request: &RequestId,
@@ -60,7 +58,7 @@ impl Gateway {
             approver,
             reason,
         } = command;
-        // The waiting one may be acknowledged between the two looks; then there is room for ours.
+        // The queued one may be acknowledged between the two statements; then ours can be queued.
         for _ in 0..3 {
             let message = self.clock.message_id();
             let fact = self
@@ -79,10 +77,8 @@ impl Gateway {
                         .wake([Key::Enforcer(tenant, queued.enforcer_id.clone())]);
                     return Ok(queued);
                 }
-                RefreshFact::Refused(StateRefusal::Conflict(state)) => {
-                    return Err(Error::InvalidState(state));
-                }
-                RefreshFact::Refused(StateRefusal::NotFound) => return Err(Error::NotFound),
+                RefreshFact::Conflict(state) => return Err(Error::InvalidState(state.as_str())),
+                RefreshFact::Missing => return Err(Error::NotFound),
                 RefreshFact::Waiting => {
                     if let Some(waiting) = self.store.waiting_refresh(&tenant, request).await? {
                         return Ok(waiting);

@@ -1,5 +1,5 @@
 //! The secret that the nodes of a cluster share, and what is derived from it: hashes of pairing codes, routing tokens, and
-//! a value by which nodes see whether theirs is the same. The secret itself is stored nowhere and never printed.
+//! a check value by which nodes compare theirs. The secret itself is never stored or printed.
 
 use std::sync::atomic::Ordering;
 
@@ -12,10 +12,10 @@ use super::authenticate::random_text;
 use super::error::Error;
 use crate::config::Secret;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
-use crate::protocol::pairing::{Code, Nonce, RoutingToken};
+use crate::protocol::pairing::{Nonce, PairingCode, RoutingToken};
 
-/// A secret for a node that was given none: good for this run of it, if it is the only one.
-pub fn made_up() -> Result<Secret, Error> {
+/// A secret for a node that has none configured. It lasts until the node stops, which must be the only one.
+pub fn generate() -> Result<Secret, Error> {
     tracing::warn!(
         "security.cluster_secret is not set: pairing codes and the showing of routing tokens end when this node stops, and no \
          second node may join it"
@@ -32,7 +32,7 @@ impl ClusterSecret {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The MAC of `parts` for one purpose. Each part follows its length, so that no two lists of parts read the same.
+    /// The MAC of `parts` for one purpose. Each part is preceded by its length, so that different lists never collide.
     fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = hmac::Context::with_key(&self.0);
         for part in [purpose.as_bytes()].iter().chain(parts) {
@@ -47,12 +47,12 @@ impl ClusterSecret {
         bytes
     }
 
-    pub(super) fn code_hash(&self, tenant: &TenantId, code: Code) -> [u8; 32] {
+    pub(super) fn code_hash(&self, tenant: &TenantId, code: PairingCode) -> [u8; 32] {
         let parts = [tenant.as_str().as_bytes(), code.as_bytes()];
         self.mac("countersign/pairing-code/1", &parts)
     }
 
-    /// The routing token of a pairing, the same on every node and every time.
+    /// The routing token of a pairing. It is the same on every node and at any time.
     pub(super) fn routing_token(
         &self,
         tenant: &TenantId,
@@ -70,7 +70,7 @@ impl ClusterSecret {
         RoutingToken::new(&URL_SAFE_NO_PAD.encode(mac))
     }
 
-    /// Tells the secret from another without giving it away.
+    /// Identifies the secret without revealing it.
     #[must_use]
     pub fn check(&self) -> [u8; 32] {
         self.mac("countersign/check/1", &[])
@@ -78,7 +78,7 @@ impl ClusterSecret {
 }
 
 impl Gateway {
-    /// Tells the operator when nodes stop agreeing on the secret: once, until they agree again.
+    /// Warns the operator when the nodes' secrets differ: once, until they agree again.
     pub(super) fn note_secrets(&self, differ: bool) {
         if differ && !self.secrets_differ.swap(true, Ordering::Relaxed) {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! Sessions: what agents report of themselves, and who may look.
+//! Sessions: accepts the events that enforcers report, and shows a session to those who may read it.
 
 use super::Gateway;
 use super::caller::{Enforcer, Member};
@@ -7,12 +7,12 @@ use super::generic::{metadata_enforcer, sending_enforcer};
 use crate::protocol::framing::{Framed, Framing};
 use crate::protocol::id::{EnforcerId, SessionId};
 use crate::protocol::json;
-use crate::protocol::session::{self, Report, Reported, Rules, judge_report};
+use crate::protocol::session::{self, EventRules, Report, Reported, judge_report};
 use crate::store::session::{ReportRow, Session};
 
 #[derive(Debug)]
 pub struct ReportCommand {
-    /// Who reports; or, where nobody is named, the refusal if the session does not tell.
+    /// If the message names no enforcer, the refusal to use unless the session is known and tells it.
     enforcer: Result<EnforcerId, Error>,
     pub report: Report,
 }
@@ -28,7 +28,7 @@ impl Gateway {
             });
         }
         self.check_created(framed.envelope.created_at)?;
-        let rules = Rules {
+        let rules = EventRules {
             latest: self.in_seconds(limits.clock_skew_seconds),
             max_payload: limits.snapshot_bytes,
         };
@@ -40,7 +40,7 @@ impl Gateway {
         Ok(ReportCommand { enforcer, report })
     }
 
-    /// Takes a report, in whichever order and however often it comes, on however many nodes.
+    /// Accepts a report. Reports may arrive in any order, repeatedly, and on any node.
     pub async fn report(
         &self,
         caller: &Enforcer,
@@ -64,10 +64,10 @@ impl Gateway {
             report: &report,
         };
         let fact = self.store.report(&row).await?;
-        Ok(judge_report(fact, operation, &enforcer, &report)?)
+        judge_report(fact, operation, &enforcer, &report)
     }
 
-    /// A session, for those it concerns: its enforcer, the approvers paired with that, administrators.
+    /// A session, for its enforcer, the approvers paired with it, and administrators.
     pub async fn session(&self, caller: &Member, session: &SessionId) -> Result<Session, Error> {
         let approver = match caller {
             Member::Approver(approver) => approver.bound.as_ref(),
@@ -85,7 +85,7 @@ impl Gateway {
     }
 }
 
-/// Whether a message tells nothing at all of its sender.
+/// Whether nothing names the message's sender.
 fn is_nameless(caller: &Enforcer, framed: &Framed<'_, '_>) -> bool {
     framed.framing == Framing::Bare
         && caller.bound.is_none()

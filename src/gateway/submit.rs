@@ -3,13 +3,13 @@
 use sha2::{Digest, Sha256};
 
 use super::Gateway;
-use super::caller::Enforcer;
+use super::caller::{Enforcer, Origin};
 use super::error::Error;
-use crate::protocol::artifact::{self, Rules, Submission};
+use crate::protocol::artifact::{self, ArtifactRules, Submission};
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{State, SubmissionRefusal, Submitted, judge_submission};
+use crate::protocol::exchange::{ExchangeState, Submitted, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
-use crate::protocol::json;
+use crate::protocol::json::Node;
 use crate::protocol::reader::Invalid;
 use crate::protocol::routing::Route;
 use crate::protocol::timestamp::Timestamp;
@@ -37,20 +37,16 @@ impl Gateway {
         Ok(())
     }
 
-    /// Reads a submission out of a wire Envelope's bytes: everything that needs no database.
+    /// Reads a submission from a wire Envelope, with all checks that need no database.
     pub fn read_submission(
         &self,
         caller: &Enforcer,
-        body: &[u8],
-        path: &str,
-        idempotency_key: Option<String>,
+        document: &Node<'_>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<SubmitCommand, Error> {
-        let node = json::parse(body)?;
-        let envelope = Incoming::parse(&node, "artifact.submit")?;
+        let envelope = Incoming::parse(document, "artifact.submit")?;
         let enforcer = caller.named(&envelope.sender)?;
         let submission = self.read_artifact(&envelope)?;
-        let idempotency =
-            idempotency_key.map(|key| bind_key(&caller.origin.principal, key, path, body));
         Ok(SubmitCommand {
             enforcer,
             submission,
@@ -63,16 +59,16 @@ impl Gateway {
         if !self.config.artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
         }
-        let rules = Rules {
+        let rules = ArtifactRules {
             max_payload: self.config.limits.artifact_bytes,
             requested_actions: self.names.requested_actions.clone(),
             latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
             latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
         };
-        Ok(artifact::parse(envelope, &rules)?)
+        artifact::parse(envelope, &rules)
     }
 
-    /// Takes a submission: at most one exchange per id, whoever tries how often on however many nodes.
+    /// Accepts a submission: at most one exchange per id, on any number of nodes and attempts.
     pub async fn submit(
         &self,
         caller: &Enforcer,
@@ -86,8 +82,8 @@ impl Gateway {
         } = command;
         submission.trace = trace::carry(submission.trace);
         self.seen(tenant, &enforcer);
-        // A repeat is a repeat even if it names nobody any more, so the store is asked all the same: a submission that
-        // asks nobody is never written.
+        // A repeat must be recognised even if it can no longer be routed, so the store is asked anyway: it never writes a
+        // submission without approvers.
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &submission.route).await?;
         let mut asked = Vec::with_capacity(approvers.len());
         for approver in &approvers {
@@ -110,15 +106,15 @@ impl Gateway {
         let outcome = self.store.submit(row).await?;
         let judged = judge_submission(outcome.fact, operation, &enforcer, hash, expires_at);
         let submitted = match (judged, unroutable) {
-            (Err(SubmissionRefusal::Unsettled), Some(error)) => return Err(error),
+            (Err(Error::Unavailable), Some(error)) => return Err(error),
             (judged, _) => judged?,
         };
         if !submitted.duplicate {
-            self.note_transition("none", State::PendingApproval, 1);
+            self.note_transition("none", ExchangeState::PendingApproval, 1);
             let asked = approvers
                 .into_iter()
                 .map(|approver| Key::Approver(tenant.clone(), approver));
-            // Most of whom are asked have no channel open: every node would be told for nothing.
+            // Most approvers have no channel open; waking every node would be wasted.
             if outcome.heard_elsewhere {
                 self.wake.wake(asked);
             } else {
@@ -128,7 +124,7 @@ impl Gateway {
         Ok(submitted)
     }
 
-    /// Whom a submission asks, or why that is nobody.
+    /// The approvers that a submission asks, or why there are none.
     async fn approvers(
         &self,
         tenant: &TenantId,
@@ -158,16 +154,22 @@ impl Gateway {
     }
 }
 
-/// A key as a principal sent it, with what it asked under it.
-pub(super) fn bind_key(principal: &str, key: String, path: &str, body: &[u8]) -> IdempotencyKey {
-    IdempotencyKey {
-        principal: principal.to_owned(),
-        key,
+/// Binds an idempotency key to its principal and to the request that it was sent with.
+#[must_use]
+pub fn bind_key(
+    origin: &Origin,
+    key: Option<String>,
+    path: &str,
+    body: &[u8],
+) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
+        principal: origin.principal.clone(),
+        key: key?,
         fingerprint: Sha256::new()
             .chain_update(path)
             .chain_update([b'\n'])
             .chain_update(body)
             .finalize()
             .into(),
-    }
+    })
 }

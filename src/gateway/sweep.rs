@@ -1,5 +1,5 @@
-//! What every node does beside requests: expiry, forgetting, and keeping its credentials fresh. All of it is guarded by
-//! state and jittered, so that nodes that meet do no harm and nothing needs a leader.
+//! The periodic work of every node: expiry, retention, refreshing credentials and more. Statements are guarded and periods
+//! have jitter, so that nodes may run the same sweep at once and no leader is needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,116 +13,68 @@ use super::authenticate::{REFRESH_EVERY, recheck_every};
 use super::error::Error;
 use super::presence;
 use crate::jitter::jitter;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::TenantId;
 use crate::store::error::StoreError;
 use crate::store::listing::Part;
 use crate::store::seconds;
 use crate::wake::Key;
 
-/// How often expired exchanges are looked for. Readers judge expiry themselves; this only writes it down.
+/// Readers judge expiry themselves; the sweep only writes it.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
-/// How often uses of credentials are written: at most once a minute for each.
 const USES_EVERY: Duration = Duration::from_secs(75);
-/// How often a node renews its lease: three times before it runs out.
+/// Three times before the lease expires.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(4);
-/// How often dead nodes are looked for. Routing judges their leases itself; this only tidies up and tells.
-const BURY_EVERY: Duration = Duration::from_secs(5);
-/// How often what is pending is counted, for metrics.
+/// Routing judges leases itself; the sweep only removes rows and wakes other channels.
+const REAP_EVERY: Duration = Duration::from_secs(5);
 const COUNT_EVERY: Duration = Duration::from_secs(15);
-/// Rows per statement: short enough to hold no lock for long.
+/// Rows per statement: few enough to hold no lock for long.
 const BATCH: i64 = 500;
 
 /// Starts the sweeps; they end with `stop`.
 pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let forget_every = Duration::from_secs(gateway.config.retention.every_seconds.max(1));
-    every(
+    let config = &gateway.config;
+    let forget_every = Duration::from_secs(config.retention.every_seconds.max(1));
+    let write_every = presence::write_every(config);
+    let sweeps = Sweeps {
         gateway,
         tasks,
         stop,
-        "expiry",
-        EXPIRE_EVERY,
-        |gateway| async move { gateway.expire_due().await },
-    );
-    every(
-        gateway,
-        tasks,
-        stop,
-        "retention",
-        forget_every,
-        |gateway| async move { gateway.forget().await },
-    );
-    every(
-        gateway,
-        tasks,
-        stop,
-        "credentials",
-        REFRESH_EVERY,
-        |gateway| async move { gateway.refresh_credentials().await },
-    );
-    every(
-        gateway,
-        tasks,
-        stop,
-        "heartbeat",
-        HEARTBEAT_EVERY,
-        |gateway| async move { gateway.heartbeat().await },
-    );
-    every(
-        gateway,
-        tasks,
-        stop,
-        "dead_nodes",
-        BURY_EVERY,
-        |gateway| async move { gateway.reap_expired_nodes().await },
-    );
-    every(
-        gateway,
-        tasks,
-        stop,
-        "census",
-        COUNT_EVERY,
-        |gateway| async move { gateway.count().await },
-    );
-    every(
-        gateway,
-        tasks,
-        stop,
-        "uses",
-        USES_EVERY,
-        |gateway| async move { gateway.write_uses().await },
-    );
-    every(
-        gateway,
-        tasks,
-        stop,
-        "calls",
-        presence::write_every(&gateway.config),
-        |gateway| async move { gateway.write_calls().await },
-    );
-    start_for_tokens(gateway, tasks, stop);
-}
-
-/// Starts what tokens from elsewhere need, where they are taken.
-fn start_for_tokens(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let auth = &gateway.config.auth;
+    };
+    sweeps.every("expiry", EXPIRE_EVERY, |gateway| async move {
+        gateway.expire_due().await
+    });
+    sweeps.every("retention", forget_every, |gateway| async move {
+        gateway.forget().await
+    });
+    sweeps.every("credentials", REFRESH_EVERY, |gateway| async move {
+        gateway.refresh_credentials().await
+    });
+    sweeps.every("heartbeat", HEARTBEAT_EVERY, |gateway| async move {
+        gateway.heartbeat().await
+    });
+    sweeps.every("dead_nodes", REAP_EVERY, |gateway| async move {
+        gateway.reap_expired_nodes().await
+    });
+    sweeps.every("census", COUNT_EVERY, |gateway| async move {
+        gateway.count().await
+    });
+    sweeps.every("uses", USES_EVERY, |gateway| async move {
+        gateway.write_uses().await
+    });
+    sweeps.every("calls", write_every, |gateway| async move {
+        gateway.write_calls().await
+    });
+    let auth = &config.auth;
     if auth.jwt() && auth.jwt_secret.is_empty() {
-        // A little more often than promised, since jitter makes it a little less.
+        // Shorter than configured, because jitter adds up to a fifth.
         let period = Duration::from_secs(auth.jwt_jwks_refresh_seconds) * 4 / 5;
-        every(
-            gateway,
-            tasks,
-            stop,
-            "issuer_keys",
-            period,
-            |gateway| async move { gateway.refresh_issuer_keys().await },
-        );
+        sweeps.every("issuer_keys", period, |gateway| async move {
+            gateway.refresh_issuer_keys().await
+        });
     }
     if auth.introspection() {
-        every(
-            gateway,
-            tasks,
-            stop,
+        sweeps.every(
             "channel_tokens",
             recheck_every(auth),
             |gateway| async move { gateway.recheck_channels().await },
@@ -130,36 +82,38 @@ fn start_for_tokens(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     }
 }
 
-/// Runs `job` now and then every `period`, jittered. A sweep under way is finished before the node stops.
-fn every<J, F>(
-    gateway: &Arc<Gateway>,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-    name: &'static str,
-    period: Duration,
-    job: J,
-) where
-    J: Fn(Arc<Gateway>) -> F + Send + 'static,
-    F: Future<Output = Result<(), Error>> + Send,
-{
-    let (gateway, stop) = (Arc::clone(gateway), stop.clone());
-    tasks.spawn(async move {
-        while !stop.is_cancelled() {
-            let begun = Instant::now();
-            let swept = job(Arc::clone(&gateway)).await;
-            let outcome = if swept.is_ok() { "ok" } else { "failed" };
-            let times = gateway.metrics.sweep_time.of([name, outcome]);
-            times.took(begun.elapsed());
-            if let Err(error) = swept {
-                tracing::warn!(sweep = name, %error, "a sweep failed and will be tried again");
+struct Sweeps<'s> {
+    gateway: &'s Arc<Gateway>,
+    tasks: &'s TaskTracker,
+    stop: &'s CancellationToken,
+}
+
+impl Sweeps<'_> {
+    /// Runs `job` now and then every `period`, with jitter. A sweep under way is finished before the node stops.
+    fn every<J, F>(&self, name: &'static str, period: Duration, job: J)
+    where
+        J: Fn(Arc<Gateway>) -> F + Send + 'static,
+        F: Future<Output = Result<(), Error>> + Send,
+    {
+        let (gateway, stop) = (Arc::clone(self.gateway), self.stop.clone());
+        self.tasks.spawn(async move {
+            while !stop.is_cancelled() {
+                let begun = Instant::now();
+                let swept = job(Arc::clone(&gateway)).await;
+                let outcome = if swept.is_ok() { "ok" } else { "failed" };
+                let times = gateway.metrics.sweep_time.of([name, outcome]);
+                times.took(begun.elapsed());
+                if let Err(error) = swept {
+                    tracing::warn!(sweep = name, %error, "a sweep failed and will be tried again");
+                }
+                let _stopped = stop.run_until_cancelled(sleep(jitter(period))).await;
             }
-            let _stopped = stop.run_until_cancelled(sleep(jitter(period))).await;
-        }
-    });
+        });
+    }
 }
 
 impl Gateway {
-    /// Writes down what has expired, and releases those who wait for it.
+    /// Writes what has expired, and ends the waits for it.
     async fn expire_due(&self) -> Result<(), Error> {
         let exchanges = self.expire_exchanges().await;
         let prompts = self
@@ -176,7 +130,11 @@ impl Gateway {
             for exchange in &expired {
                 lag.observe(exchange.late);
             }
-            self.note_transition(State::PendingApproval.as_str(), State::Expired, count);
+            self.note_transition(
+                ExchangeState::PendingApproval.as_str(),
+                ExchangeState::Expired,
+                count,
+            );
             self.wake.wake(
                 expired
                     .into_iter()
@@ -187,8 +145,7 @@ impl Gateway {
         .await
     }
 
-    /// Forgets what is past its retention. One thing's trouble does not keep the others past their time: the rest is tried
-    /// all the same, and the first failure reported in the end.
+    /// Deletes what is past its retention. After a failure the rest is still tried; the first failure is returned.
     async fn forget(&self) -> Result<(), Error> {
         let store = &self.store;
         let keep = seconds(self.config.pairing.keep_seconds);
@@ -198,7 +155,7 @@ impl Gateway {
         let guesses = self.repeat(BATCH, || store.forget_guesses(BATCH)).await;
         let mut all = keys.and(attempts).and(guesses);
         for tenant in store.tenants(&Part::default()).await?.0 {
-            // Unless the database is away, or a standby: then the rest would fail as well, one timeout after the other.
+            // Stop if the database is unavailable or a standby: the rest would fail as well, one timeout at a time.
             if all.is_err() && !store.writable().await? {
                 break;
             }
@@ -211,7 +168,6 @@ impl Gateway {
         all
     }
 
-    /// Forgets what of one tenant is past its retention.
     async fn forget_of(&self, tenant: &TenantId) -> Result<(), Error> {
         let (store, retention) = (&self.store, &self.config.retention);
         let keep = seconds(retention.exchange_seconds);
@@ -233,7 +189,7 @@ impl Gateway {
         forgotten.and(audit).and(prompts).and(scrubbed)
     }
 
-    /// Empties what of one tenant is kept without its payloads.
+    /// Deletes the payloads of rows that are kept without them.
     async fn scrub(&self, tenant: &TenantId) -> Result<(), Error> {
         let (store, after) = (&self.store, self.config.retention.scrub_seconds);
         if after == 0 {
@@ -249,7 +205,7 @@ impl Gateway {
         snapshots.and(artifacts).and(prompts)
     }
 
-    /// Repeats a step for as long as it finds so many rows, and is not in the way of a stop.
+    /// Repeats a step while it finds `full` rows and the node is not draining.
     async fn repeat<F>(&self, full: i64, step: impl Fn() -> F) -> Result<(), Error>
     where
         F: Future<Output = Result<u64, StoreError>>,

@@ -1,10 +1,10 @@
-//! Ending an exchange without a decision: by the enforcer, or by an administrator.
+//! Ends an exchange without a decision: withdrawal by the enforcer, cancellation by an administrator.
 
 use super::Gateway;
 use super::caller::{Admin, Enforcer, Origin};
 use super::error::Error;
 use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{State, StateRefusal, judge_end};
+use crate::protocol::exchange::{ExchangeState, judge_end};
 use crate::protocol::id::{EnforcerId, RequestId};
 use crate::protocol::json;
 use crate::protocol::refresh::parse_reason;
@@ -14,7 +14,6 @@ use crate::wake::Key;
 
 #[derive(Debug)]
 pub struct Ended {
-    /// When.
     pub at: Timestamp,
     /// When it would have expired.
     pub expires_at: Option<Timestamp>,
@@ -29,7 +28,7 @@ impl Gateway {
         body: &[u8],
     ) -> Result<(Option<EnforcerId>, Option<String>), Error> {
         if body.is_empty() {
-            // Who withdraws is then whoever the credential is for.
+            // The sender is then the enforcer that the credential is bound to.
             return Ok((caller.bound.clone(), None));
         }
         let node = json::parse(body)?;
@@ -97,7 +96,7 @@ impl Gateway {
         let tenant = &origin.tenant;
         let approvers = self.store.approvers_of(tenant, request).await?;
         if approvers.is_empty() {
-            return Err(StateRefusal::NotFound.into());
+            return Err(Error::NotFound);
         }
         let operation = self.clock.operation_id();
         let messages: Vec<_> = approvers
@@ -116,10 +115,10 @@ impl Gateway {
         let fact = self.store.end(&row).await?;
         let at = judge_end(&fact)?;
         let to = match ending {
-            Ending::Withdrawn(_) => State::Withdrawn,
-            Ending::Cancelled(_) => State::Cancelled,
+            Ending::Withdrawn(_) => ExchangeState::Withdrawn,
+            Ending::Cancelled(_) => ExchangeState::Cancelled,
         };
-        self.note_transition(State::PendingApproval.as_str(), to, 1);
+        self.note_transition(ExchangeState::PendingApproval.as_str(), to, 1);
         let approvers = messages
             .into_iter()
             .map(|(approver, _)| Key::Approver(tenant.clone(), approver));

@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::error::Refusal;
+use super::error::{Refusal, TransportError};
 use super::memory_permit::MemoryPermit;
 use super::reply::Node;
 use crate::gateway::PageRequest;
 use crate::gateway::error::Error;
-use crate::protocol::id::TextId;
+use crate::protocol::id::{RequestId, TextId};
 use crate::protocol::json;
 
 const MAX_KEY_BYTES: usize = 255;
@@ -54,23 +54,23 @@ impl Deref for Received {
 
 /// Reads a body whole. Past what is small it takes up room as it arrives, so that many large ones at once cannot take all
 /// memory.
-async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Error> {
+async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Refusal> {
     let mut bytes = Vec::new();
     let mut memory = MemoryPermit::default();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Error::BodyIncomplete)?;
+        let frame = frame.map_err(|_| TransportError::BodyIncomplete)?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
         let length = bytes.len() + data.len();
         if length > limit {
-            return Err(Error::BodyTooLarge { limit });
+            return Err(Error::BodyTooLarge { limit }.into());
         }
         if !memory
             .take(&node.memory, length.saturating_sub(SMALL))
             .await
         {
-            return Err(Error::Unavailable);
+            return Err(Error::Unavailable.into());
         }
         bytes.extend_from_slice(&data);
     }
@@ -86,7 +86,7 @@ pub async fn read(
     headers: &HeaderMap,
     body: Body,
     kind: Kind,
-) -> Result<Received, Error> {
+) -> Result<Received, Refusal> {
     let limits = &node.gateway.config.limits;
     let limit = match kind {
         Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
@@ -98,7 +98,7 @@ pub async fn read(
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if stated.is_some_and(|length| length > limit) {
-        return Err(Error::BodyTooLarge { limit });
+        return Err(Error::BodyTooLarge { limit }.into());
     }
     if kind != Kind::Optional {
         check_media_type(node, headers)?;
@@ -106,7 +106,7 @@ pub async fn read(
     let time_limit = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
     let received = timeout(time_limit, whole(node, body, limit))
         .await
-        .map_err(|_| Error::BodyIncomplete)??;
+        .map_err(|_| TransportError::BodyIncomplete)??;
     // Only what arrived tells whether there is a body: neither chunks nor HTTP/2 say so beforehand.
     if kind == Kind::Optional && !received.is_empty() {
         check_media_type(node, headers)?;
@@ -114,7 +114,7 @@ pub async fn read(
     Ok(received)
 }
 
-fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), Error> {
+fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), TransportError> {
     let plain = headers
         .get(header::CONTENT_ENCODING)
         .is_none_or(|value| value == "identity");
@@ -129,22 +129,35 @@ fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), Error> {
     if plain && known {
         Ok(())
     } else {
-        Err(Error::UnsupportedMediaType)
+        Err(TransportError::UnsupportedMediaType)
     }
 }
 
-/// Names the exchange a refused envelope is about, if it got as far as saying so.
+/// Parses a body and reads a command from it. A refusal names the exchange that the envelope is about, if it says so.
+pub fn parsed<T>(
+    bytes: &[u8],
+    read: impl FnOnce(&json::Node<'_>) -> Result<T, Error>,
+) -> Result<T, Refusal> {
+    let document = json::parse(bytes).map_err(Error::from)?;
+    read(&document).map_err(|error| Refusal {
+        about: request_of(&document),
+        ..error.into()
+    })
+}
+
+/// Adds the exchange that an envelope is about to a refusal.
 pub fn about(bytes: &[u8]) -> impl FnOnce(Error) -> Refusal + '_ {
-    |error| {
-        let request = json::parse(bytes).ok().and_then(|node| {
-            let id = node.as_object()?.get("requestId")?.as_str()?.to_owned();
-            crate::protocol::id::RequestId::parse(&id).map(|_| id)
-        });
-        Refusal {
-            about: request,
-            ..error.into()
-        }
+    |error| Refusal {
+        about: json::parse(bytes)
+            .ok()
+            .and_then(|document| request_of(&document)),
+        ..error.into()
     }
+}
+
+fn request_of(document: &json::Node<'_>) -> Option<String> {
+    let id = document.as_object()?.get("requestId")?.as_str()?;
+    RequestId::parse(id).map(|id| id.as_str().to_owned())
 }
 
 /// The `Idempotency-Key` header of a submission, which may be required.
@@ -223,7 +236,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Node> for Path<T> {
     async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
         match axum::extract::Path::from_request_parts(parts, node).await {
             Ok(axum::extract::Path(names)) => Ok(Self(names)),
-            Err(_) => Err(Error::NoSuchRoute.into()),
+            Err(_) => Err(TransportError::NoSuchRoute.into()),
         }
     }
 }

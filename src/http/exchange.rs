@@ -8,20 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
-use super::generic::replayed;
 use super::limit;
-use super::reply::Node;
+use super::reply::{Node, replayed};
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
 };
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind as Limit;
-use crate::gateway::{AckCommand, SubmitCommand, Waited};
+use crate::gateway::{AckCommand, SubmitCommand, Waited, bind_key};
 use crate::protocol::decision::Decision;
 use crate::protocol::envelope::Outgoing;
-use crate::protocol::exchange::State as ExchangeState;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, MessageId, RequestId};
-use crate::protocol::message::{StatusBody, raw};
+use crate::protocol::message::{StatusBody, WithdrawnBody, raw};
 use crate::protocol::refresh::AckStatus;
 use crate::protocol::timestamp::Timestamp;
 
@@ -74,10 +73,10 @@ pub async fn submit(
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
     let key = body::idempotency_key(&node, &parts.headers)?;
-    let command = node
-        .gateway
-        .read_submission(&caller, &bytes, parts.uri.path(), key)
-        .map_err(body::about(&bytes))?;
+    let key = bind_key(&caller.origin, key, parts.uri.path(), &bytes);
+    let command = body::parsed(&bytes, |document| {
+        node.gateway.read_submission(&caller, document, key)
+    })?;
     let (envelope, was_replayed) = submitted(&node, caller, command).await?;
     let response = node.respond(StatusCode::ACCEPTED, &envelope);
     Ok(replayed(response, was_replayed))
@@ -127,10 +126,9 @@ pub async fn decide(
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
-    let (approver, decision) = node
-        .gateway
-        .read_decision(&caller, &bytes)
-        .map_err(body::about(&bytes))?;
+    let (approver, decision) = body::parsed(&bytes, |document| {
+        node.gateway.read_decision(&caller, document)
+    })?;
     let envelope = decided(&node, caller, approver, decision).await?;
     Ok(node.respond(StatusCode::OK, &envelope))
 }
@@ -216,17 +214,6 @@ pub async fn wait(
     }
 }
 
-/// The body of `exchange.withdrawn`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Withdrawn<'a> {
-    request_id: &'a RequestId,
-    state: ExchangeState,
-    withdrawn_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-}
-
 /// `POST /v1/exchanges/{requestId}/withdraw`.
 pub async fn withdraw(
     State(node): State<Node>,
@@ -250,11 +237,11 @@ pub async fn withdraw(
         })
         .await
         .about(&request)?;
-    let body = Withdrawn {
-        request_id: &request,
+    let body = WithdrawnBody {
+        request_id: request.clone(),
         state: ExchangeState::Withdrawn,
         withdrawn_at: ended.at,
-        reason: reason.as_deref(),
+        reason,
     };
     Ok(node.respond(
         StatusCode::OK,
@@ -320,10 +307,7 @@ pub async fn acknowledge(
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
-    let command = node
-        .gateway
-        .read_ack(&caller, &bytes)
-        .map_err(body::about(&bytes))?;
+    let command = body::parsed(&bytes, |document| node.gateway.read_ack(&caller, document))?;
     let envelope = acknowledged(&node, command)
         .await
         .map_err(body::about(&bytes))?;

@@ -1,31 +1,32 @@
-//! Frames from a WebSocket's peer: which call each one is, and the answer as an envelope that names the frame.
+//! Frames of a WebSocket: which call each one is, and the answer as an envelope that names the frame.
 
 use std::time::Instant;
 
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::error::{Description, Refusal};
+use super::error::Refusal;
 use super::exchange::{acknowledged, decided, submitted};
 use super::reply::Node;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover};
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
+use crate::gateway::{AckCommand, AckPrompt, SubmitCommand};
+use crate::protocol::decision::Decision;
 use crate::protocol::envelope::Outgoing;
-use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId as _};
+use crate::protocol::id::{ApproverId, RequestId, TextId as _};
 use crate::protocol::json;
-use crate::protocol::presence::parse_hello;
+use crate::protocol::presence::{Hello, parse_hello};
 use crate::protocol::trace::TraceContext;
 use crate::store::channel::Transport;
 use crate::telemetry::metrics::frame_label;
 use crate::telemetry::trace::{self, Attribute};
 use crate::wake::Key;
 
-pub enum Peer {
-    Enforcer(Enforcer),
-    Approver(Approver),
-}
+type Answer = Outgoing<Box<RawValue>>;
 
+/// What a frame says of itself, as far as it could be read.
+#[derive(Default)]
 struct Head {
     msg_type: Option<String>,
     msg_id: Option<String>,
@@ -33,37 +34,26 @@ struct Head {
     context: Option<TraceContext>,
 }
 
-/// The answer to a frame on the channel of `key`, if there is one: what REST would have answered, with `trace.inReplyTo`.
-pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option<String> {
+/// The call that a frame makes. The frame's parsed JSON is dropped before the call is run.
+enum Call {
+    Submit(Enforcer, Box<SubmitCommand>),
+    Decide(Approver, ApproverId, Box<Decision>),
+    Ack(AckCommand),
+    AckPrompt(AckPrompt),
+    Hello(Hello),
+    Nothing,
+}
+
+/// The answer to a frame on the channel of `key`, if there is one: that of REST, with `trace.inReplyTo`.
+pub async fn answer(
+    node: &Node,
+    caller: &EnforcerOrApprover,
+    key: &Key,
+    bytes: &[u8],
+) -> Option<String> {
     let begun = Instant::now();
-    let counted = admit_any(node, peer, key);
-    let (head, outcome) = match counted.and_then(|()| head(bytes)) {
-        Ok(head) => {
-            let tracer = &node.gateway.tracer;
-            let span = tracer.begin(head.context.clone());
-            let taking = take(node, peer, key, &head, bytes);
-            let outcome = trace::within(span.clone(), taking).await;
-            if let Some(span) = span {
-                let name = || frame_label(head.msg_type.as_deref()).to_owned();
-                let transport = Attribute::Text(Transport::WebSocket.as_str().to_owned());
-                let attributes = || vec![("countersign.transport", transport)];
-                let failed = outcome
-                    .as_ref()
-                    .is_err_and(|refusal| Description::of(&refusal.error).status.is_server_error());
-                tracer.end(&span, name, attributes, failed);
-            }
-            (head, outcome)
-        }
-        Err(error) => (
-            Head {
-                msg_type: None,
-                msg_id: None,
-                request_id: None,
-                context: None,
-            },
-            Err(Refusal::from(error)),
-        ),
-    };
+    let mut head = Head::default();
+    let outcome = serve(node, caller, key, bytes, &mut head).await;
     let word = if outcome.is_ok() {
         "accepted"
     } else {
@@ -72,28 +62,55 @@ pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option
     let label = frame_label(head.msg_type.as_deref());
     let frames = node.gateway.metrics.frames.of([label, word]);
     frames.took(begun.elapsed());
-    let mut envelope = match outcome {
-        Ok(None) => return None,
-        Ok(Some(envelope)) => envelope,
+    let envelope = match outcome {
+        Ok(answer) => answer?,
         Err(refusal) => {
+            node.note_refusal(&refusal.description);
             let about = refusal.about.or(head.request_id);
-            let described = Description::of(&refusal.error);
-            node.note_refusal(&refusal.error, &described);
-            let body = described.body(&node.gateway.names, about.as_deref());
+            let body = refusal
+                .description
+                .body(&node.gateway.names, about.as_deref());
             let about = about.unwrap_or_else(|| node.gateway.clock.operation_id().to_string());
             node.envelope_about("error", about, None, to_raw_value(&body).ok()?)
         }
     };
-    envelope.trace = head.msg_id.and_then(|id| in_reply_to(&id));
+    let envelope = envelope.traced(head.msg_id.and_then(|id| in_reply_to(&id)));
     serde_json::to_string(&envelope).ok()
+}
+
+async fn serve(
+    node: &Node,
+    caller: &EnforcerOrApprover,
+    key: &Key,
+    bytes: &[u8],
+    head: &mut Head,
+) -> Result<Option<Answer>, Refusal> {
+    admit_any(node, caller, key)?;
+    let document = json::parse(bytes).map_err(Error::from)?;
+    *head = read_head(&document)?;
+    let tracer = &node.gateway.tracer;
+    let span = tracer.begin(head.context.clone());
+    let call = read(node, caller, head, &document);
+    drop(document);
+    let outcome = match call {
+        Ok(call) => trace::within(span.clone(), run(node, key, call)).await,
+        Err(error) => Err(error.into()),
+    };
+    if let Some(span) = span {
+        let name = || frame_label(head.msg_type.as_deref()).to_owned();
+        let transport = Attribute::Text(Transport::WebSocket.as_str().to_owned());
+        let attributes = || vec![("countersign.transport", transport)];
+        let failed = (outcome.as_ref()).is_err_and(|refusal| refusal.status().is_server_error());
+        tracer.end(&span, name, attributes, failed);
+    }
+    outcome
 }
 
 fn in_reply_to(id: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(json!({ "inReplyTo": id }).to_string()).ok()
 }
 
-fn head(bytes: &[u8]) -> Result<Head, Error> {
-    let document = json::parse(bytes)?;
+fn read_head(document: &json::Node<'_>) -> Result<Head, Error> {
     let object = document
         .as_object()
         .ok_or_else(|| Error::invalid("", "an object"))?;
@@ -103,132 +120,102 @@ fn head(bytes: &[u8]) -> Result<Head, Error> {
             .and_then(|node| node.as_str())
             .map(str::to_owned)
     };
-    let request_id = text("requestId").filter(|id| RequestId::parse(id).is_some());
     Ok(Head {
         msg_type: text("msgType"),
         msg_id: text("msgId"),
-        request_id,
+        request_id: text("requestId").filter(|id| RequestId::parse(id).is_some()),
         context: object
             .get("trace")
             .and_then(|node| TraceContext::of_trace(node.raw)),
     })
 }
 
-/// Counts a frame before it is looked at, whatever it turns out to be.
-fn admit_any(node: &Node, peer: &Peer, key: &Key) -> Result<(), Error> {
-    let origin = match peer {
-        Peer::Enforcer(caller) => &caller.origin,
-        Peer::Approver(caller) => &caller.origin,
-    };
+/// Counts a frame before it is read, whatever it contains.
+fn admit_any(node: &Node, caller: &EnforcerOrApprover, key: &Key) -> Result<(), Error> {
     let id = match key {
         Key::Enforcer(_, id) => id.as_str(),
         Key::Approver(_, id) => id.as_str(),
         Key::Exchange(..) => "",
     };
-    node.gateway.admit(Kind::Read, origin, Some(id))
+    node.gateway.admit(Kind::Read, caller.origin(), Some(id))
 }
 
-/// Counts a frame, where the credential says whose it is; where the frame does, it is counted by that.
-fn admit(node: &Node, peer: &Peer, kind: Kind) -> Result<(), Error> {
-    let (origin, bound) = match peer {
-        Peer::Enforcer(caller) => (
-            &caller.origin,
-            caller.bound.as_ref().map(EnforcerId::as_str),
-        ),
-        Peer::Approver(caller) => (
-            &caller.origin,
-            caller.bound.as_ref().map(ApproverId::as_str),
-        ),
-    };
-    match bound {
-        Some(id) => node.gateway.admit(kind, origin, Some(id)),
+/// Counts a frame by the id that the credential is bound to. Otherwise it is counted later, by the id in the frame.
+fn admit(node: &Node, caller: &EnforcerOrApprover, kind: Kind) -> Result<(), Error> {
+    match caller.bound() {
+        Some(id) => node.gateway.admit(kind, caller.origin(), Some(id)),
         None => Ok(()),
     }
 }
 
-async fn take(
+fn read(
     node: &Node,
-    peer: &Peer,
-    key: &Key,
+    caller: &EnforcerOrApprover,
     head: &Head,
-    bytes: &[u8],
-) -> Result<Option<Outgoing<Box<RawValue>>>, Refusal> {
-    match (head.msg_type.as_deref(), peer) {
-        (Some("artifact.submit"), Peer::Enforcer(caller)) => {
-            admit(node, peer, Kind::Submission)?;
-            let command = node
-                .gateway
-                .read_submission(caller, bytes, "/v1/artifacts", None)?;
-            let (envelope, _) = submitted(node, caller.clone(), command).await?;
-            Ok(Some(value(envelope)?))
+    document: &json::Node<'_>,
+) -> Result<Call, Error> {
+    use EnforcerOrApprover::{Approver, Enforcer};
+    let gateway = &node.gateway;
+    match (head.msg_type.as_deref(), caller) {
+        (Some("artifact.submit"), Enforcer(enforcer)) => {
+            admit(node, caller, Kind::Submission)?;
+            let command = gateway.read_submission(enforcer, document, None)?;
+            Ok(Call::Submit(enforcer.clone(), Box::new(command)))
         }
-        (Some("decision.submit"), Peer::Approver(caller)) => {
-            admit(node, peer, Kind::Decision)?;
-            let (approver, decision) = node.gateway.read_decision(caller, bytes)?;
-            Ok(Some(value(
-                decided(node, caller.clone(), approver, decision).await?,
-            )?))
+        (Some("decision.submit"), Approver(approver)) => {
+            admit(node, caller, Kind::Decision)?;
+            let (id, decision) = gateway.read_decision(approver, document)?;
+            Ok(Call::Decide(approver.clone(), id, Box::new(decision)))
         }
-        (Some("ack.submit"), peer) => {
-            admit(node, peer, Kind::Ack)?;
-            let caller = match peer {
-                Peer::Enforcer(caller) => EnforcerOrApprover::Enforcer(caller.clone()),
-                Peer::Approver(caller) => EnforcerOrApprover::Approver(caller.clone()),
-            };
-            let command = node.gateway.read_ack(&caller, bytes)?;
-            Ok(Some(value(acknowledged(node, command).await?)?))
+        (Some("ack.submit"), caller) => {
+            admit(node, caller, Kind::Ack)?;
+            Ok(Call::Ack(gateway.read_ack(caller, document)?))
         }
-        (Some("prompt.ack"), Peer::Enforcer(caller)) => {
-            admit(node, peer, Kind::Ack)?;
-            let command = node.gateway.read_prompt_ack(caller, bytes)?;
+        (Some("prompt.ack"), Enforcer(enforcer)) => {
+            admit(node, caller, Kind::Ack)?;
+            let command = gateway.read_prompt_ack(enforcer, document)?;
+            Ok(Call::AckPrompt(command))
+        }
+        (Some("hello"), Enforcer(_)) => Ok(Call::Hello(parse_hello(document)?)),
+        (Some("hello"), Approver(_)) => Ok(Call::Nothing),
+        (Some("artifact.submit" | "decision.submit" | "prompt.ack"), _) => Err(Error::Forbidden {
+            pointer: Some("/msgType".into()),
+            expected: "a message that this role sends",
+        }),
+        _ => Err(Error::invalid(
+            "/msgType",
+            "hello, ack.submit, artifact.submit, decision.submit or prompt.ack",
+        )),
+    }
+}
+
+async fn run(node: &Node, key: &Key, call: Call) -> Result<Option<Answer>, Refusal> {
+    let answer = match call {
+        Call::Submit(caller, command) => raw(submitted(node, caller, *command).await?.0)?,
+        Call::Decide(caller, approver, decision) => {
+            raw(decided(node, caller, approver, *decision).await?)?
+        }
+        Call::Ack(command) => raw(acknowledged(node, command).await?)?,
+        Call::AckPrompt(command) => {
             let (gateway, request) = (node.gateway.clone(), command.request_id().clone());
             let standing = node
                 .finish(async move { gateway.acknowledge_prompt(command).await })
                 .await?;
             let expires_at = standing.expires_at;
             let body = standing.body(request.clone()).map_err(Error::from)?;
-            Ok(Some(value(node.envelope(
-                "prompt.ack",
-                &request,
-                expires_at,
-                body,
-            ))?))
+            raw(node.envelope("prompt.ack", &request, expires_at, body))?
         }
-        (Some("hello"), Peer::Enforcer(_)) => {
-            let document = json::parse(bytes).map_err(Error::from)?;
-            let hello = parse_hello(&document).map_err(Error::from)?;
+        Call::Hello(hello) => {
             node.gateway.hello(key, hello).await?;
-            Ok(None)
+            return Ok(None);
         }
-        (Some("hello"), Peer::Approver(_)) => Ok(None),
-        (Some("artifact.submit" | "decision.submit" | "prompt.ack"), _) => {
-            let expected = "a message that this role sends";
-            Err(Error::Forbidden {
-                pointer: Some("/msgType".into()),
-                expected,
-            }
-            .into())
-        }
-        _ => Err(Error::invalid(
-            "/msgType",
-            "hello, ack.submit, artifact.submit, decision.submit or prompt.ack",
-        )
-        .into()),
-    }
+        Call::Nothing => return Ok(None),
+    };
+    Ok(Some(answer))
 }
 
-/// The same envelope with its body as text, so that every answer has one type and nothing in it is spelled anew.
-fn value<B: serde::Serialize>(envelope: Outgoing<B>) -> Result<Outgoing<Box<RawValue>>, Error> {
+/// The same envelope with its body as text, so that all answers have one type.
+fn raw<B: serde::Serialize>(envelope: Outgoing<B>) -> Result<Answer, Error> {
     let body = to_raw_value(&envelope.body).map_err(|_| Error::Internal)?;
-    Ok(Outgoing {
-        msg_id: envelope.msg_id,
-        msg_type: envelope.msg_type,
-        request_id: envelope.request_id,
-        created_at: envelope.created_at,
-        expires_at: envelope.expires_at,
-        sender: envelope.sender,
-        recipient: envelope.recipient,
-        trace: envelope.trace,
-        body,
-    })
+    Ok(envelope.with_body(body))
 }

@@ -1,7 +1,7 @@
-//! The generic endpoints: the bare object or either Envelope in, plain JSON out, through the use cases of the others.
+//! The generic endpoints: the bare object or either Envelope in, plain JSON out. The use cases are those of `exchange`.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 
@@ -9,14 +9,14 @@ use super::auth::As;
 use super::body::{self, Kind};
 use super::error::Refusal;
 use super::exchange::{decided, submitted};
-use super::reply::{Node, plain};
+use super::reply::{Node, plain, replayed};
+use crate::gateway::bind_key;
 use crate::gateway::caller::{Approver, Enforcer};
-use crate::gateway::error::Error;
 use crate::protocol::framing::Framing;
 use crate::protocol::json;
 
-/// Says in the caller's own framing where it went wrong.
-pub(super) fn refused(bytes: &[u8]) -> impl Fn(Error) -> Refusal + '_ {
+/// Makes a refusal point into the caller's own framing.
+pub(super) fn refused<E: Into<Refusal>>(bytes: &[u8]) -> impl Fn(E) -> Refusal + '_ {
     |error| {
         let framing = json::parse(bytes)
             .ok()
@@ -28,19 +28,6 @@ pub(super) fn refused(bytes: &[u8]) -> impl Fn(Error) -> Refusal + '_ {
     }
 }
 
-fn reframed(bytes: &[u8]) -> impl Fn(Refusal) -> Refusal + '_ {
-    |refusal| refused(bytes)(refusal.error)
-}
-
-pub(super) fn replayed(mut response: Response, replayed: bool) -> Response {
-    if replayed {
-        response
-            .headers_mut()
-            .insert("idempotency-replayed", HeaderValue::from_static("true"));
-    }
-    response
-}
-
 /// `POST /v1/artifact`.
 pub async fn submit(
     State(node): State<Node>,
@@ -50,13 +37,14 @@ pub async fn submit(
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
     let key = body::idempotency_key(&node, &parts.headers)?;
+    let key = bind_key(&caller.origin, key, parts.uri.path(), &bytes);
     let command = node
         .gateway
-        .read_any_submission(&caller, &bytes, parts.uri.path(), key)
+        .read_any_submission(&caller, &bytes, key)
         .map_err(refused(&bytes))?;
     let (envelope, was_replayed) = submitted(&node, caller, command)
         .await
-        .map_err(reframed(&bytes))?;
+        .map_err(refused(&bytes))?;
     let accepted = envelope.body;
     let answer = json!({
         "requestId": accepted.request_id,
@@ -89,7 +77,7 @@ pub async fn decide(
     };
     let envelope = decided(&node, caller, approver, decision)
         .await
-        .map_err(reframed(&bytes))?;
+        .map_err(refused(&bytes))?;
     let accepted = envelope.body;
     let answer = json!({
         "requestId": accepted.request_id,

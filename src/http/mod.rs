@@ -27,7 +27,6 @@ pub mod platform;
 mod presence;
 mod prompt;
 pub mod proxied;
-mod refusal;
 mod relay;
 pub mod reply;
 mod request_log;
@@ -44,7 +43,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use self::error::Refusal;
+use self::error::{Refusal, TransportError};
 use self::openapi::Documents;
 use self::openapi::routes::{Frame, routes};
 use self::reply::Node;
@@ -125,7 +124,7 @@ pub fn router(node: Node) -> Router {
     protocol
         .merge(plain)
         .merge(health)
-        .fallback(async || Refusal::from(Error::NoSuchRoute))
+        .fallback(async || Refusal::from(TransportError::NoSuchRoute))
         .layer(Extension(Documents::new(table)))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
@@ -136,7 +135,7 @@ pub fn router(node: Node) -> Router {
 }
 
 async fn method_not_allowed() -> Refusal {
-    Refusal::from(Error::MethodNotAllowed)
+    Refusal::from(TransportError::MethodNotAllowed)
 }
 
 /// A panic is refused like any fault of ours; caught inside the framing, so that it gets its frame.

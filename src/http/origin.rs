@@ -12,10 +12,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::error::Refusal;
+use super::error::{Refusal, TransportError};
 use super::peer::Peer;
 use super::reply::Node;
-use crate::gateway::error::Error;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 /// Headers that some route reads, beyond those that every page may send.
@@ -30,9 +29,9 @@ const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 /// Refuses browsers from elsewhere. A request without `Origin` is no browser's.
-pub fn check(node: &Node, headers: &HeaderMap) -> Result<(), Error> {
+pub fn check(node: &Node, headers: &HeaderMap) -> Result<(), TransportError> {
     match headers.get(ORIGIN) {
-        Some(origin) if !is_listed(node, origin) => Err(Error::ForeignOrigin),
+        Some(origin) if !is_listed(node, origin) => Err(TransportError::ForeignOrigin),
         _ => Ok(()),
     }
 }
@@ -74,7 +73,7 @@ pub async fn refuse_foreign(State(node): State<Node>, request: Request, next: Ne
         && !is_listed(&node, origin)
         && !is_own(&request, origin)
     {
-        return Refusal::from(Error::ForeignOrigin).into_response();
+        return Refusal::from(TransportError::ForeignOrigin).into_response();
     }
     next.run(request).await
 }

@@ -13,7 +13,7 @@ use crate::gateway::PageRequest;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
 use crate::gateway::error::Error;
 use crate::protocol::json;
-use crate::protocol::pairing::{Code, Complete, Initiate, Nonce, parse_revoke};
+use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, parse_revoke};
 use crate::protocol::reader::Invalid;
 
 /// Reads a body as what `parse` makes of it.
@@ -21,10 +21,11 @@ async fn read<T>(
     node: &Node,
     request: Request,
     parse: impl FnOnce(&json::Node<'_>) -> Result<T, Invalid>,
-) -> Result<T, Error> {
+) -> Result<T, Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(node, &parts.headers, body, Kind::Other).await?;
-    Ok(parse(&json::parse(&bytes)?)?)
+    let document = json::parse(&bytes).map_err(Error::from)?;
+    Ok(parse(&document).map_err(Error::from)?)
 }
 
 /// An answer with those of the optional members that there are.
@@ -62,7 +63,7 @@ pub async fn resolve(
     As(caller): As<Approver>,
     Path(code): Path<String>,
 ) -> Result<Response, Refusal> {
-    let code = Code::parse(&code);
+    let code = PairingCode::parse(&code);
     let gateway = node.gateway.clone();
     let found = node
         .finish(async move { gateway.resolve_pairing(&caller, code).await })

@@ -14,7 +14,7 @@ use crate::gateway::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOr
 use crate::gateway::error::Error;
 use crate::gateway::{CredentialRequest, ExchangeListing, Page, PageRequest};
 use crate::protocol::decision::SigningKey;
-use crate::protocol::exchange::State as ExchangeState;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, RequestId, SignerKeyId, TenantId, TextId};
 use crate::protocol::json;
 use crate::protocol::reader::{Invalid, Reader};

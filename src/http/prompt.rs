@@ -7,11 +7,11 @@ use axum::response::Response;
 use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::Refusal;
-use super::generic::{refused, replayed};
-use super::reply::{Node, plain};
-use crate::gateway::PromptCommand;
+use super::generic::refused;
+use super::reply::{Node, plain, replayed};
 use crate::gateway::caller::Member;
 use crate::gateway::error::Error;
+use crate::gateway::{PromptCommand, bind_key};
 use crate::protocol::id::{RequestId, TextId};
 
 /// `POST /v1/prompt`.
@@ -23,9 +23,10 @@ pub async fn post(
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Prompt).await?;
     let key = body::sent_key(&parts.headers)?;
+    let bound = bind_key(caller.origin(), key.clone(), parts.uri.path(), &bytes);
     let command = node
         .gateway
-        .read_prompt(&caller, &bytes, parts.uri.path(), key.clone())
+        .read_prompt(&caller, &bytes, bound)
         .map_err(refused(&bytes))?;
     let gateway = node.gateway.clone();
     match command {

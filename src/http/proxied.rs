@@ -14,10 +14,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use sha2::{Digest as _, Sha256};
 
-use super::error::Refusal;
+use super::error::{Refusal, TransportError};
 use super::peer::Peer;
 use crate::config::{self, Network};
-use crate::gateway::error::Error;
 
 pub struct Proxies {
     networks: Vec<Network>,
@@ -147,7 +146,7 @@ fn certificate(value: &str) -> Option<Vec<u8>> {
 pub async fn refuse_unproxied(request: Request, next: Next) -> Response {
     match request.extensions().get::<HealthOnly>() {
         Some(HealthOnly(expected)) => {
-            Refusal::from(Error::Unencrypted { expected }).into_response()
+            Refusal::from(TransportError::Unencrypted { expected }).into_response()
         }
         None => next.run(request).await,
     }

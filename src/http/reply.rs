@@ -13,11 +13,12 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
-use super::error::{Description, Refusal};
+use super::error::{Refusal, add_headers};
 use super::request_log::HttpRequestId;
 use crate::gateway::Gateway;
 use crate::gateway::error::Error;
-use crate::protocol::envelope::{Outgoing, Recipient, Sender};
+use crate::protocol::envelope::Outgoing;
+use crate::protocol::error::Description;
 use crate::protocol::id::RequestId;
 use crate::protocol::timestamp::Timestamp;
 use crate::telemetry::trace;
@@ -93,20 +94,16 @@ impl Node {
         expires_at: Option<Timestamp>,
         body: B,
     ) -> Outgoing<B> {
-        Outgoing {
-            msg_id: self.gateway.clock.message_id(),
+        let gateway = &self.gateway;
+        Outgoing::new(
             msg_type,
-            request_id: about,
-            created_at: self.gateway.clock.now(),
-            expires_at,
-            sender: Sender {
-                gateway_id: Some(self.gateway.config.server.gateway_id.clone()),
-                ..Sender::default()
-            },
-            recipient: None::<Recipient>,
-            trace: None,
+            gateway.clock.message_id(),
+            about,
+            gateway.clock.now(),
+            &gateway.config.server.gateway_id,
             body,
-        }
+        )
+        .expiring(expires_at)
     }
 
     pub fn respond<B: Serialize>(&self, status: StatusCode, envelope: &Outgoing<B>) -> Response {
@@ -148,6 +145,16 @@ impl AsRef<[u8]> for Held {
     }
 }
 
+/// Marks an answer that an idempotency key gave.
+pub fn replayed(mut response: Response, replayed: bool) -> Response {
+    if replayed {
+        response
+            .headers_mut()
+            .insert("idempotency-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
 pub fn plain<T: Serialize>(status: StatusCode, value: &T) -> Response {
     match serde_json::to_vec(value) {
         Ok(text) => typed(status, "application/json", text.into()),
@@ -177,13 +184,15 @@ pub async fn refuse_in_envelopes(
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
         return response;
     };
-    let described = Description::of(&refusal.error);
-    node.note_refusal(&refusal.error, &described);
-    let body = described.body(&node.gateway.names, refusal.about.as_deref());
-    let about = refusal.about.or(id.map(|id| id.0)).unwrap_or_default();
+    let (status, description) = (refusal.status(), &refusal.description);
+    node.note_refusal(description);
+    let body = description.body(&node.gateway.names, refusal.about.as_deref());
+    let about = (refusal.about.clone())
+        .or(id.map(|id| id.0))
+        .unwrap_or_default();
     let envelope = node.envelope_about("error", about, None, body);
-    let framing = node.respond(described.status, &envelope);
-    framed(&node, &described, &response, framing)
+    let framing = node.respond(status, &envelope);
+    framed(&node, description, &response, framing)
 }
 
 pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Next) -> Response {
@@ -191,16 +200,16 @@ pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Ne
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
         return response;
     };
-    let described = Description::of(&refusal.error).framed(refusal.framing);
-    node.note_refusal(&refusal.error, &described);
-    let body = described.body(&node.gateway.names, None);
-    let framing = plain(described.status, &body);
-    framed(&node, &described, &response, framing)
+    let refusal = refusal.framed();
+    node.note_refusal(&refusal.description);
+    let body = refusal.description.body(&node.gateway.names, None);
+    let framing = plain(refusal.status(), &body);
+    framed(&node, &refusal.description, &response, framing)
 }
 
 /// The framed refusal, with the headers that the bare one already had, such as `Allow`.
-fn framed(node: &Node, described: &Description, bare: &Response, mut framed: Response) -> Response {
-    described.headers(&mut framed, node.gateway.config.auth.basic);
+fn framed(node: &Node, refusal: &Description, bare: &Response, mut framed: Response) -> Response {
+    add_headers(refusal, &mut framed, node.gateway.config.auth.basic);
     for (name, value) in bare.headers() {
         if name != header::CONTENT_LENGTH && !framed.headers().contains_key(name) {
             framed.headers_mut().insert(name.clone(), value.clone());

@@ -6,10 +6,9 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::error::Description;
 use super::reply::Node;
-use crate::gateway::error::Error;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
+use crate::protocol::error::Description;
 use crate::protocol::trace::TraceContext;
 use crate::telemetry::instrument::Reading;
 use crate::telemetry::metrics::approximately;
@@ -82,15 +81,12 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
 }
 
 impl Node {
-    pub fn note_refusal(&self, error: &Error, described: &Description) {
+    pub fn note_refusal(&self, refusal: &Description) {
         let metrics = &self.gateway.metrics;
-        metrics.refusals.of([described.code.as_str()]).increment();
-        let kind = match error {
-            Error::Throttled(throttled) => throttled.kind.as_str(),
-            Error::TooManyGuesses { .. } => "guesses",
-            _ => return,
-        };
-        metrics.throttled.of([kind]).increment();
+        metrics.refusals.of([refusal.code.as_str()]).increment();
+        if let Some(throttled) = &refusal.throttled {
+            metrics.throttled.of([throttled.policy]).increment();
+        }
     }
 
     #[must_use]

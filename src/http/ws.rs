@@ -24,7 +24,6 @@ use super::auth::As;
 use super::body;
 use super::connection_limit::ConnectionPermit;
 use super::error::Refusal;
-use super::frame::Peer;
 use super::metered::Meter;
 use super::origin;
 use super::reply::Node;
@@ -62,24 +61,16 @@ pub async fn connect(
         name: "id",
         expected: "the id to act as (required)",
     })?;
-    let (key, peer, origin) = match (query.role.as_deref(), caller) {
+    let (key, origin) = match (query.role.as_deref(), &caller) {
         (Some("enforcer"), EnforcerOrApprover::Enforcer(caller)) => {
             let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
             let origin = caller.origin.clone();
-            (
-                Key::Enforcer(origin.tenant.clone(), id),
-                Peer::Enforcer(caller),
-                origin,
-            )
+            (Key::Enforcer(origin.tenant.clone(), id), origin)
         }
         (Some("approver"), EnforcerOrApprover::Approver(caller)) => {
             let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
             let origin = caller.origin.clone();
-            (
-                Key::Approver(origin.tenant.clone(), id),
-                Peer::Approver(caller),
-                origin,
-            )
+            (Key::Approver(origin.tenant.clone(), id), origin)
         }
         (Some("enforcer" | "approver"), _) => {
             return Err(Error::Forbidden {
@@ -111,9 +102,9 @@ pub async fn connect(
         })
         .await?;
     let limits = &node.gateway.config.limits;
-    let most = match peer {
-        Peer::Enforcer(_) => limits.artifact_bytes + limits.envelope_bytes,
-        Peer::Approver(_) => limits.body_bytes,
+    let most = match caller {
+        EnforcerOrApprover::Enforcer(_) => limits.artifact_bytes + limits.envelope_bytes,
+        EnforcerOrApprover::Approver(_) => limits.body_bytes,
     };
     let settings = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
@@ -129,7 +120,7 @@ pub async fn connect(
         let stream = Pieces::new(TokioIo::new(upgraded), most);
         let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings)).await;
         let meter = meter.map(|Extension(meter)| meter).unwrap_or_default();
-        let socket = Socket::new(node.clone(), stream, feed, peer, meter, permit);
+        let socket = Socket::new(node.clone(), stream, feed, caller, meter, permit);
         // On a task of its own, which has no more to carry than the socket.
         node.tasks.spawn(socket.run());
     };

@@ -1,16 +1,17 @@
-//! The body of `artifact.submit`, sealed or open, told apart by the member `ciphertext`.
-//! What is stored is made of the submitted texts themselves, so that it can be handed on byte for byte.
+//! The body of `artifact.submit`: sealed if it has the member `ciphertext`, else open. Stored is the submitted text itself,
+//! so that it can be forwarded byte for byte.
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::Incoming;
+use super::error::Error;
 use super::extensions::check_extensions;
 use super::id::{RequestId, TextId, is_uuid_or_ulid};
 use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::routing::{Metadata, Route};
 use super::timestamp::Timestamp;
+use super::words::words;
 
-/// The kinds of review an open Artifact may ask for.
 pub const ARTIFACT_TYPES: [&str; 5] = [
     "plan.review",
     "task.review",
@@ -19,42 +20,25 @@ pub const ARTIFACT_TYPES: [&str; 5] = [
     "checkpoint.review",
 ];
 
-/// Longest artifact type and repository reference: they stand in rows and lists that are to stay small.
+/// Longest artifact type and repository reference, so that rows and lists stay small.
 pub const MAX_WORD_CHARS: usize = 1_024;
 
-/// Whether the gateway can read an artifact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    Sealed,
-    Open,
-}
-
-impl Form {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sealed => "sealed",
-            Self::Open => "open",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Sealed, Self::Open]
-            .into_iter()
-            .find(|form| form.as_str() == word)
+words! {
+    /// Whether the gateway can read an artifact.
+    Form {
+        Sealed = "sealed",
+        Open = "open",
     }
 }
 
-/// What a parser of artifacts needs to know of the gateway's settings.
+/// The gateway's settings for artifacts.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct ArtifactRules {
     /// Largest payload, in bytes of its text.
     pub max_payload: usize,
+    /// Key of the extension that lists the requested actions.
     pub requested_actions: String,
-    /// The latest `createdAt` an open Artifact may carry.
     pub latest_created: Timestamp,
-    /// The latest `expiresAt` a submission may carry.
     pub latest_expiry: Timestamp,
 }
 
@@ -62,49 +46,26 @@ pub struct Rules {
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub request_id: RequestId,
-    /// Sealed or open.
     pub form: Form,
     pub artifact_type: String,
-    /// Hash of the artifact: verified if open, taken as given if sealed.
+    /// Verified if open, as claimed if sealed.
     pub artifact_hash: Sha256Hex,
-    /// The repository, where the gateway can see it.
+    /// Known of open artifacts only.
     pub repo_ref: Option<String>,
-    /// When the exchange ends.
     pub expires_at: Timestamp,
     pub route: Route,
-    /// The text to store: the open Artifact verbatim, or the sealed members without their routing.
+    /// The open artifact verbatim, or the sealed members without routing.
     pub stored: String,
     pub trace: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArtifactError {
-    /// The envelope or the sealed body breaks its schema.
-    Invalid(Invalid),
-    InvalidArtifact(Invalid),
-    /// The open Artifact is not what its hash says.
-    HashMismatch,
-    TooLarge {
-        pointer: &'static str,
-        /// The limit, in bytes.
-        limit: usize,
-    },
-}
-
-impl From<Invalid> for ArtifactError {
-    fn from(invalid: Invalid) -> Self {
-        Self::Invalid(invalid)
-    }
-}
-
-/// Whether the envelope's body is a sealed artifact.
 #[must_use]
 pub fn is_sealed(body: &Node<'_>) -> bool {
     body.as_object()
         .is_some_and(|object| object.get("ciphertext").is_some())
 }
 
-pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
+pub fn parse(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
     let submission = if is_sealed(envelope.body) {
         parse_sealed(envelope, rules)?
     } else {
@@ -114,7 +75,7 @@ pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, A
     Ok(submission)
 }
 
-fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
+fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
     let mut body = Reader::new(envelope.body, "/body")?;
     let artifact_type = body.bounded_str("artifactType", 1, MAX_WORD_CHARS)?;
     let artifact_hash = body.hash("artifactHash")?;
@@ -134,7 +95,7 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission
     body.finish()?;
 
     if check_ciphertext(ciphertext, "/body/ciphertext")?.len() > rules.max_payload {
-        return Err(ArtifactError::TooLarge {
+        return Err(Error::PayloadTooLarge {
             pointer: "/body/ciphertext/data",
             limit: rules.max_payload,
         });
@@ -167,7 +128,7 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission
     })
 }
 
-/// Checks a ciphertext, whose further members pass through, and returns its data.
+/// Checks a ciphertext and returns its data. Further members are not checked.
 pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<&'n str, Invalid> {
     let mut sealed = Reader::new(node, pointer)?;
     sealed.str("alg")?;
@@ -177,10 +138,10 @@ pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<
     sealed.str("data")
 }
 
-fn parse_open(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, ArtifactError> {
-    let artifact = read_open(envelope.body, rules).map_err(ArtifactError::InvalidArtifact)?;
+fn parse_open(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
+    let artifact = read_open(envelope.body, rules).map_err(Error::InvalidArtifact)?;
     if artifact.payload_bytes > rules.max_payload {
-        return Err(ArtifactError::TooLarge {
+        return Err(Error::PayloadTooLarge {
             pointer: "/body/payload",
             limit: rules.max_payload,
         });
@@ -190,7 +151,7 @@ fn parse_open(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, 
         .as_object()
         .ok_or_else(|| Invalid::shape("/body", "an object"))?;
     if Sha256Hex::of(canonical_without(object, "artifactHash").as_bytes()) != artifact.hash {
-        return Err(ArtifactError::HashMismatch);
+        return Err(Error::ArtifactHash);
     }
     if artifact.request_id != envelope.request_id {
         return Err(Invalid::shape("/body/requestId", "the requestId of the envelope").into());
@@ -212,7 +173,6 @@ fn parse_open(envelope: &Incoming<'_, '_>, rules: &Rules) -> Result<Submission, 
     })
 }
 
-/// What the gateway needs of an open Artifact.
 struct OpenArtifact {
     request_id: RequestId,
     artifact_type: &'static str,
@@ -222,10 +182,10 @@ struct OpenArtifact {
     payload_bytes: usize,
 }
 
-fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
+fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Invalid> {
     let mut body = Reader::new(node, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
-        // Neither form; most likely a sealed one that lost its seal.
+        // Neither form; most likely a sealed artifact without its ciphertext.
         return Err(Invalid::shape(
             "/body/ciphertext",
             "an object (a sealed artifact), or the members of an open one",
@@ -272,6 +232,6 @@ fn read_open(node: &Node<'_>, rules: &Rules) -> Result<OpenArtifact, Invalid> {
     })
 }
 
-fn too_far(pointer: &str, rules: &Rules) -> Invalid {
+fn too_far(pointer: &str, rules: &ArtifactRules) -> Invalid {
     Invalid::timestamp(pointer, format!("a time not after {}", rules.latest_expiry))
 }

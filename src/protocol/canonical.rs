@@ -1,21 +1,21 @@
-//! RFC 8785: values that mean the same have the same text, whatever their spelling, order and white space.
-//! That text is only ever hashed or verified; what travels and is stored is the sender's own.
+//! Canonical JSON (RFC 8785). The canonical text is only hashed or verified; the sender's own text is stored and forwarded.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+use super::hex;
 use super::json::{Member, Node, Object, Value};
 
 #[must_use]
 pub fn canonical(node: &Node<'_>) -> String {
-    // A guess that saves the growing: canonical text is seldom longer than its source.
+    // Canonical text is seldom longer than its source.
     let mut out = String::with_capacity(node.raw.len());
     write_node(&mut out, node);
     out
 }
 
-/// Canonical text of an object without one of its members (what a hash or signature covers).
+/// The canonical text of an object without one member: what a hash or signature covers.
 #[must_use]
 pub fn canonical_without(object: &Object<'_>, member: &str) -> String {
     let mut out = String::new();
@@ -35,7 +35,6 @@ fn write_node(out: &mut String, node: &Node<'_>) {
     }
 }
 
-/// Appends an array; its order means something and stays.
 fn write_items(out: &mut String, items: &[Node<'_>]) {
     out.push('[');
     for (index, item) in items.iter().enumerate() {
@@ -49,7 +48,7 @@ fn write_items(out: &mut String, items: &[Node<'_>]) {
 
 fn write_members<'m, 'a: 'm>(out: &mut String, members: impl Iterator<Item = &'m Member<'a>>) {
     let mut members: Vec<_> = members.collect();
-    // Not the order of `str`: UTF-16 puts U+1F600 (two surrogates) before U+FB33.
+    // RFC 8785 sorts by UTF-16 code units: U+1F600 (two surrogates) comes before U+FB33.
     members.sort_unstable_by(|a, b| a.name.encode_utf16().cmp(b.name.encode_utf16()));
     out.push('{');
     for (index, member) in members.into_iter().enumerate() {
@@ -63,12 +62,12 @@ fn write_members<'m, 'a: 'm>(out: &mut String, members: impl Iterator<Item = &'m
     out.push('}');
 }
 
-/// Appends a number the way ECMAScript prints it, -0 as 0.
+/// As ECMAScript prints it; -0 becomes 0.
 fn write_number(out: &mut String, number: f64) {
     out.push_str(ryu_js::Buffer::new().format(number));
 }
 
-/// Appends a string with the fewest escapes JSON permits, the short ones where there are any.
+/// With the fewest escapes that JSON permits, in their short forms.
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut plain_from = 0;
@@ -87,7 +86,7 @@ fn write_string(out: &mut String, text: &str) {
             b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
             control => {
                 out.push_str("\\u00");
-                out.extend(hex_digits(control));
+                out.push_str(&hex::encode(&[control]));
             }
         }
     }
@@ -100,7 +99,6 @@ fn write_string(out: &mut String, text: &str) {
 pub struct Sha256Hex([u8; 32]);
 
 impl Sha256Hex {
-    /// The hash of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
@@ -109,18 +107,9 @@ impl Sha256Hex {
     /// Reads exactly 64 lowercase hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (pairs, odd) = text.as_bytes().as_chunks::<2>();
-        if pairs.len() != 32 || !odd.is_empty() {
-            return None;
-        }
-        let mut hash = [0; 32];
-        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
-            *byte = hex_value(*high)? << 4 | hex_value(*low)?;
-        }
-        Some(Self(hash))
+        hex::decode(text).map(Self)
     }
 
-    /// The 32 bytes themselves.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -135,31 +124,12 @@ impl From<[u8; 32]> for Sha256Hex {
 
 impl fmt::Display for Sha256Hex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits: String = self.0.into_iter().flat_map(hex_digits).collect();
-        f.write_str(&digits)
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
 impl fmt::Debug for Sha256Hex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sha256Hex({self})")
-    }
-}
-
-fn hex_digits(byte: u8) -> [char; 2] {
-    [byte >> 4, byte & 0xf].map(|nibble| {
-        char::from(match nibble {
-            0..=9 => b'0' + nibble,
-            _ => b'a' + nibble - 10,
-        })
-    })
-}
-
-/// The value of a lowercase hexadecimal digit; capitals would give one hash two spellings.
-fn hex_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
     }
 }

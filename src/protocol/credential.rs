@@ -1,5 +1,4 @@
-//! Credentials as they are presented: an API key whole, or in the two halves of `Basic`. What they are worth is not judged
-//! here.
+//! Parses API keys, whole or as the user and password of `Basic`. Verification is in `gateway::authenticate`.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -9,20 +8,20 @@ use super::id::{CredentialId, TextId as _};
 
 pub const KEY_PREFIX: &str = "csk_";
 
-/// base64 that tolerates missing padding, as clients differ in it.
+/// Padding is optional, as clients differ in it.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// An API key, `csk_<id>_<secret>`, split. The secret is never printed.
+/// An API key, `csk_<id>_<secret>`. The secret must not be printed.
 pub struct ApiKey<'a> {
     pub id: CredentialId,
     pub secret: &'a str,
 }
 
 impl<'a> ApiKey<'a> {
-    /// Splits a key. The secret may hold underscores, the id does not.
+    /// The secret may contain underscores, the id does not.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
@@ -33,7 +32,7 @@ impl<'a> ApiKey<'a> {
     }
 }
 
-/// What stands behind `Basic`, decoded: a credential's id and its secret, or its whole key in place of the secret.
+/// The decoded `Basic` credentials: a credential's id and its secret, or the whole key in place of the secret.
 pub struct UserPassword(String);
 
 impl UserPassword {

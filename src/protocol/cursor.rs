@@ -1,4 +1,4 @@
-//! Page cursors: opaque to clients, bound to the listing they came from. Not secret, only hard to get wrong.
+//! Page cursors: opaque to clients and bound to their listing. The checksum catches mistakes; it is no secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +15,7 @@ pub struct Position {
 /// The end of the year 9999, in nanoseconds.
 const MAX_NANOS: i128 = 253_402_300_800_000_000_000;
 
-/// Bytes of checksum: enough to tell a foreign or damaged cursor from ours.
+/// Enough to detect a cursor that is damaged or of another listing.
 const CHECK_BYTES: usize = 8;
 
 fn check(listing: &str, payload: &[u8]) -> [u8; CHECK_BYTES] {
@@ -30,7 +30,7 @@ fn check(listing: &str, payload: &[u8]) -> [u8; CHECK_BYTES] {
     check
 }
 
-/// Prints the position in `listing`, which names everything that tells it from other listings.
+/// Prints a position. `listing` must name everything that distinguishes the listing from others.
 #[must_use]
 pub fn encode(listing: &str, position: &Position) -> String {
     let micros = position.at.unix_timestamp_nanos() / 1_000;
@@ -40,7 +40,7 @@ pub fn encode(listing: &str, position: &Position) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads a cursor of `listing`; a foreign or damaged one is `None`.
+/// Reads a cursor; `None` if it is damaged or of another listing.
 #[must_use]
 pub fn decode(listing: &str, cursor: &str) -> Option<Position> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
@@ -50,7 +50,7 @@ pub fn decode(listing: &str, cursor: &str) -> Option<Position> {
     }
     let (micros, id) = std::str::from_utf8(payload).ok()?.split_once('.')?;
     let nanos = micros.parse::<i128>().ok()?.checked_mul(1_000)?;
-    // The checksum is no secret: whatever stands here must be harmless to ask the database for.
+    // Anyone can compute the checksum: the values must be safe to query the database with.
     if !(0..MAX_NANOS).contains(&nanos) || id.chars().any(char::is_control) {
         return None;
     }

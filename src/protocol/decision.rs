@@ -1,31 +1,23 @@
-//! The body of `decision.submit`: a full Decision, or the compact form. Both keep their text and what was signed.
+//! The body of `decision.submit`, in the full or the compact form, and the judgement of its signature.
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::Incoming;
+use super::error::Error;
 use super::id::{RequestId, SignerKeyId};
 use super::reader::{Invalid, Reader};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
+use super::words::words;
 
 /// Longest nonce; a 256-bit one in base64url has 43 characters.
 pub const MAX_NONCE_CHARS: usize = 512;
 
 pub const SCOPES: [&str; 3] = ["once", "timebox", "session"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    Approve,
-    /// Do not.
-    Reject,
-}
-
-impl Verdict {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Reject => "reject",
-        }
+words! {
+    Verdict {
+        Approve = "approve",
+        Reject = "reject",
     }
 }
 
@@ -36,7 +28,7 @@ pub struct Decision {
     pub artifact_hash: Sha256Hex,
     pub verdict: Verdict,
     pub repo_ref: Option<String>,
-    /// When the decision itself ends, in the full form.
+    /// In the full form only.
     pub expires_at: Option<Timestamp>,
     pub signer_key_id: SignerKeyId,
     pub nonce: String,
@@ -72,10 +64,7 @@ impl Decision {
             }
         }
         let artifact_hash = body.hash("artifactHash")?;
-        let verdict = match body.one_of("decision", &["approve", "reject"])? {
-            "approve" => Verdict::Approve,
-            _ => Verdict::Reject,
-        };
+        let verdict = body.word("decision", Verdict::ALL, Verdict::as_str)?;
         let signer_key_id = body.id("signerKeyId")?;
         let nonce = body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?.to_owned();
         let signature = Signature::parse(body.str("signature")?)
@@ -98,15 +87,15 @@ impl Decision {
     }
 }
 
-/// Whether decisions must verify (`decisions.verify`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verify {
-    /// Once an approver has a key, its decisions must verify.
-    Registered,
-    Required,
-    /// Never; the enforcer alone verifies.
-    Off,
+words! {
+    /// Whether decisions must verify (`decisions.verify`).
+    Verify {
+        /// Once an approver has a key, its decisions must verify.
+        Registered = "registered",
+        Required = "required",
+        /// Never; the enforcer alone verifies.
+        Off = "off",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,30 +103,19 @@ pub struct SigningKey {
     pub id: SignerKeyId,
     pub public_key: PublicKey,
     pub not_before: Option<Timestamp>,
-    /// Valid until.
     pub not_after: Option<Timestamp>,
-    /// When it was registered.
     pub created_at: Timestamp,
-    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What the judgement of a signature rests on; it must still hold when the decision is written.
+/// What the judgement of a signature depends on; it must still hold when the decision is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     Verified(Box<SigningKey>),
     /// The approver has no key yet.
     Unregistered,
-    /// Nobody asked.
+    /// Verification is off.
     Unchecked,
-}
-
-/// Why a signature is not believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrustError {
-    /// It does not verify, or the key is unknown or outside its time.
-    Invalid,
-    Revoked,
 }
 
 /// Judges a decision's signature by the approver's keys.
@@ -146,7 +124,7 @@ pub fn judge_signature(
     keys: &[SigningKey],
     verify: Verify,
     now: Timestamp,
-) -> Result<Trust, TrustError> {
+) -> Result<Trust, Error> {
     match verify {
         Verify::Off => return Ok(Trust::Unchecked),
         Verify::Registered if keys.is_empty() => return Ok(Trust::Unregistered),
@@ -155,9 +133,9 @@ pub fn judge_signature(
     let key = keys
         .iter()
         .find(|key| key.id == decision.signer_key_id)
-        .ok_or(TrustError::Invalid)?;
+        .ok_or(Error::SignatureInvalid)?;
     if key.revoked_at.is_some() {
-        return Err(TrustError::Revoked);
+        return Err(Error::KeyRevoked);
     }
     let current =
         key.not_before.is_none_or(|at| at <= now) && key.not_after.is_none_or(|at| now < at);
@@ -168,6 +146,6 @@ pub fn judge_signature(
     {
         Ok(Trust::Verified(Box::new(key.clone())))
     } else {
-        Err(TrustError::Invalid)
+        Err(Error::SignatureInvalid)
     }
 }

@@ -1,4 +1,4 @@
-//! The gateway's wire Envelope: parsed strictly on the way in, put together around untouched texts on the way out.
+//! The wire Envelope: parsed strictly when received, built around unchanged texts when sent.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,13 +11,10 @@ use super::timestamp::Timestamp;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sender {
-    /// The enforcer, if it names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_id: Option<EnforcerId>,
-    /// The approver, if it names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_id: Option<ApproverId>,
-    /// The gateway, if it names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway_id: Option<String>,
 }
@@ -25,10 +22,8 @@ pub struct Sender {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recipient {
-    /// The enforcer, if it names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_id: Option<EnforcerId>,
-    /// The approver, if it names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_id: Option<ApproverId>,
 }
@@ -36,17 +31,14 @@ pub struct Recipient {
 #[derive(Debug)]
 pub struct Incoming<'n, 'a> {
     pub request_id: RequestId,
-    /// When the client made it.
     pub created_at: Timestamp,
-    /// When it ends, if it says so.
     pub expires_at: Option<Timestamp>,
     pub sender: Sender,
     pub recipient: Recipient,
-    /// Text of the free-form trace, passed on untouched.
+    /// Text of the free-form trace, forwarded unchanged.
     pub trace: Option<&'a str>,
-    /// The body, whose meaning follows from the message type.
     pub body: &'n Node<'a>,
-    /// Whether the body itself says what it is about, because nothing around it does.
+    /// Whether the body itself names the exchange, because nothing around it does.
     pub about_itself: bool,
 }
 
@@ -84,7 +76,7 @@ impl<'n, 'a> Incoming<'n, 'a> {
         Ok((msg_type, envelope))
     }
 
-    /// Checks that the envelope speaks of the exchange that the path or body names.
+    /// Checks that the envelope names the same exchange as the path or body.
     pub fn expect_request(&self, request_id: &RequestId) -> Result<(), Invalid> {
         if self.request_id == *request_id {
             return Ok(());
@@ -131,14 +123,12 @@ fn parse_recipient(node: &Node<'_>) -> Result<Recipient, Invalid> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outgoing<B> {
-    /// Names this message, so that it can be acknowledged and told from its repeats.
+    /// Identifies the message for acknowledgement and deduplication.
     pub msg_id: MessageId,
     pub msg_type: &'static str,
-    /// The exchange it is about, or the HTTP request when there is none.
+    /// The exchange it is about, or the HTTP request if there is none.
     pub request_id: String,
-    /// When the gateway made it.
     pub created_at: Timestamp,
-    /// When the exchange ends, where one is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     pub sender: Sender,
@@ -147,4 +137,83 @@ pub struct Outgoing<B> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<RawValue>>,
     pub body: B,
+}
+
+impl<B> Outgoing<B> {
+    /// An envelope sent by the gateway itself, to no particular recipient.
+    pub fn new(
+        msg_type: &'static str,
+        msg_id: MessageId,
+        request_id: impl Into<String>,
+        created_at: Timestamp,
+        gateway_id: &str,
+        body: B,
+    ) -> Self {
+        Self {
+            msg_id,
+            msg_type,
+            request_id: request_id.into(),
+            created_at,
+            expires_at: None,
+            sender: Sender {
+                gateway_id: Some(gateway_id.to_owned()),
+                ..Sender::default()
+            },
+            recipient: None,
+            trace: None,
+            body,
+        }
+    }
+
+    #[must_use]
+    pub fn expiring(mut self, at: Option<Timestamp>) -> Self {
+        self.expires_at = at;
+        self
+    }
+
+    #[must_use]
+    pub fn sent_by_enforcer(mut self, id: EnforcerId) -> Self {
+        self.sender.enforcer_id = Some(id);
+        self
+    }
+
+    /// Sent on behalf of an approver, or of an administrator (`None`).
+    #[must_use]
+    pub fn sent_by_approver(mut self, id: Option<ApproverId>) -> Self {
+        self.sender.approver_id = id;
+        self
+    }
+
+    #[must_use]
+    pub fn for_enforcer(mut self, id: EnforcerId) -> Self {
+        self.recipient.get_or_insert_default().enforcer_id = Some(id);
+        self
+    }
+
+    #[must_use]
+    pub fn for_approver(mut self, id: ApproverId) -> Self {
+        self.recipient.get_or_insert_default().approver_id = Some(id);
+        self
+    }
+
+    #[must_use]
+    pub fn traced(mut self, trace: Option<Box<RawValue>>) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// The same envelope around another body.
+    pub fn with_body<C>(self, body: C) -> Outgoing<C> {
+        Outgoing {
+            msg_id: self.msg_id,
+            msg_type: self.msg_type,
+            request_id: self.request_id,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            sender: self.sender,
+            recipient: self.recipient,
+            trace: self.trace,
+            body,
+        }
+    }
 }

@@ -1,159 +1,324 @@
-//! The catalogue of error codes. Which refusal carries which code is decided in `http::error`, in one place.
+//! Every refusal of the gateway, with its message, and the one table of statuses, codes and details. What only the HTTP
+//! transport refuses is in `http::error`.
 
-/// A code of the catalogue; on the wire it carries the protocol's prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
-    /// A member is missing, unknown, of the wrong type or out of range.
-    Validation,
-    /// Not JSON.
-    MalformedJson,
-    /// JSON that has no canonical form everyone agrees on.
-    Canonicalization,
-    /// A time that is none, or cannot be.
-    Timestamp,
-    /// A choice this version does not offer.
-    Unsupported,
-    /// A hash that is not the hash of what it claims to cover.
-    HashMismatch,
-    /// Past its time.
+mod code;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+pub use self::code::{Code, Names};
+use super::json::{JsonError, Reason};
+use super::reader::{Fault, Invalid, clip};
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Json(#[from] JsonError),
+    #[error("{0}")]
+    Invalid(#[from] Invalid),
+    /// A member of an open artifact that does not conform.
+    #[error("{0}")]
+    InvalidArtifact(Invalid),
+    /// A query parameter, path segment or header that does not conform.
+    #[error("{name} should be {expected}")]
+    Parameter {
+        name: &'static str,
+        expected: &'static str,
+    },
+    #[error("{pointer} is over {limit} bytes")]
+    PayloadTooLarge { pointer: &'static str, limit: usize },
+    #[error("the body is over {limit} bytes")]
+    BodyTooLarge { limit: usize },
+
+    #[error("the artifact is not what its artifactHash says")]
+    ArtifactHash,
+    #[error("the prompt is not what its promptHash says")]
+    PromptHash,
+    #[error("the snapshot is not what its snapshotHash says")]
+    SnapshotHash,
+    #[error("the decision is about another artifact")]
+    DecisionHash,
+    #[error("the submission is past its expiresAt")]
+    ArtifactExpired,
+    #[error("the prompt is past its expiresAt")]
+    PromptExpired { pointer: String },
+    #[error("the decision is past its expiresAt")]
+    DecisionExpired,
+    #[error("the exchange has expired")]
     Expired,
-    /// No credential, or none that is known.
+
+    // Both read the same to the caller, whatever is wrong with the credential.
+    #[error("a valid credential is needed")]
     Unauthenticated,
-    /// The credential does not reach that far.
-    Forbidden,
-    /// The gateway is set not to take this.
-    PolicyDeny,
-    /// A signature that does not verify, or an unknown key.
+    #[error("a valid credential is needed")]
+    InvalidToken,
+    /// `pointer` is the member or parameter that the credential may not use.
+    #[error("the credential does not allow this; it takes {expected}")]
+    Forbidden {
+        pointer: Option<String>,
+        expected: &'static str,
+    },
+    #[error("this gateway takes sealed artifacts only")]
+    OpenRefused,
+    #[error("the signature does not verify under the approver's keys")]
     SignatureInvalid,
+    #[error("the signing key has been revoked")]
     KeyRevoked,
-    /// A pairing that has been revoked or replaced.
+    #[error("the routing token was revoked, or replaced by a newer pairing")]
     PairingRevoked,
-    /// Not there, or not for this caller.
+    #[error("there is no such thing, or it is not for this caller")]
     NotFound,
-    MethodNotAllowed,
-    AlreadyExists,
-    AlreadyDecided,
-    /// The exchange is past the state this needs.
-    InvalidState,
-    /// The idempotency key was used for something else.
-    IdempotencyKeyReused,
-    SessionClosed,
-    DuplicateSnapshot,
-    TooLarge,
-    /// A media type or encoding the gateway does not read.
-    UnsupportedMediaType,
-    InvalidArtifact,
-    /// Nobody to ask.
-    NoApprover,
-    /// Nobody to send it to.
+
+    /// `pointer` is the member that names nobody.
+    #[error("the submission names nobody to ask")]
+    NoApprover { pointer: &'static str },
+    #[error("the prompt names no enforcer to send it to")]
     NoRecipient,
-    /// Too much at once.
-    RateLimited,
-    Internal,
-    /// Not now: the database is away, or the node is draining or overloaded.
+
+    #[error("this requestId was used for another artifact")]
+    AlreadyExists,
+    #[error("this requestId was used for another prompt")]
+    PromptExists,
+    #[error("{pointer} is taken")]
+    Taken { pointer: &'static str },
+    #[error("this Idempotency-Key was used for another request")]
+    IdempotencyKeyReused,
+    #[error("the exchange has its decision already")]
+    AlreadyDecided,
+    #[error("the exchange is {0}")]
+    InvalidState(&'static str),
+    #[error("this pairing has been completed")]
+    AlreadyPaired,
+    #[error("the acknowledgement is of another prompt")]
+    PromptMismatch,
+    #[error("the prompt is {0}, which is final")]
+    PromptSettled(&'static str),
+    #[error("the session has ended")]
+    SessionClosed,
+    #[error("the session was started with another session.start")]
+    SessionStarted,
+    #[error("this snapshotId was used for another snapshot")]
+    SnapshotExists,
+
+    #[error("too many {}", .0.calls)]
+    Throttled(Throttled),
+    #[error("the approver's inbox is full")]
+    InboxFull,
+    #[error("too many waits at once for this identity")]
+    TooManyWaits,
+    #[error("this node holds as many channels as it may")]
+    TooManyChannels,
+    /// The database is unavailable, or the node is draining or overloaded.
+    #[error("the gateway cannot serve this now; try again")]
     Unavailable,
+    #[error("a fault of the gateway")]
+    Internal,
 }
 
-impl Code {
-    pub const ALL: [Self; 29] = [
-        Self::Validation,
-        Self::MalformedJson,
-        Self::Canonicalization,
-        Self::Timestamp,
-        Self::Unsupported,
-        Self::HashMismatch,
-        Self::Expired,
-        Self::Unauthenticated,
-        Self::Forbidden,
-        Self::PolicyDeny,
-        Self::SignatureInvalid,
-        Self::KeyRevoked,
-        Self::PairingRevoked,
-        Self::NotFound,
-        Self::MethodNotAllowed,
-        Self::AlreadyExists,
-        Self::AlreadyDecided,
-        Self::InvalidState,
-        Self::IdempotencyKeyReused,
-        Self::SessionClosed,
-        Self::DuplicateSnapshot,
-        Self::TooLarge,
-        Self::UnsupportedMediaType,
-        Self::InvalidArtifact,
-        Self::NoApprover,
-        Self::NoRecipient,
-        Self::RateLimited,
-        Self::Internal,
-        Self::Unavailable,
-    ];
-
-    /// The code without its prefix.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Validation => "VALIDATION",
-            Self::MalformedJson => "MALFORMED_JSON",
-            Self::Canonicalization => "CANONICALIZATION",
-            Self::Timestamp => "TIMESTAMP",
-            Self::Unsupported => "UNSUPPORTED",
-            Self::HashMismatch => "HASH_MISMATCH",
-            Self::Expired => "EXPIRED",
-            Self::Unauthenticated => "UNAUTHENTICATED",
-            Self::Forbidden => "FORBIDDEN",
-            Self::PolicyDeny => "POLICY_DENY",
-            Self::SignatureInvalid => "SIGNATURE_INVALID",
-            Self::KeyRevoked => "KEY_REVOKED",
-            Self::PairingRevoked => "PAIRING_REVOKED",
-            Self::NotFound => "NOT_FOUND",
-            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
-            Self::AlreadyExists => "ALREADY_EXISTS",
-            Self::AlreadyDecided => "ALREADY_DECIDED",
-            Self::InvalidState => "INVALID_STATE",
-            Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
-            Self::SessionClosed => "SESSION_CLOSED",
-            Self::DuplicateSnapshot => "DUPLICATE_SNAPSHOT",
-            Self::TooLarge => "TOO_LARGE",
-            Self::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
-            Self::InvalidArtifact => "INVALID_ARTIFACT",
-            Self::NoApprover => "NO_APPROVER",
-            Self::NoRecipient => "NO_RECIPIENT",
-            Self::RateLimited => "RATE_LIMITED",
-            Self::Internal => "INTERNAL",
-            Self::Unavailable => "UNAVAILABLE",
-        }
-    }
-
-    /// Whether the same call may succeed later.
-    #[must_use]
-    pub fn retryable(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Internal | Self::Unavailable)
-    }
+/// A rate limit that was exceeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Throttled {
+    /// Its name in `RateLimit-Policy`.
+    pub policy: &'static str,
+    /// What there were too many of, in words.
+    pub calls: String,
+    pub quota: u32,
+    pub window_seconds: u64,
+    pub retry_after: Duration,
 }
 
-/// The names that follow from the protocol's short name (`protocol.name`).
+/// A refusal as it is shown to the caller.
 #[derive(Debug, Clone)]
-pub struct Names {
-    pub media_type: String,
-    pub error_prefix: String,
-    pub requested_actions: String,
-    /// Key of the extension that says when a prompt ends.
-    pub prompt: String,
+pub struct Description {
+    /// HTTP status.
+    pub status: u16,
+    pub code: Code,
+    pub message: String,
+    pub details: Map<String, Value>,
+    pub throttled: Option<Throttled>,
+    /// Whether a token was presented and refused.
+    pub invalid_token: bool,
 }
 
-impl Names {
-    /// The names of the protocol called `name`.
+impl Error {
+    pub fn invalid(pointer: impl Into<String>, expected: &'static str) -> Self {
+        Self::Invalid(Invalid::shape(pointer, expected))
+    }
+
     #[must_use]
-    pub fn new(name: &str) -> Self {
+    pub fn describe(&self) -> Description {
+        let refusal = |status, code| Description::new(status, code, self.to_string());
+        match self {
+            Self::Json(error) => refusal(400, code_of_json(error.reason)).at(&error.pointer),
+            Self::Invalid(invalid) => refusal(400, code_of_fault(invalid.fault)).about(invalid),
+            Self::InvalidArtifact(invalid) => refusal(422, Code::InvalidArtifact).about(invalid),
+            Self::Parameter { name, expected } => refusal(400, Code::Validation)
+                .with("parameter", *name)
+                .expecting(expected),
+            Self::PayloadTooLarge { pointer, limit } => refusal(413, Code::TooLarge)
+                .at(pointer)
+                .with("limit", *limit),
+            Self::BodyTooLarge { limit } => refusal(413, Code::TooLarge).with("limit", *limit),
+
+            Self::ArtifactHash => refusal(422, Code::HashMismatch)
+                .at("/body/artifactHash")
+                .expecting("SHA-256 of the canonical artifact without artifactHash"),
+            Self::PromptHash => refusal(422, Code::HashMismatch)
+                .at("/body/promptHash")
+                .expecting("SHA-256 of the canonical prompt without promptHash"),
+            Self::SnapshotHash => refusal(422, Code::HashMismatch)
+                .at("/body/snapshotHash")
+                .expecting("SHA-256 of the canonical event without snapshotHash"),
+            Self::DecisionHash => refusal(400, Code::HashMismatch)
+                .at("/body/artifactHash")
+                .expecting("the artifactHash of the exchange"),
+            Self::ArtifactExpired => refusal(422, Code::Expired)
+                .at("/body/expiresAt")
+                .expecting("a time to come"),
+            Self::PromptExpired { pointer } => refusal(422, Code::Expired)
+                .at(pointer)
+                .expecting("a time to come"),
+            Self::DecisionExpired => refusal(400, Code::Expired)
+                .at("/body/expiresAt")
+                .expecting("a time to come"),
+            Self::Expired => refusal(409, Code::Expired),
+
+            Self::Unauthenticated => refusal(401, Code::Unauthenticated),
+            Self::InvalidToken => Description {
+                invalid_token: true,
+                ..refusal(401, Code::Unauthenticated)
+            },
+            Self::Forbidden { pointer, expected } => {
+                let refusal = refusal(403, Code::Forbidden).expecting(expected);
+                match pointer {
+                    Some(pointer) if pointer.starts_with('/') => refusal.at(pointer),
+                    Some(parameter) => refusal.with("parameter", parameter.as_str()),
+                    None => refusal,
+                }
+            }
+            Self::OpenRefused => refusal(403, Code::PolicyDeny)
+                .at("/body/ciphertext")
+                .expecting("a sealed artifact"),
+            Self::SignatureInvalid => refusal(403, Code::SignatureInvalid).at("/body/signature"),
+            Self::KeyRevoked => refusal(403, Code::KeyRevoked).at("/body/signerKeyId"),
+            Self::PairingRevoked => refusal(403, Code::PairingRevoked)
+                .at("/body/metadata/routingToken")
+                .expecting("the token of a pairing in force"),
+            Self::NotFound => refusal(404, Code::NotFound),
+
+            Self::NoApprover { pointer } => refusal(422, Code::NoApprover)
+                .at(pointer)
+                .expecting("an approver, or a pairing with one"),
+            Self::NoRecipient => refusal(422, Code::NoRecipient)
+                .at("/recipient/enforcerId")
+                .expecting("an enforcer, the session of one, or metadata.enforcerId"),
+
+            Self::AlreadyExists => refusal(409, Code::AlreadyExists)
+                .at("/requestId")
+                .with("conflict", "AlreadyExistsConflict"),
+            Self::PromptExists => refusal(409, Code::AlreadyExists)
+                .at("/body/requestId")
+                .with("conflict", "AlreadyExistsConflict"),
+            Self::Taken { pointer } => refusal(409, Code::AlreadyExists).at(pointer),
+            Self::IdempotencyKeyReused => {
+                refusal(409, Code::IdempotencyKeyReused).with("parameter", "Idempotency-Key")
+            }
+            Self::AlreadyDecided => {
+                refusal(409, Code::AlreadyDecided).with("conflict", "AlreadyDecidedConflict")
+            }
+            Self::InvalidState(state) => refusal(409, Code::InvalidState).with("state", *state),
+            Self::AlreadyPaired => refusal(409, Code::InvalidState).at("/nonce"),
+            Self::PromptMismatch => refusal(409, Code::InvalidState)
+                .at("/body/promptHash")
+                .expecting("the promptHash of the prompt"),
+            Self::PromptSettled(status) => refusal(409, Code::InvalidState)
+                .at("/body/status")
+                .with("state", *status),
+            Self::SessionClosed => refusal(409, Code::SessionClosed).at("/body/sessionId"),
+            Self::SessionStarted => refusal(409, Code::AlreadyExists).at("/body/sessionId"),
+            Self::SnapshotExists => refusal(409, Code::DuplicateSnapshot).at("/body/snapshotId"),
+
+            Self::Throttled(throttled) => Description {
+                throttled: Some(throttled.clone()),
+                ..refusal(429, Code::RateLimited)
+            },
+            Self::InboxFull | Self::TooManyWaits => refusal(429, Code::RateLimited),
+            Self::TooManyChannels | Self::Unavailable => refusal(503, Code::Unavailable),
+            Self::Internal => refusal(500, Code::Internal),
+        }
+    }
+}
+
+fn code_of_json(reason: Reason) -> Code {
+    match reason {
+        Reason::NotUtf8
+        | Reason::Syntax
+        | Reason::UnexpectedEnd
+        | Reason::TrailingBytes
+        | Reason::TooDeep => Code::MalformedJson,
+        Reason::DuplicateMember
+        | Reason::LoneSurrogate
+        | Reason::NulCharacter
+        | Reason::IntegerRange
+        | Reason::NumberOverflow => Code::Canonicalization,
+    }
+}
+
+fn code_of_fault(fault: Fault) -> Code {
+    match fault {
+        Fault::Shape => Code::Validation,
+        Fault::Timestamp => Code::Timestamp,
+        Fault::Unsupported => Code::Unsupported,
+    }
+}
+
+impl Description {
+    #[must_use]
+    pub fn new(status: u16, code: Code, message: String) -> Self {
         Self {
-            media_type: format!("application/{name}+json"),
-            error_prefix: format!("{}_ERR_", name.to_uppercase()),
-            requested_actions: format!("org.{name}.requestedActions"),
-            prompt: format!("org.{name}.prompt"),
+            status,
+            code,
+            message,
+            details: Map::new(),
+            throttled: None,
+            invalid_token: false,
         }
     }
 
     #[must_use]
-    pub fn code(&self, code: Code) -> String {
-        format!("{}{}", self.error_prefix, code.as_str())
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn at(self, pointer: &str) -> Self {
+        self.with("pointer", clip(pointer))
+    }
+
+    #[must_use]
+    pub fn expecting(self, expected: &str) -> Self {
+        self.with("expected", expected)
+    }
+
+    fn about(self, invalid: &Invalid) -> Self {
+        self.at(&invalid.pointer).expecting(&invalid.expected)
+    }
+
+    /// The JSON of an error, which is also the body of its envelope.
+    #[must_use]
+    pub fn body(&self, names: &Names, about: Option<&str>) -> Value {
+        let mut body = json!({
+            "code": names.code(self.code),
+            "message": self.message,
+            "retryable": self.code.retryable(),
+        });
+        if let Some(request) = about {
+            body["requestId"] = request.into();
+        }
+        if !self.details.is_empty() {
+            body["details"] = Value::Object(self.details.clone());
+        }
+        body
     }
 }

@@ -1,51 +1,26 @@
-//! The state machine of an exchange, and the judgement of what a guarded statement found.
-//! A statement reports facts; the functions here turn them into an outcome. Nothing else decides.
+//! The state machine of an exchange. A guarded statement reports facts; the functions here alone turn them into an
+//! outcome.
 
 use super::canonical::Sha256Hex;
+use super::error::Error;
 use super::id::{EnforcerId, OperationId};
 use super::timestamp::Timestamp;
+use super::words::words;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum State {
-    PendingApproval,
-    /// Decided, not yet acknowledged by the enforcer.
-    Decided,
-    Delivered,
-    Expired,
-    Withdrawn,
-    Cancelled,
+words! {
+    ExchangeState {
+        PendingApproval = "pendingApproval",
+        /// Decided, not yet acknowledged by the enforcer.
+        Decided = "decided",
+        Delivered = "delivered",
+        Expired = "expired",
+        Withdrawn = "withdrawn",
+        Cancelled = "cancelled",
+    }
 }
 
-impl State {
-    pub const ALL: [Self; 6] = [
-        Self::PendingApproval,
-        Self::Decided,
-        Self::Delivered,
-        Self::Expired,
-        Self::Withdrawn,
-        Self::Cancelled,
-    ];
-
-    /// The word for it, on the wire and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PendingApproval => "pendingApproval",
-            Self::Decided => "decided",
-            Self::Delivered => "delivered",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
-
-    /// The state as of an instant: past its time, nothing is pending, whether or not the sweep has been by.
+impl ExchangeState {
+    /// The state at an instant: a pending exchange past its expiry is expired, whether or not the sweep has written it.
     #[must_use]
     pub fn at(self, past: bool) -> Self {
         if past && self == Self::PendingApproval {
@@ -54,61 +29,59 @@ impl State {
             self
         }
     }
+
+    /// The refusal of a transition that needs the exchange to be pending.
+    fn conflict(self) -> Error {
+        match self {
+            Self::Decided | Self::Delivered => Error::AlreadyDecided,
+            Self::Expired => Error::Expired,
+            Self::PendingApproval | Self::Withdrawn | Self::Cancelled => {
+                Error::InvalidState(self.as_str())
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
-pub struct Existing {
+pub struct ExistingExchange {
     pub submission_id: OperationId,
     pub enforcer_id: EnforcerId,
     pub artifact_hash: Sha256Hex,
-    pub state: State,
-    /// When it ends.
+    pub state: ExchangeState,
     pub expires_at: Timestamp,
 }
 
 /// What the store knows of an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFact {
-    /// None was sent, or it is not bound.
+    /// No key was sent, or it is unused.
     Free,
     Same,
     Other,
 }
 
-/// What became of one submission in the store.
 #[derive(Debug, Clone)]
 pub enum SubmissionFact {
     Written,
-    /// It was not, because of what stood there or what it was.
     Unwritten {
         /// The exchange of that id, if there is one.
-        existing: Option<Existing>,
+        existing: Option<ExistingExchange>,
         key: KeyFact,
         /// Whether `expiresAt` had passed.
         past: bool,
+        /// Whether an inbox was full.
         crowded: bool,
     },
 }
 
 #[derive(Debug, Clone)]
 pub struct Submitted {
-    pub state: State,
-    /// When it ends.
+    pub state: ExchangeState,
     pub expires_at: Timestamp,
     /// Whether it had been accepted before.
     pub duplicate: bool,
+    /// Whether an idempotency key gave the answer.
     pub replayed: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubmissionRefusal {
-    KeyReused,
-    AlreadyExists,
-    /// It arrived past its time.
-    Expired,
-    Crowded,
-    /// The row that stood in the way was gone when looked at.
-    Unsettled,
 }
 
 pub fn judge_submission(
@@ -117,11 +90,11 @@ pub fn judge_submission(
     enforcer: &EnforcerId,
     hash: Sha256Hex,
     expires_at: Timestamp,
-) -> Result<Submitted, SubmissionRefusal> {
+) -> Result<Submitted, Error> {
     let (existing, key, past, crowded) = match fact {
         SubmissionFact::Written => {
             return Ok(Submitted {
-                state: State::PendingApproval,
+                state: ExchangeState::PendingApproval,
                 expires_at,
                 duplicate: false,
                 replayed: false,
@@ -135,9 +108,9 @@ pub fn judge_submission(
         } => (existing, key, past, crowded),
     };
     match (existing, key) {
-        (_, KeyFact::Other) => Err(SubmissionRefusal::KeyReused),
+        (_, KeyFact::Other) => Err(Error::IdempotencyKeyReused),
         (Some(found), _) if found.enforcer_id == *enforcer && found.artifact_hash == hash => {
-            // A retry after a lost reply finds its own work: to the caller it is the first time.
+            // A retry after a lost reply finds its own row, which is no duplicate to the caller.
             let duplicate = found.submission_id != operation;
             let replayed = duplicate && key == KeyFact::Same;
             Ok(Submitted {
@@ -147,14 +120,15 @@ pub fn judge_submission(
                 replayed,
             })
         }
-        (Some(_), _) => Err(SubmissionRefusal::AlreadyExists),
-        (None, _) if past => Err(SubmissionRefusal::Expired),
-        (None, _) if crowded => Err(SubmissionRefusal::Crowded),
-        (None, _) => Err(SubmissionRefusal::Unsettled),
+        (Some(_), _) => Err(Error::AlreadyExists),
+        (None, _) if past => Err(Error::ArtifactExpired),
+        (None, _) if crowded => Err(Error::InboxFull),
+        // The row that stood in the way is gone by now.
+        (None, _) => Err(Error::Unavailable),
     }
 }
 
-/// What the store found where a decision was to go, looked at under the row's lock.
+/// What the store found of the exchange, under the row's lock.
 #[derive(Debug, Default, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -162,94 +136,76 @@ pub fn judge_submission(
 )]
 pub struct DecisionFact {
     pub written: bool,
-    /// Whether an earlier try of this very attempt wrote it.
+    /// Whether an earlier try of this attempt wrote it.
     pub own: bool,
-    /// The exchange's state, if there is an exchange; as of the lock.
-    pub state: Option<State>,
+    pub state: Option<ExchangeState>,
+    /// Whether this approver was asked.
     pub asked: bool,
+    /// Whether the stored decision is this one.
     pub same: bool,
     pub hash_matches: bool,
     pub repo_matches: bool,
-    /// Whether the key is no longer what the signature was judged by: revoked meanwhile, or limited in time.
+    /// Whether the key differs from the one the signature was judged by.
     pub key_changed: bool,
+    /// Whether the stored decision was verified.
     pub verified: Option<bool>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Decided {
-    pub state: State,
+    pub state: ExchangeState,
     pub verified: bool,
     /// Whether it had been accepted before.
     pub duplicate: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecisionRefusal {
-    /// No such exchange for this approver.
-    NotFound,
-    AlreadyDecided,
-    Expired,
-    HashMismatch,
-    RepoMismatch,
-    /// The approver's keys changed meanwhile: judge the signature again.
-    JudgeAgain,
-}
-
-/// Judges a decision by what the store found. The order is the contract (decisions 5).
-pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Decided, DecisionRefusal> {
+/// Judges a decision by what the store found; the order of the checks is part of the contract. `None`: the approver's keys
+/// have changed, and the signature is to be judged again.
+pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<Decided>, Error> {
     if fact.written || fact.own {
-        return Ok(Decided {
-            state: State::Decided,
+        return Ok(Some(Decided {
+            state: ExchangeState::Decided,
             verified,
             duplicate: false,
-        });
+        }));
     }
     if fact.key_changed {
-        return Err(DecisionRefusal::JudgeAgain);
+        return Ok(None);
     }
-    let Some(state) = fact.state.filter(|_| fact.asked) else {
-        return Err(DecisionRefusal::NotFound);
-    };
+    let state = fact.state.filter(|_| fact.asked).ok_or(Error::NotFound)?;
     match state {
-        State::Withdrawn | State::Cancelled => Err(DecisionRefusal::NotFound),
-        State::Decided | State::Delivered if fact.same => Ok(Decided {
+        ExchangeState::Withdrawn | ExchangeState::Cancelled => Err(Error::NotFound),
+        ExchangeState::Decided | ExchangeState::Delivered if fact.same => Ok(Some(Decided {
             state,
             verified: fact.verified.unwrap_or(false),
             duplicate: true,
-        }),
-        State::Decided | State::Delivered => Err(DecisionRefusal::AlreadyDecided),
-        State::Expired => Err(DecisionRefusal::Expired),
-        State::PendingApproval if !fact.hash_matches => Err(DecisionRefusal::HashMismatch),
-        State::PendingApproval if !fact.repo_matches => Err(DecisionRefusal::RepoMismatch),
-        State::PendingApproval => Err(DecisionRefusal::JudgeAgain),
+        })),
+        ExchangeState::Decided | ExchangeState::Delivered => Err(Error::AlreadyDecided),
+        ExchangeState::Expired => Err(Error::Expired),
+        ExchangeState::PendingApproval if !fact.hash_matches => Err(Error::DecisionHash),
+        ExchangeState::PendingApproval if !fact.repo_matches => Err(Error::invalid(
+            "/body/repoRef",
+            "the repoRef of the artifact",
+        )),
+        ExchangeState::PendingApproval => Ok(None),
     }
 }
 
-/// What the store found where an exchange was to end by withdrawal or cancellation.
+/// What the store found of an exchange that was to be withdrawn or cancelled.
 #[derive(Debug, Clone)]
 pub struct EndFact {
-    /// When it ended, if this attempt (or an earlier try of it) ended it.
+    /// Set if this attempt, or an earlier try of it, ended the exchange.
     pub ended_at: Option<Timestamp>,
-    /// The exchange's true state before, if there is an exchange for this caller.
-    pub state: Option<State>,
-    /// When it would have expired.
+    /// The state before, if there is an exchange for this caller.
+    pub state: Option<ExchangeState>,
     pub expires_at: Option<Timestamp>,
 }
 
-/// Why an exchange cannot be ended, refreshed or cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StateRefusal {
-    /// No such exchange for this caller.
-    NotFound,
-    /// It is past the state this needs.
-    Conflict(State),
-}
-
 /// Judges a withdrawal or cancellation; on success says when it took effect.
-pub fn judge_end(fact: &EndFact) -> Result<Timestamp, StateRefusal> {
+pub fn judge_end(fact: &EndFact) -> Result<Timestamp, Error> {
     match (fact.ended_at, fact.state) {
         (Some(at), _) => Ok(at),
-        (None, None) => Err(StateRefusal::NotFound),
-        (None, Some(state)) => Err(StateRefusal::Conflict(state)),
+        (None, None) => Err(Error::NotFound),
+        (None, Some(state)) => Err(state.conflict()),
     }
 }

@@ -1,12 +1,12 @@
-//! Extensions: their keys are namespaced, and one of them is ours to read, the actions that an artifact requests.
+//! Checks extensions: their keys must be namespaced, and the requested actions of an artifact well formed.
 
 use super::json::{Node, Value};
-use super::reader::{Fault, Invalid, Reader};
+use super::reader::{Invalid, Reader};
 
 /// How many actions an artifact may request.
 pub const MAX_ACTIONS: usize = 5;
 
-/// Checks an artifact's extensions: namespaced, and the requested actions, under this key, whole.
+/// Checks an artifact's extensions, with its requested actions under the key `requested_actions`.
 pub(super) fn check_extensions(node: &Node<'_>, requested_actions: &str) -> Result<(), Invalid> {
     let extensions = Reader::new(node, "/body/extensions")?;
     check_namespaced(&extensions)?;
@@ -16,7 +16,6 @@ pub(super) fn check_extensions(node: &Node<'_>, requested_actions: &str) -> Resu
     }
 }
 
-/// Checks that the keys of extensions are namespaced.
 pub(super) fn check_namespaced(extensions: &Reader<'_, '_>) -> Result<(), Invalid> {
     let loose = extensions
         .object()
@@ -36,11 +35,7 @@ fn check_requested_actions(node: &Node<'_>, pointer: &str) -> Result<(), Invalid
     let version = extension.required("version", "1")?;
     // 1.0 is the same JSON number as 1.
     if version.value != Value::Number(1.0) {
-        return Err(Invalid {
-            pointer: extension.at("version"),
-            expected: "1".into(),
-            fault: Fault::Unsupported,
-        });
+        return Err(Invalid::unsupported(extension.at("version"), "1"));
     }
     let expected = format!("an array of 1 to {MAX_ACTIONS} actions");
     let actions = match &extension.required("actions", "an array")?.value {

@@ -1,5 +1,5 @@
-//! The three ways a generic endpoint takes a message: the bare object, the core Envelope, the gateway's wire Envelope.
-//! Whichever it is, what comes out is the same, so that one use case serves them all.
+//! The three framings of the generic endpoints: the bare object, the core Envelope, the wire Envelope. All are parsed into
+//! the same type, so that one use case serves them all.
 
 use super::envelope::{Incoming, Recipient, Sender};
 use super::id::RequestId;
@@ -9,7 +9,6 @@ use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// Not at all.
     Bare,
     Core,
     Wire,
@@ -27,7 +26,7 @@ impl Framing {
         }
     }
 
-    /// Where a member that the parsers found at `pointer` of a wire Envelope stands in this framing.
+    /// Translates a pointer into a wire Envelope to this framing.
     #[must_use]
     pub fn pointer(self, pointer: &str) -> &str {
         match (self, pointer) {
@@ -39,7 +38,7 @@ impl Framing {
             (Self::Core | Self::Wire, _) => pointer,
             (Self::Bare, _) => match pointer.strip_prefix("/body") {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
-                // A bare object has no sender or recipient: what is missing is missing from all of it.
+                // A bare object has no sender or recipient: a missing one is a fault of the whole object.
                 _ if pointer.starts_with("/sender/") || pointer.starts_with("/recipient/") => "",
                 _ => pointer,
             },
@@ -47,8 +46,10 @@ impl Framing {
     }
 }
 
+/// The message types that an endpoint accepts.
 pub struct Kinds {
     pub allowed: &'static [&'static str],
+    /// The type of a bare object.
     pub bare: fn(&Object<'_>) -> &'static str,
     /// The member of the body that names what it is about.
     pub about: &'static str,
@@ -62,7 +63,7 @@ pub struct Framed<'n, 'a> {
 }
 
 impl<'n, 'a> Framed<'n, 'a> {
-    /// Reads a message in whichever framing. A bare object says nothing of its own sending: that is `now`.
+    /// Reads a message in any framing. A bare object has no `createdAt`; it counts as sent `now`.
     pub fn parse(node: &'n Node<'a>, kinds: &Kinds, now: Timestamp) -> Result<Self, Invalid> {
         let object = node
             .as_object()
@@ -93,7 +94,7 @@ impl<'n, 'a> Framed<'n, 'a> {
     }
 }
 
-/// What a body that has to say so itself is about.
+/// The id of the exchange or session, from the body.
 fn about(body: &Node<'_>, member: &'static str) -> Result<RequestId, Invalid> {
     Reader::new(body, "/body")?.id(member)
 }

@@ -1,18 +1,14 @@
-//! Ids. A client's id is 1 to 128 characters without control characters, compared by case; the gateway's own are UUIDs of
-//! version 7.
-//! Past the edge no `String` means an id.
+//! Ids. A client's id has 1 to 128 characters, none of them a control character, and is case-sensitive. The gateway's own
+//! ids are version 7 UUIDs.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// The longest id a client may choose, in characters.
 pub const MAX_ID_CHARS: usize = 128;
 
-/// What a refused id should have looked like; shown to callers.
 pub const ID_EXPECTED: &str = "1 to 128 characters without control characters";
 
-/// Whether `text` may serve as an id.
 fn is_id(text: &str) -> bool {
     !text.is_empty()
         && !text.chars().any(char::is_control)
@@ -21,7 +17,6 @@ fn is_id(text: &str) -> bool {
 
 /// A client-chosen id that can be parsed from text.
 pub trait TextId: Sized {
-    /// The id, if `text` is one.
     fn parse(text: &str) -> Option<Self>;
 }
 
@@ -92,7 +87,7 @@ macro_rules! own_id {
 own_id! {
     /// Something the gateway emits; what an ack names.
     MessageId,
-    /// One attempt at a transition, made by the node that tries it: a retry recognises its own work by it.
+    /// One attempt at a transition, made by the node that tries it: a retry recognises its own row by it.
     OperationId,
 }
 

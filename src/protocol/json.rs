@@ -1,28 +1,24 @@
-//! Strict JSON that remembers its source: every value keeps the exact text it was read from.
-//! What two honest parsers could read differently (repeated names, lone surrogates, integers a double
-//! cannot hold) is refused here, so a hash or signature covers one meaning only.
+//! Strict JSON whose values keep their source text. Written by hand because `serde_json` accepts what two parsers may read
+//! differently (repeated names, lone surrogates, integers beyond a double), and a hash must cover one meaning only.
 
 use std::borrow::Cow;
 use std::fmt;
 
 mod grammar;
 
-/// How many arrays and objects may stand inside one another; it also bounds our own recursion.
+/// Deepest nesting of arrays and objects; it also bounds the parser's recursion.
 pub const MAX_DEPTH: usize = 64;
 
-/// A parsed value together with the exact text it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<'a> {
-    /// The value's source, without surrounding white space.
+    /// The source text, without surrounding white space.
     pub raw: &'a str,
     pub value: Value<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// `null`
     Null,
-    /// `true` or `false`
     Bool(bool),
     Number(f64),
     /// A string, unescaped; borrowed when the source has no escapes.
@@ -34,7 +30,6 @@ pub enum Value<'a> {
 /// The members of an object, in source order, no name twice.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Object<'a> {
-    /// In source order, since bytes are never rewritten.
     members: Vec<Member<'a>>,
 }
 
@@ -47,14 +42,13 @@ pub struct Member<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The bytes are not UTF-8.
     NotUtf8,
-    /// The grammar of RFC 8259 does not allow what stands here.
+    /// Against the grammar of RFC 8259.
     Syntax,
     UnexpectedEnd,
     /// Something other than white space follows the value.
     TrailingBytes,
-    /// More than [`MAX_DEPTH`] arrays and objects stand inside one another.
+    /// Nested deeper than [`MAX_DEPTH`].
     TooDeep,
     DuplicateMember,
     /// A `\u` escape is half of a surrogate pair.
@@ -66,17 +60,16 @@ pub enum Reason {
     NumberOverflow,
 }
 
-/// A refusal, and where in the text it arose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
     pub reason: Reason,
-    /// The byte at which reading stopped making sense.
+    /// In bytes.
     pub offset: usize,
-    /// JSON Pointer (RFC 6901) of the value being read, as far as known.
+    /// JSON Pointer (RFC 6901) of the value, as far as known.
     pub pointer: String,
 }
 
-/// Reads one JSON value that fills the whole text.
+/// Reads one JSON value that takes up the whole text.
 pub fn parse(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| JsonError::new(Reason::NotUtf8, error.valid_up_to()))?;
@@ -84,7 +77,6 @@ pub fn parse(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
 }
 
 impl<'a> Node<'a> {
-    /// The members, if this is an object.
     #[must_use]
     pub fn as_object(&self) -> Option<&Object<'a>> {
         match &self.value {
@@ -93,7 +85,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The text, if this is a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
@@ -131,7 +122,6 @@ impl<'a> Object<'a> {
         self.members.len()
     }
 
-    /// Whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
@@ -139,7 +129,7 @@ impl<'a> Object<'a> {
 }
 
 impl JsonError {
-    /// A refusal at the root; the containers it passes on its way out add themselves.
+    /// An error at the root; each container adds itself with `inside`.
     fn new(reason: Reason, offset: usize) -> Self {
         Self {
             reason,
@@ -148,7 +138,6 @@ impl JsonError {
         }
     }
 
-    /// The same refusal, seen from the container whose member or item it came from.
     fn inside(mut self, segment: &str) -> Self {
         let segment = segment.replace('~', "~0").replace('/', "~1");
         self.pointer.insert_str(0, &segment);
@@ -157,7 +146,7 @@ impl JsonError {
     }
 }
 
-// The pointer stays out of the sentence: it is made of member names, and those are payload.
+// The message leaves out the pointer, because member names are payload.
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentence = match self.reason {

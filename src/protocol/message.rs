@@ -1,15 +1,15 @@
-//! What the gateway emits: envelopes put together around texts that are never rewritten.
+//! The messages that the gateway emits. Stored texts go into them unchanged.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::artifact::Form;
-use super::envelope::{Outgoing, Recipient, Sender};
-use super::exchange::State;
+use super::envelope::Outgoing;
+use super::exchange::ExchangeState;
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use super::timestamp::Timestamp;
 
-/// A stored text that is not JSON: the database holds something we did not write.
+/// The database holds something that the gateway did not write.
 #[derive(Debug, thiserror::Error)]
 #[error("a stored text is not JSON")]
 pub struct NotJson;
@@ -28,14 +28,11 @@ fn literal(text: &str) -> String {
 pub struct ApprovalRequest {
     pub message_id: MessageId,
     pub request_id: RequestId,
-    /// When it was put into the inbox.
     pub created_at: Timestamp,
-    /// When the exchange ends.
     pub expires_at: Timestamp,
     pub enforcer_id: EnforcerId,
     pub enforcer_label: Option<String>,
     pub approver_id: ApproverId,
-    /// Sealed or open.
     pub form: Form,
     pub artifact_type: String,
     pub artifact_hash: String,
@@ -49,24 +46,18 @@ impl ApprovalRequest {
     /// The envelope `approval.request`.
     pub fn envelope(self, gateway_id: &str) -> Result<Outgoing<Box<RawValue>>, NotJson> {
         let body = self.body()?;
-        Ok(Outgoing {
-            msg_id: self.message_id,
-            msg_type: "approval.request",
-            request_id: self.request_id.as_str().to_owned(),
-            created_at: self.created_at,
-            expires_at: Some(self.expires_at),
-            sender: Sender {
-                enforcer_id: Some(self.enforcer_id),
-                gateway_id: Some(gateway_id.to_owned()),
-                ..Sender::default()
-            },
-            recipient: Some(Recipient {
-                approver_id: Some(self.approver_id),
-                ..Recipient::default()
-            }),
-            trace: self.trace.map(raw).transpose()?,
+        Ok(Outgoing::new(
+            "approval.request",
+            self.message_id,
+            self.request_id.as_str(),
+            self.created_at,
+            gateway_id,
             body,
-        })
+        )
+        .expiring(Some(self.expires_at))
+        .sent_by_enforcer(self.enforcer_id)
+        .for_approver(self.approver_id)
+        .traced(self.trace.map(raw).transpose()?))
     }
 
     fn body(&self) -> Result<Box<RawValue>, NotJson> {
@@ -83,7 +74,7 @@ impl ApprovalRequest {
                 text.push_str(stored);
                 text.push('}');
             }
-            // The stored object is ours, never empty, and starts with its brace: its members follow ours.
+            // The stored object was built by the gateway: never empty, first character a brace. Its members follow.
             (Some(stored), Form::Sealed) => {
                 text.push(',');
                 text.push_str(stored.strip_prefix('{').ok_or(NotJson)?);
@@ -105,7 +96,6 @@ impl ApprovalRequest {
 #[derive(Debug, Clone)]
 pub struct DecisionDelivery {
     pub message_id: MessageId,
-    /// When the decision was accepted.
     pub decided_at: Timestamp,
     pub decided_by: ApproverId,
     pub body: String,
@@ -121,39 +111,29 @@ impl DecisionDelivery {
         enforcer_id: &EnforcerId,
         expires_at: Timestamp,
     ) -> Result<Outgoing<Box<RawValue>>, NotJson> {
-        Ok(Outgoing {
-            msg_id: self.message_id,
-            msg_type: "decision.deliver",
-            request_id: request_id.as_str().to_owned(),
-            created_at: self.decided_at,
-            expires_at: Some(expires_at),
-            sender: Sender {
-                approver_id: Some(self.decided_by),
-                gateway_id: Some(gateway_id.to_owned()),
-                ..Sender::default()
-            },
-            recipient: Some(Recipient {
-                enforcer_id: Some(enforcer_id.clone()),
-                ..Recipient::default()
-            }),
-            trace: self.trace.map(raw).transpose()?,
-            body: raw(self.body)?,
-        })
+        Ok(Outgoing::new(
+            "decision.deliver",
+            self.message_id,
+            request_id.as_str(),
+            self.decided_at,
+            gateway_id,
+            raw(self.body)?,
+        )
+        .expiring(Some(expires_at))
+        .sent_by_approver(Some(self.decided_by))
+        .for_enforcer(enforcer_id.clone())
+        .traced(self.trace.map(raw).transpose()?))
     }
 }
 
-/// The news that an exchange was withdrawn or cancelled, for those who were asked.
+/// Tells an approver who was asked that the exchange was withdrawn or cancelled.
 #[derive(Debug, Clone)]
 pub struct Withdrawal {
     pub message_id: MessageId,
     pub request_id: RequestId,
-    /// When the message was queued.
     pub created_at: Timestamp,
-    /// When the exchange would have ended.
     pub expires_at: Timestamp,
-    /// Withdrawn or cancelled.
-    pub state: State,
-    /// When that was.
+    pub state: ExchangeState,
     pub withdrawn_at: Timestamp,
     pub reason: Option<String>,
 }
@@ -163,9 +143,7 @@ pub struct Withdrawal {
 #[serde(rename_all = "camelCase")]
 pub struct WithdrawnBody {
     pub request_id: RequestId,
-    /// Withdrawn or cancelled.
-    pub state: State,
-    /// When that was.
+    pub state: ExchangeState,
     pub withdrawn_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -175,28 +153,22 @@ impl Withdrawal {
     /// The envelope `exchange.withdrawn`.
     #[must_use]
     pub fn envelope(self, gateway_id: &str, approver_id: ApproverId) -> Outgoing<WithdrawnBody> {
-        Outgoing {
-            msg_id: self.message_id,
-            msg_type: "exchange.withdrawn",
-            request_id: self.request_id.as_str().to_owned(),
-            created_at: self.created_at,
-            expires_at: Some(self.expires_at),
-            sender: Sender {
-                gateway_id: Some(gateway_id.to_owned()),
-                ..Sender::default()
-            },
-            recipient: Some(Recipient {
-                approver_id: Some(approver_id),
-                ..Recipient::default()
-            }),
-            trace: None,
-            body: WithdrawnBody {
-                request_id: self.request_id,
-                state: self.state,
-                withdrawn_at: self.withdrawn_at,
-                reason: self.reason,
-            },
-        }
+        let body = WithdrawnBody {
+            request_id: self.request_id.clone(),
+            state: self.state,
+            withdrawn_at: self.withdrawn_at,
+            reason: self.reason,
+        };
+        Outgoing::new(
+            "exchange.withdrawn",
+            self.message_id,
+            self.request_id.as_str(),
+            self.created_at,
+            gateway_id,
+            body,
+        )
+        .expiring(Some(self.expires_at))
+        .for_approver(approver_id)
     }
 }
 
@@ -204,10 +176,9 @@ impl Withdrawal {
 pub struct RefreshRequest {
     pub message_id: MessageId,
     pub request_id: RequestId,
-    /// When it was queued.
     pub created_at: Timestamp,
     pub enforcer_id: EnforcerId,
-    /// The approver who asks; none for an administrator.
+    /// None for an administrator.
     pub approver_id: Option<ApproverId>,
     pub reason: Option<String>,
 }
@@ -223,26 +194,19 @@ impl RefreshRequest {
     /// The envelope `refresh.request`, which also serves as the bare control object.
     #[must_use]
     pub fn envelope(self, gateway_id: &str) -> Outgoing<RefreshBody> {
-        Outgoing {
-            msg_id: self.message_id,
-            msg_type: "refresh.request",
-            request_id: self.request_id.as_str().to_owned(),
-            created_at: self.created_at,
-            expires_at: None,
-            sender: Sender {
-                approver_id: self.approver_id,
-                gateway_id: Some(gateway_id.to_owned()),
-                ..Sender::default()
-            },
-            recipient: Some(Recipient {
-                enforcer_id: Some(self.enforcer_id),
-                ..Recipient::default()
-            }),
-            trace: None,
-            body: RefreshBody {
-                reason: self.reason,
-            },
-        }
+        let body = RefreshBody {
+            reason: self.reason,
+        };
+        Outgoing::new(
+            "refresh.request",
+            self.message_id,
+            self.request_id.as_str(),
+            self.created_at,
+            gateway_id,
+            body,
+        )
+        .sent_by_approver(self.approver_id)
+        .for_enforcer(self.enforcer_id)
     }
 }
 
@@ -250,11 +214,9 @@ impl RefreshRequest {
 pub struct PromptDelivery {
     pub message_id: MessageId,
     pub request_id: RequestId,
-    /// When it was queued.
     pub created_at: Timestamp,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
-    /// Who sent it; none for an administrator.
+    /// None for an administrator.
     pub approver_id: Option<ApproverId>,
     pub body: String,
     pub trace: Option<String>,
@@ -267,24 +229,18 @@ impl PromptDelivery {
         gateway_id: &str,
         enforcer_id: &EnforcerId,
     ) -> Result<Outgoing<Box<RawValue>>, NotJson> {
-        Ok(Outgoing {
-            msg_id: self.message_id,
-            msg_type: "prompt.send",
-            request_id: self.request_id.as_str().to_owned(),
-            created_at: self.created_at,
-            expires_at: self.expires_at,
-            sender: Sender {
-                approver_id: self.approver_id,
-                gateway_id: Some(gateway_id.to_owned()),
-                ..Sender::default()
-            },
-            recipient: Some(Recipient {
-                enforcer_id: Some(enforcer_id.clone()),
-                ..Recipient::default()
-            }),
-            trace: self.trace.map(raw).transpose()?,
-            body: raw(self.body)?,
-        })
+        Ok(Outgoing::new(
+            "prompt.send",
+            self.message_id,
+            self.request_id.as_str(),
+            self.created_at,
+            gateway_id,
+            raw(self.body)?,
+        )
+        .expiring(self.expires_at)
+        .sent_by_approver(self.approver_id)
+        .for_enforcer(enforcer_id.clone())
+        .traced(self.trace.map(raw).transpose()?))
     }
 }
 
@@ -293,10 +249,8 @@ impl PromptDelivery {
 #[serde(rename_all = "camelCase")]
 pub struct StatusBody {
     pub request_id: RequestId,
-    pub state: State,
-    /// When the gateway accepted it.
+    pub state: ExchangeState,
     pub created_at: Timestamp,
-    /// When it ends.
     pub expires_at: Timestamp,
     pub artifact_hash: String,
     #[serde(skip_serializing_if = "Option::is_none")]

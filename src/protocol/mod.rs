@@ -1,7 +1,6 @@
-//! The protocol: pure types and rules. No I/O, no clock, no database; whatever varies comes in as a parameter.
-//! Everything that arrives is parsed here into types that cannot hold a wrong value, with the exact text kept beside it.
+//! The protocol's types and rules. No I/O, clock or database here: time and settings are parameters. Input is parsed into
+//! types that hold only valid values, with the exact text kept beside them.
 
-/// The version of the protocol that is spoken here.
 pub const PROTOCOL_VERSION: &str = "0.2";
 
 pub mod artifact;
@@ -14,6 +13,7 @@ pub mod error;
 pub mod exchange;
 pub mod extensions;
 pub mod framing;
+mod hex;
 pub mod id;
 pub mod json;
 pub mod message;
@@ -28,3 +28,4 @@ pub mod signature;
 pub mod timestamp;
 pub mod token;
 pub mod trace;
+mod words;

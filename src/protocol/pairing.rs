@@ -1,5 +1,5 @@
-//! Pairing an enforcer with an approver: the code a person types, the nonce that stands for the attempt, the token that
-//! routes afterwards, and the bodies they travel in. None of the three is ever printed by a log.
+//! Pairing an enforcer with an approver: the code that a person types, the nonce that identifies the attempt, the token
+//! that routes submissions afterwards, and the bodies of the endpoints. None of the three may appear in a log.
 
 use std::fmt;
 
@@ -12,23 +12,22 @@ use super::id::{ApproverId, EnforcerId};
 use super::json::Node;
 use super::reader::{Invalid, Reader};
 
-/// Longest label or name.
 pub const MAX_LABEL_CHARS: usize = 1_024;
-/// Longest public key: keys of any kind fit, a document does not.
+/// Enough for a public key of any kind, too little for a document.
 pub const MAX_KEY_CHARS: usize = 8_192;
 const CODE_CHARS: usize = 8;
 const BITS: u32 = 5;
-/// Crockford's base32, in which no two characters look alike.
+/// Crockford's base32: no two characters look alike.
 const ALPHABET: [char; 32] = [
     '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J',
     'K', 'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
 ];
 
-/// A pairing code: 40 bits, which a person reads from one screen and types into another.
+/// A pairing code of 40 bits, which a person reads from one screen and types into another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Code([u8; 5]);
+pub struct PairingCode([u8; 5]);
 
-impl Code {
+impl PairingCode {
     #[must_use]
     pub fn from_bytes(bytes: [u8; 5]) -> Self {
         Self(bytes)
@@ -39,7 +38,7 @@ impl Code {
         &self.0
     }
 
-    /// The code that was typed, ignoring case and dashes, with O read as 0, I and L as 1.
+    /// Reads a typed code, ignoring case and dashes, with O read as 0, I and L as 1.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut bits, mut count) = (0_u64, 0);
@@ -61,7 +60,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for PairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self
             .0
@@ -82,13 +81,13 @@ impl fmt::Display for Code {
     }
 }
 
-impl fmt::Debug for Code {
+impl fmt::Debug for PairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Code(redacted)")
+        f.write_str("PairingCode(redacted)")
     }
 }
 
-/// What one attempt at pairing is called: 256 random bits, known to its two sides alone.
+/// Identifies one attempt at pairing: 256 random bits, known to its two sides alone.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Nonce(String);
@@ -99,7 +98,6 @@ impl Nonce {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// The nonce, if `text` can be one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
@@ -118,7 +116,7 @@ impl fmt::Debug for Nonce {
     }
 }
 
-/// What stands for a pairing in a submission. Of what is stored, only its hash; any text may be presented as one.
+/// Represents a pairing in a submission. Only its hash is stored; any text may be presented as one.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct RoutingToken(String);
@@ -129,7 +127,6 @@ impl RoutingToken {
         Self(text.to_owned())
     }
 
-    /// Its SHA-256.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(&self.0).into()
@@ -151,14 +148,13 @@ pub struct Initiate {
 }
 
 impl Initiate {
-    /// Reads the body of `initiate`.
     pub fn parse(node: &Node<'_>) -> Result<Self, Invalid> {
         let mut reader = Reader::new(node, "")?;
         let initiate = Self {
             enforcer: reader.id("enforcerId")?,
-            label: optional_text(&mut reader, "enforcerLabel", MAX_LABEL_CHARS)?,
-            workspace: optional_text(&mut reader, "workspaceName", MAX_LABEL_CHARS)?,
-            public_key: optional_text(&mut reader, "publicKey", MAX_KEY_CHARS)?,
+            label: reader.optional_bounded_str("enforcerLabel", MAX_LABEL_CHARS)?,
+            workspace: reader.optional_bounded_str("workspaceName", MAX_LABEL_CHARS)?,
+            public_key: reader.optional_bounded_str("publicKey", MAX_KEY_CHARS)?,
         };
         reader.finish()?;
         Ok(initiate)
@@ -167,44 +163,28 @@ impl Initiate {
 
 #[derive(Debug)]
 pub struct Complete {
-    /// The attempt; `None` where the text cannot name one.
+    /// None if the text cannot be a nonce.
     pub nonce: Option<Nonce>,
     pub approver: ApproverId,
     pub public_key: Option<String>,
 }
 
 impl Complete {
-    /// Reads the body of `complete`.
     pub fn parse(node: &Node<'_>) -> Result<Self, Invalid> {
         let mut reader = Reader::new(node, "")?;
         let complete = Self {
             nonce: Nonce::parse(reader.str("nonce")?),
             approver: reader.id("approverId")?,
-            public_key: optional_text(&mut reader, "publicKey", MAX_KEY_CHARS)?,
+            public_key: reader.optional_bounded_str("publicKey", MAX_KEY_CHARS)?,
         };
         reader.finish()?;
         Ok(complete)
     }
 }
 
-/// Reads the body of `revoke`.
 pub fn parse_revoke(node: &Node<'_>) -> Result<RoutingToken, Invalid> {
     let mut reader = Reader::new(node, "")?;
     let token = RoutingToken::new(reader.str("routingToken")?);
     reader.finish()?;
     Ok(token)
-}
-
-/// An optional string of at most `max` characters.
-fn optional_text(
-    reader: &mut Reader<'_, '_>,
-    name: &'static str,
-    max: usize,
-) -> Result<Option<String>, Invalid> {
-    let text = reader.optional_str(name)?;
-    if text.is_some_and(|text| text.chars().nth(max).is_some()) {
-        let expected = format!("a string of at most {max} characters");
-        return Err(Invalid::shape(reader.at(name), expected));
-    }
-    Ok(text.map(str::to_owned))
 }

@@ -1,5 +1,5 @@
-//! Presence: what an enforcer's client says of itself in `hello`, and the record that anyone of its tenant may read.
-//! Whether an enforcer is online is judged here, from facts; routing never asks.
+//! Presence: parses `hello`, and judges from the store's facts whether an enforcer is online. Routing does not depend on
+//! it.
 
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use super::id::EnforcerId;
 use super::json::{Node, Value};
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
+use super::words::words;
 
 /// Longest label or workspace name, in characters.
 pub const MAX_NAME_CHARS: usize = 1_024;
 
-/// What a client can do, as far as it says so.
+/// What a client says it can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +26,6 @@ pub struct Capabilities {
     pub sse: Option<bool>,
 }
 
-/// What an enforcer's client says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     pub label: Option<String>,
@@ -33,12 +33,12 @@ pub struct Hello {
     pub capabilities: Option<Capabilities>,
 }
 
-/// Reads a `hello`: a bare object, whose members may be missing but not be of another type.
+/// Reads a `hello`, a bare object of optional members.
 pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
     let mut hello = Reader::new(node, "")?;
     hello.optional_str("msgType")?;
-    let workspace_name = name(&mut hello, "workspaceName")?;
-    let label = name(&mut hello, "enforcerLabel")?;
+    let workspace_name = hello.optional_bounded_str("workspaceName", MAX_NAME_CHARS)?;
+    let label = hello.optional_bounded_str("enforcerLabel", MAX_NAME_CHARS)?;
     let capabilities = match hello.optional_nested("capabilities")? {
         None => None,
         Some(node) => {
@@ -60,16 +60,6 @@ pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
     })
 }
 
-fn name(hello: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<String>, Invalid> {
-    match hello.optional_str(name)? {
-        Some(text) if text.chars().nth(MAX_NAME_CHARS).is_some() => Err(Invalid::shape(
-            hello.at(name),
-            format!("a string of at most {MAX_NAME_CHARS} characters"),
-        )),
-        text => Ok(text.map(str::to_owned)),
-    }
-}
-
 fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>, Invalid> {
     match reader.optional(name).map(|node| &node.value) {
         None => Ok(None),
@@ -78,66 +68,50 @@ fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>,
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    WebSocket,
-    Sse,
-    Poll,
-}
-
-impl Transport {
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [
-            ("websocket", Self::WebSocket),
-            ("sse", Self::Sse),
-            ("poll", Self::Poll),
-        ]
-        .into_iter()
-        .find_map(|(word, transport)| (word == text).then_some(transport))
+words! {
+    PresenceTransport {
+        WebSocket = "websocket",
+        Sse = "sse",
+        Poll = "poll",
+    }
+    PresenceStatus {
+        /// It has a live channel, or has called recently.
+        Online = "online",
+        Offline = "offline",
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// It has a live channel, or has called lately.
-    Online,
-    Offline,
-}
-
+/// The stored record of an enforcer's calls.
 #[derive(Debug, Clone)]
-pub struct Noted {
-    pub transport: Transport,
+pub struct CallFacts {
+    pub transport: PresenceTransport,
     pub called_at: Option<Timestamp>,
     /// When its latest channel ended.
     pub closed_at: Option<Timestamp>,
-    /// When it was last known to be there.
     pub seen_at: Timestamp,
 }
 
-/// The channels of an enforcer that are on the books.
+/// The registered channels of an enforcer.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct ChannelFacts {
     pub live: bool,
-    /// Transport of the newest one, live ones first.
-    pub transport: Transport,
+    /// Of the newest channel, live ones first.
+    pub transport: PresenceTransport,
     pub seen_at: Timestamp,
-    /// When they ended, unless one is live: when their node's lease ran out or, for one that merely went silent, when it
-    /// was opened, so that calls made since count.
+    /// When they ended, unless one is live: when the node's lease expired or, for a silent channel, when it was opened, so
+    /// that later calls count.
     pub ended_at: Timestamp,
 }
 
-/// What is known of an enforcer: it has been noted, or it has channels, or both.
+/// What the store knows of an enforcer: a record of calls, channels, or both.
 #[derive(Debug)]
-pub struct Facts {
+pub struct PresenceFacts {
     pub enforcer: EnforcerId,
     pub label: Option<String>,
     pub workspace_name: Option<String>,
     pub capabilities: Option<Box<RawValue>>,
-    pub noted: Option<Noted>,
-    pub held: Option<Held>,
+    pub noted: Option<CallFacts>,
+    pub held: Option<ChannelFacts>,
     pub now: Timestamp,
 }
 
@@ -145,11 +119,10 @@ pub struct Facts {
 #[serde(rename_all = "camelCase")]
 pub struct Presence {
     pub enforcer_device_id: EnforcerId,
-    pub status: Status,
-    /// When it was last known to be there.
+    pub status: PresenceStatus,
     pub last_seen_at: Timestamp,
-    /// How it reaches the gateway, or last did.
-    pub transport: Transport,
+    /// The current transport, or the last one.
+    pub transport: PresenceTransport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,8 +134,8 @@ pub struct Presence {
 /// Judges whether an enforcer is online: it has a live channel, or called within `call_for` and since its last channel
 /// ended. `None` if nothing is known of it.
 #[must_use]
-pub fn judge_presence(facts: Facts, call_for: Duration) -> Option<Presence> {
-    let Facts { noted, held, .. } = &facts;
+pub fn judge_presence(facts: PresenceFacts, call_for: Duration) -> Option<Presence> {
+    let PresenceFacts { noted, held, .. } = &facts;
     let called_at = noted.as_ref().and_then(|noted| noted.called_at);
     let closed_at = noted.as_ref().and_then(|noted| noted.closed_at);
     let ended_at = held.as_ref().map(|held| held.ended_at);
@@ -179,9 +152,9 @@ pub fn judge_presence(facts: Facts, call_for: Duration) -> Option<Presence> {
         (noted.as_ref().map(|noted| noted.seen_at)).max(held.as_ref().map(|held| held.seen_at))?;
     Some(Presence {
         status: if live || called {
-            Status::Online
+            PresenceStatus::Online
         } else {
-            Status::Offline
+            PresenceStatus::Offline
         },
         last_seen_at,
         transport,

@@ -1,73 +1,45 @@
-//! Prompts for an agent: the bodies of `prompt.send` and `prompt.ack` as they arrive. What becomes of them is judged in
-//! `life`.
+//! Prompts for an agent: parses the bodies of `prompt.send` and `prompt.ack`. `life` judges their status.
 
 mod life;
 
-use serde::Serialize;
-
 pub use self::life::{
-    AckBody, AckFact, AckRefusal, Existing, PromptFact, PromptRefusal, Standing, Taken, judge_ack,
+    AcceptedPrompt, AckBody, AckFact, ExistingPrompt, PromptFact, PromptRecord, judge_ack,
     judge_prompt,
 };
 use super::artifact::{self, Form, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::Incoming;
+use super::error::Error;
 use super::extensions::check_namespaced;
 use super::id::{RequestId, SessionId, is_uuid_or_ulid};
 use super::reader::{Invalid, Reader, child};
 use super::timestamp::Timestamp;
+use super::words::words;
 
 /// Where in the agent's interface a prompt may go.
 pub const TARGETS: [&str; 4] = ["agentChat", "composer", "tool", "other"];
 pub const MAX_REPO_CHARS: usize = 1_024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// On its way, or waiting at the enforcer.
-    Queued,
-    Delivered,
-    /// The enforcer will not pass it on.
-    Rejected,
-    Expired,
-    /// It could not be passed on.
-    Error,
-}
-
-impl Status {
-    pub const ALL: [Self; 5] = [
-        Self::Queued,
-        Self::Delivered,
-        Self::Rejected,
-        Self::Expired,
-        Self::Error,
-    ];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Delivered => "delivered",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::Error => "error",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
+words! {
+    PromptStatus {
+        /// Not yet delivered, or waiting at the enforcer.
+        Queued = "queued",
+        Delivered = "delivered",
+        /// The enforcer will not pass it on.
+        Rejected = "rejected",
+        Expired = "expired",
+        /// It could not be passed on.
+        Error = "error",
     }
 }
 
-/// What a parser of prompts needs to know of the gateway's settings.
+/// The gateway's settings for prompts.
 #[derive(Debug)]
-pub struct Rules<'r> {
+pub struct PromptRules<'r> {
     /// Largest text, in bytes.
     pub max_text: usize,
-    /// Key of the extension that says when a prompt ends.
+    /// Key of the extension that sets when a prompt expires.
     pub extension: &'r str,
-    /// The latest `createdAt`.
     pub latest_created: Timestamp,
     pub latest_expiry: Timestamp,
 }
@@ -76,35 +48,17 @@ pub struct Rules<'r> {
 pub struct Prompt {
     pub request_id: RequestId,
     pub session_id: Option<SessionId>,
-    /// Sealed or open.
     pub form: Form,
-    /// Hash of the prompt: verified if open, taken as given if sealed.
+    /// Verified if open, as claimed if sealed.
     pub hash: Sha256Hex,
-    /// When it ends, if ever.
     pub expires_at: Option<Timestamp>,
     pub expiry_pointer: String,
     pub body: String,
     pub trace: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PromptError {
-    Invalid(Invalid),
-    /// It is not what its hash says.
-    HashMismatch,
-    TooLarge {
-        pointer: &'static str,
-    },
-}
-
-impl From<Invalid> for PromptError {
-    fn from(invalid: Invalid) -> Self {
-        Self::Invalid(invalid)
-    }
-}
-
 impl Prompt {
-    pub fn parse(envelope: &Incoming<'_, '_>, rules: &Rules<'_>) -> Result<Self, PromptError> {
+    pub fn parse(envelope: &Incoming<'_, '_>, rules: &PromptRules<'_>) -> Result<Self, Error> {
         let mut body = Reader::new(envelope.body, "/body")?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
@@ -145,12 +99,13 @@ impl Prompt {
             envelope.expect_expiry(at)?;
         }
         if bytes > rules.max_text {
-            return Err(PromptError::TooLarge { pointer });
+            let limit = rules.max_text;
+            return Err(Error::PayloadTooLarge { pointer, limit });
         }
         if form == Form::Open
             && Sha256Hex::of(canonical_without(object, "promptHash").as_bytes()) != hash
         {
-            return Err(PromptError::HashMismatch);
+            return Err(Error::PromptHash);
         }
         let expires_at = own_expiry.or(envelope.expires_at);
         let expiry_pointer = match own_expiry {
@@ -174,10 +129,10 @@ impl Prompt {
     }
 }
 
-/// When the extensions say that a prompt ends.
+/// When the prompt expires according to its extensions.
 fn read_expiry(
     extensions: &Reader<'_, '_>,
-    rules: &Rules<'_>,
+    rules: &PromptRules<'_>,
 ) -> Result<Option<Timestamp>, Invalid> {
     check_namespaced(extensions)?;
     let pointer = extensions.at(rules.extension);
@@ -192,8 +147,7 @@ fn read_expiry(
 pub struct SentAck {
     pub request_id: RequestId,
     pub hash: Sha256Hex,
-    pub status: Status,
-    /// When.
+    pub status: PromptStatus,
     pub ack_at: Timestamp,
     pub details: Option<String>,
 }
@@ -204,8 +158,7 @@ impl SentAck {
         let request_id = body.id("requestId")?;
         envelope.expect_request(&request_id)?;
         let hash = body.hash("promptHash")?;
-        let word = body.one_of("status", &Status::ALL.map(Status::as_str))?;
-        let status = Status::parse(word).unwrap_or(Status::Error);
+        let status = body.word("status", PromptStatus::ALL, PromptStatus::as_str)?;
         let ack_at = body.timestamp("ackAt")?;
         let details = body.optional_nested("details")?;
         body.finish()?;

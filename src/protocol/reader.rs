@@ -1,18 +1,26 @@
-//! Reads the members of a strict object one by one, remembers which were asked for, and refuses the rest.
-//! Every refusal names the member by its JSON Pointer and says what was expected there.
+//! Reads the members of an object one by one and refuses those that were not asked for. A refusal names the member by
+//! its JSON Pointer and says what was expected there.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::canonical::Sha256Hex;
 use super::id::{ID_EXPECTED, TextId};
 use super::json::{Node, Object, Value};
 use super::timestamp::Timestamp;
 
+/// Longest pointer shown to a caller: member names are the caller's own and may be as long as the body.
+const MAX_POINTER_CHARS: usize = 512;
+
+pub(super) fn clip(pointer: &str) -> String {
+    pointer.chars().take(MAX_POINTER_CHARS).collect()
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Missing, of the wrong type, out of range, or not known.
+    /// Missing, of the wrong type, out of range, or unknown.
     Shape,
-    /// Not a time, or a time that cannot be.
+    /// Not a time, or not an acceptable one.
     Timestamp,
     /// A well-formed choice that this version does not offer.
     Unsupported,
@@ -35,15 +43,32 @@ impl Invalid {
         }
     }
 
-    /// A time that is none, or cannot be.
     pub fn timestamp(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            pointer: pointer.into(),
-            expected: expected.into(),
             fault: Fault::Timestamp,
+            ..Self::shape(pointer, expected)
+        }
+    }
+
+    pub fn unsupported(pointer: impl Into<String>, expected: &'static str) -> Self {
+        Self {
+            fault: Fault::Unsupported,
+            ..Self::shape(pointer, expected)
         }
     }
 }
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pointer.is_empty() {
+            write!(f, "the body should be {}", self.expected)
+        } else {
+            write!(f, "{} should be: {}", clip(&self.pointer), self.expected)
+        }
+    }
+}
+
+impl std::error::Error for Invalid {}
 
 /// Appends one member name to a JSON Pointer (RFC 6901).
 #[must_use]
@@ -76,19 +101,17 @@ impl<'n, 'a> Reader<'n, 'a> {
         self.object
     }
 
-    /// Where the member `name` stands in the document.
+    /// The pointer of the member `name`.
     #[must_use]
     pub fn at(&self, name: &str) -> String {
         child(&self.pointer, name)
     }
 
-    /// The member, if it is there.
     pub fn optional(&mut self, name: &'static str) -> Option<&'n Node<'a>> {
         self.known.push(name);
         self.object.get(name)
     }
 
-    /// The member, which must be there.
     pub fn required(
         &mut self,
         name: &'static str,
@@ -145,16 +168,40 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), format!("one of {}", allowed.join(", "))))
     }
 
+    /// A required string that is the word of one of `all`.
+    pub fn word<T: Copy, const N: usize>(
+        &mut self,
+        name: &'static str,
+        all: [T; N],
+        as_str: fn(T) -> &'static str,
+    ) -> Result<T, Invalid> {
+        let word = self.one_of(name, &all.map(as_str))?;
+        all.into_iter()
+            .find(|known| as_str(*known) == word)
+            .ok_or_else(|| Invalid::shape(self.at(name), "a known word"))
+    }
+
+    /// An optional string of at most `max` characters.
+    pub fn optional_bounded_str(
+        &mut self,
+        name: &'static str,
+        max: usize,
+    ) -> Result<Option<String>, Invalid> {
+        match self.optional_str(name)? {
+            Some(text) if text.chars().nth(max).is_some() => Err(Invalid::shape(
+                self.at(name),
+                format!("a string of at most {max} characters"),
+            )),
+            text => Ok(text.map(str::to_owned)),
+        }
+    }
+
     /// A required string that has exactly one value in this version, such as the name of an algorithm.
     pub fn constant(&mut self, name: &'static str, value: &'static str) -> Result<(), Invalid> {
         if self.str(name)? == value {
             return Ok(());
         }
-        Err(Invalid {
-            pointer: self.at(name),
-            expected: value.into(),
-            fault: Fault::Unsupported,
-        })
+        Err(Invalid::unsupported(self.at(name), value))
     }
 
     pub fn nested(&mut self, name: &'static str) -> Result<&'n Node<'a>, Invalid> {
@@ -186,13 +233,11 @@ impl<'n, 'a> Reader<'n, 'a> {
             .transpose()
     }
 
-    /// A required RFC 3339 time.
     pub fn timestamp(&mut self, name: &'static str) -> Result<Timestamp, Invalid> {
         let text = self.str(name)?;
         self.check_timestamp(name, text)
     }
 
-    /// An optional RFC 3339 time.
     pub fn optional_timestamp(&mut self, name: &'static str) -> Result<Option<Timestamp>, Invalid> {
         let text = self.optional_str(name)?;
         text.map(|text| self.check_timestamp(name, text))
@@ -210,7 +255,7 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "64 lowercase hexadecimal characters"))
     }
 
-    /// Refuses members that nobody asked for.
+    /// Refuses members that were not asked for.
     pub fn finish(self) -> Result<(), Invalid> {
         match self
             .object

@@ -1,10 +1,11 @@
-//! The small bodies: `refresh.request`, `exchange.withdrawn` as a request, and `ack.submit`.
+//! The bodies of `refresh.request`, of `exchange.withdrawn` as a request, and of `ack.submit`.
 
 use uuid::Uuid;
 
 use super::id::MessageId;
 use super::json::Node;
 use super::reader::{Invalid, Reader};
+use super::words::words;
 
 /// Longest reason a person may give.
 pub const MAX_REASON_CHARS: usize = 2_000;
@@ -26,30 +27,26 @@ pub fn parse_reason(node: &Node<'_>, pointer: &str) -> Result<Option<String>, In
     Ok(reason)
 }
 
-/// How far a recipient got with a message. Either ends redelivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AckStatus {
-    Received,
-    Processed,
+words! {
+    /// How far a recipient got with a message. Either ends redelivery.
+    AckStatus {
+        Received = "received",
+        Processed = "processed",
+    }
 }
 
 /// The body of `ack.submit`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
-    /// The message, if the id can be one of ours at all.
+    /// None if the id cannot be one of the gateway's own.
     pub message_id: Option<MessageId>,
     pub status: AckStatus,
 }
 
-/// Reads the body of `ack.submit`.
 pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
     let mut body = Reader::new(node, "/body")?;
     let message_id = body.bounded_str("msgId", 1, 128)?;
-    let status = match body.one_of("status", &["received", "processed"])? {
-        "received" => AckStatus::Received,
-        _ => AckStatus::Processed,
-    };
+    let status = body.word("status", AckStatus::ALL, AckStatus::as_str)?;
     body.timestamp("ackAt")?;
     body.finish()?;
     Ok(Ack {

@@ -1,54 +1,42 @@
-//! Whom a submission asks: read once, then gone. Routing members of sealed metadata are neither stored nor forwarded.
+//! Which approver a submission asks. The routing members of sealed metadata are neither stored nor forwarded.
 
-use super::id::{ApproverId, TextId};
+use super::id::ApproverId;
 use super::json::{Node, Value};
 use super::pairing::RoutingToken;
 use super::reader::{Invalid, Reader};
 
-/// Members of sealed metadata that are for the gateway alone.
 const ROUTING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "tenantId"];
 
-/// Whom a submission names, by the first way that is present. There is no falling through to the next.
+/// The first of these that is present counts; if it leads nowhere, the next is not tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     Approver(ApproverId),
-    /// The approver that a routing token stands for.
     Token(RoutingToken),
-    /// Nobody: every approver paired with the enforcer.
+    /// No approver is named: every approver paired with the enforcer.
     Paired,
 }
 
-/// Sealed metadata, read for routing and cleaned of it.
+/// Sealed metadata, split into its routing and the rest.
 #[derive(Debug, Default)]
 pub struct Metadata {
-    /// A routing token, if present.
     pub token: Option<RoutingToken>,
-    /// An approver's id, if present.
     pub approver: Option<ApproverId>,
-    /// What is left to forward; nothing if nothing is.
+    /// The text to forward, if anything is left.
     pub forwarded: Option<String>,
 }
 
 impl Metadata {
-    /// Reads sealed metadata found at `pointer`.
     pub fn parse(node: &Node<'_>, pointer: &str) -> Result<Self, Invalid> {
         let mut reader = Reader::new(node, pointer)?;
         let token = reader.optional_str("routingToken")?.map(RoutingToken::new);
-        let approver = reader.optional_str("approverId")?;
-        let approver = approver
-            .map(|id| {
-                ApproverId::parse(id)
-                    .ok_or_else(|| Invalid::shape(reader.at("approverId"), super::id::ID_EXPECTED))
-            })
-            .transpose()?;
         Ok(Self {
             token,
-            approver,
+            approver: reader.optional_id("approverId")?,
             forwarded: without_routing(node),
         })
     }
 
-    /// The route of a submission that carries this metadata and, perhaps, a recipient.
+    /// The route of a submission with this metadata and, perhaps, a recipient.
     #[must_use]
     pub fn route(&self, recipient: Option<ApproverId>) -> Route {
         match (recipient, &self.token, &self.approver) {
@@ -60,7 +48,7 @@ impl Metadata {
     }
 }
 
-/// The text of an object without its routing members: verbatim when it has none.
+/// The text of an object without its routing members; verbatim if it has none.
 fn without_routing(node: &Node<'_>) -> Option<String> {
     let Value::Object(object) = &node.value else {
         return None;

@@ -1,16 +1,18 @@
-//! Session events: what the agent beside an enforcer does, as it reports it; and the judgement of what a report met.
-//! Events may come in any order and more than once: the latest state stands, and an end is the end.
+//! Session events: what an enforcer reports of its agent. Events may arrive in any order and more than once; the latest
+//! state counts, and an end is final.
 
 mod judge;
 
-pub use self::judge::{ReportFact, ReportRefusal, Reported, Standing, judge_report};
+pub use self::judge::{ReportFact, Reported, SessionRecord, judge_report};
 
 use super::canonical::{Sha256Hex, canonical, canonical_without};
+use super::error::Error;
 use super::framing::{Framed, Framing, Kinds};
 use super::id::{SessionId, SnapshotId};
 use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
+use super::words::words;
 
 const EVENT_TYPES: [&str; 4] = [
     "session.start",
@@ -29,46 +31,11 @@ const KINDS: Kinds = Kinds {
     about: "sessionId",
 };
 
-/// Longest host and repository reference: they stand in rows that are to stay small.
+/// Longest host and repository reference, so that rows stay small.
 pub const MAX_WORD_CHARS: usize = 1_024;
 
-macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? })+) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "each variant is the word it stands for")]
-        pub enum $name { $($variant),+ }
-
-        impl $name {
-            pub const WORDS: &[&str] = &[$($word),+];
-
-            /// The word for it, on the wire and in the database.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            #[must_use]
-            pub fn parse(word: &str) -> Option<Self> {
-                [$(Self::$variant),+].into_iter().find(|known| known.as_str() == word)
-            }
-
-            fn read(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Self, Invalid> {
-                let word = reader.one_of(name, Self::WORDS)?;
-                Self::parse(word).ok_or_else(|| Invalid::shape(reader.at(name), "a known word"))
-            }
-        }
-
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-    )+};
-}
-
 words! {
-    State {
+    SessionState {
         Idle = "idle",
         Planning = "planning",
         Editing = "editing",
@@ -89,9 +56,9 @@ words! {
     }
 }
 
-/// What happened. Texts of objects are the sender's own.
+/// Objects are kept as the sender's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum SessionEvent {
     Start {
         agent_host: String,
         repo_ref: Option<String>,
@@ -103,7 +70,7 @@ pub enum Event {
         body: String,
     },
     Status {
-        state: State,
+        state: SessionState,
         details: Option<String>,
     },
     End {
@@ -117,40 +84,22 @@ pub struct Report {
     pub session_id: SessionId,
     /// When it happened, by the sender's clock.
     pub at: Timestamp,
-    /// By which a repeat is told from another event: a snapshot's own hash, else that of the canonical event.
+    /// Tells a repeat from another event: a snapshot's own hash, else that of the canonical event.
     pub hash: Sha256Hex,
-    pub event: Event,
+    pub event: SessionEvent,
 }
 
-/// What a parser of events needs to know of the gateway's settings.
+/// The gateway's settings for session events.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
+pub struct EventRules {
     /// The latest time an event may claim.
     pub latest: Timestamp,
     /// Largest snapshot payload, in bytes of its text.
     pub max_payload: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EventError {
-    Invalid(Invalid),
-    /// The snapshot is not what its hash says.
-    HashMismatch,
-    TooLarge {
-        pointer: &'static str,
-        /// The limit, in bytes.
-        limit: usize,
-    },
-}
-
-impl From<Invalid> for EventError {
-    fn from(invalid: Invalid) -> Self {
-        Self::Invalid(invalid)
-    }
-}
-
 pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 'a>, Invalid> {
-    // A bare object that is no event is refused for that, before anything else that it lacks.
+    // A bare object that is no event is refused as such before anything else is checked.
     if node
         .as_object()
         .is_some_and(|object| Framing::of(object) == Framing::Bare)
@@ -160,13 +109,12 @@ pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 
     Framed::parse(node, &KINDS, now)
 }
 
-/// Whether a message may be as long as a snapshot.
 #[must_use]
 pub fn is_snapshot(framed: &Framed<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }
 
-pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, EventError> {
+pub fn parse(framed: &Framed<'_, '_>, rules: &EventRules) -> Result<Report, Error> {
     let mut body = Reader::new(framed.envelope.body, "/body")?;
     let kind = body.one_of("eventType", &EVENT_TYPES)?;
     if kind != framed.msg_type {
@@ -189,7 +137,10 @@ pub fn parse(framed: &Framed<'_, '_>, rules: &Rules) -> Result<Report, EventErro
     })
 }
 
-fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
+fn read_start(
+    body: &mut Reader<'_, '_>,
+    rules: &EventRules,
+) -> Result<(Timestamp, SessionEvent), Invalid> {
     let at = time(body, "createdAt", rules)?;
     let agent_host = body.bounded_str("agentHost", 0, MAX_WORD_CHARS)?.to_owned();
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
@@ -201,7 +152,7 @@ fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Ev
             format!("a string of 0 to {MAX_WORD_CHARS} characters"),
         ));
     }
-    let event = Event::Start {
+    let event = SessionEvent::Start {
         agent_host,
         repo_ref,
         metadata: text_of(body, "metadata")?,
@@ -209,17 +160,23 @@ fn read_start(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Ev
     Ok((at, event))
 }
 
-fn read_status(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
-    let event = Event::Status {
-        state: State::read(body, "state")?,
+fn read_status(
+    body: &mut Reader<'_, '_>,
+    rules: &EventRules,
+) -> Result<(Timestamp, SessionEvent), Invalid> {
+    let event = SessionEvent::Status {
+        state: body.word("state", SessionState::ALL, SessionState::as_str)?,
         details: text_of(body, "details")?,
     };
     Ok((time(body, "updatedAt", rules)?, event))
 }
 
-fn read_end(body: &mut Reader<'_, '_>, rules: &Rules) -> Result<(Timestamp, Event), Invalid> {
-    let event = Event::End {
-        reason: EndReason::read(body, "reason")?,
+fn read_end(
+    body: &mut Reader<'_, '_>,
+    rules: &EventRules,
+) -> Result<(Timestamp, SessionEvent), Invalid> {
+    let event = SessionEvent::End {
+        reason: body.word("reason", EndReason::ALL, EndReason::as_str)?,
         metadata: text_of(body, "metadata")?,
     };
     Ok((time(body, "endedAt", rules)?, event))
@@ -229,11 +186,11 @@ fn read_snapshot(
     mut body: Reader<'_, '_>,
     session_id: SessionId,
     framed: &Framed<'_, '_>,
-    rules: &Rules,
-) -> Result<Report, EventError> {
-    let event = Event::Snapshot {
+    rules: &EventRules,
+) -> Result<Report, Error> {
+    let event = SessionEvent::Snapshot {
         snapshot_id: body.id("snapshotId")?,
-        snapshot_type: SnapshotType::read(&mut body, "snapshotType")?,
+        snapshot_type: body.word("snapshotType", SnapshotType::ALL, SnapshotType::as_str)?,
         body: framed.envelope.body.raw.to_owned(),
     };
     let at = time(&mut body, "createdAt", rules)?;
@@ -244,13 +201,13 @@ fn read_snapshot(
     let object = body.object();
     body.finish()?;
     if payload_bytes > rules.max_payload {
-        return Err(EventError::TooLarge {
+        return Err(Error::PayloadTooLarge {
             pointer: "/body/payload",
             limit: rules.max_payload,
         });
     }
     if Sha256Hex::of(canonical_without(object, "snapshotHash").as_bytes()) != hash {
-        return Err(EventError::HashMismatch);
+        return Err(Error::SnapshotHash);
     }
     Ok(Report {
         session_id,
@@ -260,11 +217,11 @@ fn read_snapshot(
     })
 }
 
-/// When something happened: not in the future.
+/// A time that is not in the future.
 fn time(
     body: &mut Reader<'_, '_>,
     name: &'static str,
-    rules: &Rules,
+    rules: &EventRules,
 ) -> Result<Timestamp, Invalid> {
     let at = body.timestamp(name)?;
     if at > rules.latest {

@@ -1,47 +1,42 @@
-//! Ed25519, strictly: no small-order keys, no malleable signatures. Keys and signatures travel as base64url.
+//! Ed25519 with strict verification: no small-order keys, no malleable signatures. Texts are base64url.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, general_purpose::URL_SAFE_NO_PAD};
 use ed25519_dalek::VerifyingKey;
 
-/// base64url that tolerates padding, as clients differ in it.
+/// Padding is optional, as clients differ in it.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A public key that can verify: well-formed and not of small order.
+/// A well-formed public key that is not of small order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// The key in 32 raw bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let key = VerifyingKey::from_bytes(bytes.try_into().ok()?).ok()?;
         (!key.is_weak()).then_some(Self(key))
     }
 
-    /// The key in base64url.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_bytes(&LENIENT.decode(text).ok()?)
     }
 
-    /// The 32 raw bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
 
-    /// The key in base64url without padding.
     #[must_use]
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.as_bytes())
     }
 
-    /// Whether `signature` is this key's over exactly `message`.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
         self.0.verify_strict(message, &signature.0).is_ok()
@@ -53,20 +48,18 @@ impl PublicKey {
 pub struct Signature(ed25519_dalek::Signature);
 
 impl Signature {
-    /// The signature in 64 raw bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; 64] = bytes.try_into().ok()?;
         Some(Self(ed25519_dalek::Signature::from_bytes(bytes)))
     }
 
-    /// The signature in base64url.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_bytes(&LENIENT.decode(text).ok()?)
     }
 
-    /// The signature in base64url without padding: one spelling for each.
+    /// Without padding, so that each signature has one spelling.
     #[must_use]
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.to_bytes())

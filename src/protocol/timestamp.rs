@@ -1,4 +1,4 @@
-//! RFC 3339 times, kept to the microsecond that the database keeps.
+//! RFC 3339 times, with the database's precision of one microsecond.
 
 use std::fmt;
 
@@ -9,11 +9,10 @@ use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
 pub struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
-    /// The instant an RFC 3339 text names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         OffsetDateTime::parse(text, &Rfc3339).ok().and_then(|at| {
-            // Near the ends of the calendar the shift to UTC would leave it; nothing real lives there.
+            // Near the ends of the calendar the conversion to UTC would overflow.
             (1..=9998).contains(&at.year()).then(|| Self::from(at))
         })
     }

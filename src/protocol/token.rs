@@ -1,133 +1,74 @@
-//! Bearer tokens from elsewhere: a JWS in compact form, the keys that verify it, and the claims that make a caller of it.
-//! All JSON is strict, so that a token means one thing only; the time comes in as a parameter.
+//! External bearer tokens: parses a JWS in compact form, checks its signature, and judges its claims. Written on ring by
+//! hand because jsonwebtoken has no ring backend and no injectable clock, and does not read JSON strictly.
 
 mod claims;
 mod key;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
 
-pub use self::claims::{ClaimNames, Claims, Rules, judge_claims, judge_introspection};
+pub use self::claims::{ClaimNames, Claims, TokenRules, judge_claims, judge_introspection};
 pub use self::key::{KeySet, SharedSecret};
 use super::json;
+use super::words::words;
 
-/// How a token may be signed. There is no `none`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[expect(missing_docs, reason = "each is the algorithm it is named after")]
-pub enum Algorithm {
-    #[serde(rename = "RS256")]
-    Rs256,
-    #[serde(rename = "RS384")]
-    Rs384,
-    #[serde(rename = "RS512")]
-    Rs512,
-    #[serde(rename = "PS256")]
-    Ps256,
-    #[serde(rename = "PS384")]
-    Ps384,
-    #[serde(rename = "PS512")]
-    Ps512,
-    #[serde(rename = "ES256")]
-    Es256,
-    #[serde(rename = "ES384")]
-    Es384,
-    #[serde(rename = "EdDSA")]
-    EdDsa,
-    #[serde(rename = "HS256")]
-    Hs256,
-}
-
-impl Algorithm {
-    pub const ALL: [Self; 10] = [
-        Self::Rs256,
-        Self::Rs384,
-        Self::Rs512,
-        Self::Ps256,
-        Self::Ps384,
-        Self::Ps512,
-        Self::Es256,
-        Self::Es384,
-        Self::EdDsa,
-        Self::Hs256,
-    ];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rs256 => "RS256",
-            Self::Rs384 => "RS384",
-            Self::Rs512 => "RS512",
-            Self::Ps256 => "PS256",
-            Self::Ps384 => "PS384",
-            Self::Ps512 => "PS512",
-            Self::Es256 => "ES256",
-            Self::Es384 => "ES384",
-            Self::EdDsa => "EdDSA",
-            Self::Hs256 => "HS256",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == name)
+words! {
+    /// How a token may be signed. There is no `none`.
+    Algorithm {
+        Rs256 = "RS256",
+        Rs384 = "RS384",
+        Rs512 = "RS512",
+        Ps256 = "PS256",
+        Ps384 = "PS384",
+        Ps512 = "PS512",
+        Es256 = "ES256",
+        Es384 = "ES384",
+        EdDsa = "EdDSA",
+        Hs256 = "HS256",
     }
 }
 
-/// Why a token is not taken: for the log alone, since a caller is told nothing but that it was not. Holds none of the token.
+/// Why a token is refused. For the log alone: the caller learns only that it was. Holds nothing of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Not a JWS in compact form.
+pub enum TokenError {
     #[error("it is not three parts of base64url")]
     Shape,
-    /// A header that is not strict JSON, or lacks what it must say.
     #[error("its header does not conform")]
     Header,
-    /// Extensions that must be understood, and are not.
     #[error("its header names critical extensions")]
     Critical,
-    /// An algorithm that is not on the list, or is not the key's.
     #[error("its algorithm is not taken here, or is not the key's")]
     Algorithm,
-    /// A key that is not among the issuer's.
     #[error("it is signed with a key that is not among the issuer's")]
     UnknownKey,
-    /// It names no key, and more than one would do.
     #[error("it names no key, and there are several")]
     AmbiguousKey,
-    /// The signature is not the key's.
     #[error("its signature does not verify")]
     Signature,
-    /// Claims that are not a strict JSON object.
     #[error("its claims are not a strict JSON object")]
     Claims,
-    /// A claim that is missing or does not conform.
     #[error("its {0} is missing or does not conform")]
     Claim(&'static str),
     #[error("it has expired")]
     Expired,
-    /// Its time has not come.
     #[error("it is not valid yet")]
     NotYet,
-    /// The authorization server says it is not good.
     #[error("the authorization server says that it is not active")]
     Inactive,
-    /// A tenant that does not exist, or is disabled.
     #[error("its tenant does not exist or is disabled")]
     Tenant,
-    /// Longer than is looked at, or with characters that no token has.
     #[error("it is too long, or no token at all")]
     Text,
 }
 
-/// What a token says about its own signature. Keys that it brings along, or points to, are not looked at.
+/// Keys that a token embeds or points to are ignored.
 #[derive(Debug)]
 pub struct Header {
     pub algorithm: Algorithm,
     pub key_id: Option<String>,
 }
 
-/// A signed token, taken apart and not yet believed.
+/// A signed token whose signature has not been checked yet.
 pub struct Jws<'a> {
     pub header: Header,
     signed: &'a str,
@@ -153,10 +94,10 @@ pub fn looks_signed(token: &str) -> bool {
 }
 
 impl<'a> Jws<'a> {
-    pub fn parse(token: &'a str) -> Result<Self, Refused> {
-        let (signed, signature) = token.rsplit_once('.').ok_or(Refused::Shape)?;
-        let (header, payload) = signed.split_once('.').ok_or(Refused::Shape)?;
-        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Refused::Shape);
+    pub fn parse(token: &'a str) -> Result<Self, TokenError> {
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Shape)?;
+        let (header, payload) = signed.split_once('.').ok_or(TokenError::Shape)?;
+        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Shape);
         Ok(Self {
             header: Header::parse(&decode(header)?)?,
             signed,
@@ -165,7 +106,7 @@ impl<'a> Jws<'a> {
         })
     }
 
-    /// The claims, for those who have checked the signature.
+    /// The claims. Check the signature before using them.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.payload
@@ -173,17 +114,18 @@ impl<'a> Jws<'a> {
 }
 
 impl Header {
-    fn parse(bytes: &[u8]) -> Result<Self, Refused> {
-        let document = json::parse(bytes).map_err(|_| Refused::Header)?;
-        let object = document.as_object().ok_or(Refused::Header)?;
+    fn parse(bytes: &[u8]) -> Result<Self, TokenError> {
+        let document = json::parse(bytes).map_err(|_| TokenError::Header)?;
+        let object = document.as_object().ok_or(TokenError::Header)?;
         if object.get("crit").is_some() {
-            return Err(Refused::Critical);
+            return Err(TokenError::Critical);
         }
         let name = object.get("alg").and_then(|node| node.as_str());
-        let algorithm = Algorithm::parse(name.ok_or(Refused::Header)?).ok_or(Refused::Algorithm)?;
+        let algorithm =
+            Algorithm::parse(name.ok_or(TokenError::Header)?).ok_or(TokenError::Algorithm)?;
         let key_id = match object.get("kid") {
             None => None,
-            Some(node) => Some(node.as_str().ok_or(Refused::Header)?.to_owned()),
+            Some(node) => Some(node.as_str().ok_or(TokenError::Header)?.to_owned()),
         };
         Ok(Self { algorithm, key_id })
     }

@@ -1,11 +1,8 @@
-//! Trace contexts as W3C writes them, in headers and in the `trace` of Envelopes. What does not read as one is ignored, never
-//! refused: tracing must not decide what is accepted.
+//! W3C trace contexts, in headers and in the `trace` of Envelopes. A malformed context is ignored, never refused.
 
-use std::fmt::Write as _;
+use super::{hex, json};
 
-use super::json;
-
-/// Longest `tracestate` that is carried on; a longer one is dropped, as the recommendation allows.
+/// Longest `tracestate` that is propagated; a longer one is dropped, as the recommendation allows.
 const MAX_STATE: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,25 +13,6 @@ pub struct TraceContext {
     pub state: Option<String>,
 }
 
-/// Bytes of lower-case hex.
-fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; N];
-    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
-    if pairs.len() != N || !rest.is_empty() {
-        return None;
-    }
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(bytes)
-}
-
-/// A `tracestate` that can be carried on.
 fn state(text: &str) -> Option<String> {
     let good = !text.is_empty() && text.len() <= MAX_STATE;
     let good = good && text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
@@ -48,14 +26,14 @@ impl TraceContext {
         let mut parts = parent.splitn(5, '-');
         let mut next = || parts.next();
         let (version, trace_id, span_id, flags) = (next()?, next()?, next()?, next()?);
-        let [version] = bytes(version)?;
+        let [version] = hex::decode(version)?;
         let more = next().is_some();
-        // Version 255 is none; later ones may have more to say, the first has not.
+        // Version 255 is invalid. Later versions may have more fields, version 0 may not.
         if version == 0xff || (version == 0 && more) {
             return None;
         }
-        let (trace_id, span_id) = (bytes(trace_id)?, bytes(span_id)?);
-        let [flags] = bytes(flags)?;
+        let (trace_id, span_id) = (hex::decode(trace_id)?, hex::decode(span_id)?);
+        let [flags] = hex::decode(flags)?;
         if trace_id == [0; 16] || span_id == [0; 8] {
             return None;
         }
@@ -67,7 +45,7 @@ impl TraceContext {
         })
     }
 
-    /// The context that an Envelope's `trace` holds.
+    /// The context in an Envelope's `trace`.
     #[must_use]
     pub fn of_trace(trace: &str) -> Option<Self> {
         let document = json::parse(trace.as_bytes()).ok()?;
@@ -78,22 +56,21 @@ impl TraceContext {
 
     #[must_use]
     pub fn trace_text(&self) -> String {
-        hex(&self.trace_id)
+        hex::encode(&self.trace_id)
     }
 
     #[must_use]
     pub fn span_text(&self) -> String {
-        hex(&self.span_id)
+        hex::encode(&self.span_id)
     }
 
-    /// As a `traceparent`.
     #[must_use]
     pub fn traceparent(&self) -> String {
         let flags = u8::from(self.sampled);
         format!("00-{}-{}-{flags:02x}", self.trace_text(), self.span_text())
     }
 
-    /// An Envelope's `trace` with this context in it, unless it has one of its own. Nothing else in its text is touched.
+    /// An Envelope's `trace` with this context added, unless it has one already. The rest of its text stays as it is.
     #[must_use]
     pub fn carried_by(&self, trace: Option<String>) -> String {
         let mut members = format!("\"traceparent\":\"{}\"", self.traceparent());
@@ -118,13 +95,4 @@ impl TraceContext {
             _ => trace,
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _infallible = write!(text, "{byte:02x}");
-    }
-    text
 }

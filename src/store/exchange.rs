@@ -9,7 +9,7 @@ use super::batch::BatchStatement;
 use super::rows;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
 use crate::protocol::message::DecisionDelivery;
 use crate::protocol::timestamp::Timestamp;
@@ -17,7 +17,7 @@ use crate::protocol::timestamp::Timestamp;
 #[derive(Debug, Clone)]
 pub struct Exchange {
     pub request_id: RequestId,
-    pub state: State,
+    pub state: ExchangeState,
     pub enforcer_id: EnforcerId,
     pub approver_ids: Vec<ApproverId>,
     /// When it was accepted.
@@ -207,7 +207,7 @@ impl ReadExchanges {
                 artifact_hash: row.artifact_hash,
                 decision,
             };
-            let overdue = state == State::PendingApproval && row.past;
+            let overdue = state == ExchangeState::PendingApproval && row.past;
             exchanges.insert(row.operation, Read { exchange, overdue });
         }
         Ok(exchanges)

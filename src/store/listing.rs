@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::cursor::Position;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
@@ -54,7 +54,7 @@ impl Part {
 #[derive(Debug, Clone, Default)]
 pub struct ExchangeFilter {
     /// Only in this true state.
-    pub state: Option<State>,
+    pub state: Option<ExchangeState>,
     /// Only of this enforcer.
     pub enforcer: Option<EnforcerId>,
     /// Only asking this approver.
@@ -66,7 +66,7 @@ pub struct ExchangeFilter {
 #[serde(rename_all = "camelCase")]
 pub struct ExchangeLine {
     pub request_id: String,
-    pub state: State,
+    pub state: ExchangeState,
     pub enforcer_id: String,
     pub approver_ids: Vec<String>,
     pub artifact_type: String,
@@ -238,7 +238,7 @@ impl Store {
             tenant.as_str(),
             at,
             id,
-            filter.state.map(State::as_str),
+            filter.state.map(ExchangeState::as_str),
             filter.enforcer.as_ref().map(EnforcerId::as_str),
             filter.approver.as_ref().map(ApproverId::as_str),
             limit,

@@ -16,7 +16,7 @@ use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::protocol::message::raw;
-use crate::protocol::presence::{Facts, Held, Hello, Noted, Transport};
+use crate::protocol::presence::{CallFacts, ChannelFacts, Hello, PresenceFacts, PresenceTransport};
 
 const CALLS_PER_STATEMENT: usize = 1_000;
 
@@ -88,8 +88,8 @@ impl BatchStatement for TakeHellos {
     }
 }
 
-fn transport(text: &str) -> Result<Transport, sqlx::Error> {
-    Transport::parse(text)
+fn transport(text: &str) -> Result<PresenceTransport, sqlx::Error> {
+    PresenceTransport::parse(text)
         .ok_or_else(|| sqlx::Error::Decode("the database holds a transport that is none".into()))
 }
 
@@ -105,7 +105,7 @@ impl Store {
         tenant: &TenantId,
         enforcer: Option<&EnforcerId>,
         most: u32,
-    ) -> Result<Vec<Facts>, StoreError> {
+    ) -> Result<Vec<PresenceFacts>, StoreError> {
         let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         // Leases are judged by the unmoved clock, everything else by the moved one: what comes from heartbeats is moved
         // when it is read.
@@ -157,7 +157,7 @@ impl Store {
         let mut facts = Vec::new();
         for row in lease.settle(found)? {
             let noted = match (row.noted_transport, row.seen_at) {
-                (Some(word), Some(seen_at)) => Some(Noted {
+                (Some(word), Some(seen_at)) => Some(CallFacts {
                     transport: transport(&word)?,
                     called_at: row.called_at.map(Into::into),
                     closed_at: row.closed_at.map(Into::into),
@@ -166,7 +166,7 @@ impl Store {
                 _ => None,
             };
             let held = match (row.held_transport, row.held_seen_at, row.ended_at) {
-                (Some(word), Some(seen_at), Some(ended_at)) => Some(Held {
+                (Some(word), Some(seen_at), Some(ended_at)) => Some(ChannelFacts {
                     live: row.live.unwrap_or_default(),
                     transport: transport(&word)?,
                     seen_at: seen_at.into(),
@@ -174,7 +174,7 @@ impl Store {
                 }),
                 _ => None,
             };
-            facts.push(Facts {
+            facts.push(PresenceFacts {
                 enforcer: rows::id(&row.enforcer_id)?,
                 label: row.label,
                 workspace_name: row.workspace_name,
@@ -188,7 +188,9 @@ impl Store {
                 now: row.now.into(),
             });
         }
-        facts.sort_by(|one: &Facts, other| one.enforcer.as_str().cmp(other.enforcer.as_str()));
+        facts.sort_by(|one: &PresenceFacts, other| {
+            one.enforcer.as_str().cmp(other.enforcer.as_str())
+        });
         Ok(facts)
     }
 

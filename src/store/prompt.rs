@@ -14,7 +14,7 @@ use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, SessionId, TenantId};
-use crate::protocol::prompt::{Existing, Prompt, PromptFact};
+use crate::protocol::prompt::{ExistingPrompt, Prompt, PromptFact};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]
@@ -258,7 +258,7 @@ impl TakePrompts {
             if let (Some(submission), Some(hash), Some(status), Some(ack_at)) =
                 (row.submission_id, row.hash, row.status, row.ack_at)
             {
-                *existing = Some(Existing {
+                *existing = Some(ExistingPrompt {
                     submission_id: OperationId(submission),
                     approver_id: row.approver_id.as_deref().map(rows::id).transpose()?,
                     standing: standing(

@@ -10,7 +10,7 @@ use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
-use crate::protocol::prompt::{AckFact, SentAck, Standing, Status};
+use crate::protocol::prompt::{AckFact, PromptRecord, PromptStatus, SentAck};
 
 #[derive(Debug)]
 pub struct PromptAckRow {
@@ -151,13 +151,13 @@ pub(super) fn standing(
     (hash, status, ack_at, details): (&str, &str, OffsetDateTime, Option<String>),
     expires_at: Option<OffsetDateTime>,
     past: Option<bool>,
-) -> Result<Standing, sqlx::Error> {
+) -> Result<PromptRecord, sqlx::Error> {
     let status = rows::prompt_status(status)?;
     let (status, ack_at) = match (status, expires_at) {
-        (Status::Queued, Some(at)) if past.unwrap_or(false) => (Status::Expired, at),
+        (PromptStatus::Queued, Some(at)) if past.unwrap_or(false) => (PromptStatus::Expired, at),
         (status, _) => (status, ack_at),
     };
-    Ok(Standing {
+    Ok(PromptRecord {
         hash: rows::hash(hash)?,
         status,
         ack_at: ack_at.into(),
@@ -172,7 +172,7 @@ pub struct StoredPrompt {
     pub enforcer_id: EnforcerId,
     /// Who sent it; none for an administrator.
     pub approver_id: Option<ApproverId>,
-    pub standing: Standing,
+    pub standing: PromptRecord,
 }
 
 impl Store {

@@ -3,15 +3,15 @@
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
 use super::{Store, rows};
-use crate::protocol::exchange::{State, StateRefusal};
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
 use crate::protocol::message::RefreshRequest;
 
 /// What stood in the way of queuing, or what was queued.
 pub enum RefreshFact {
     Queued(RefreshRequest),
-    /// Refused by the exchange's state, or there is none.
-    Refused(StateRefusal),
+    Missing,
+    Conflict(ExchangeState),
     /// One is waiting already; it is read by a second statement.
     Waiting,
 }
@@ -76,7 +76,7 @@ impl Store {
         .fetch_optional(lease.connection()?)
         .await;
         let Some(row) = lease.settle(found)? else {
-            return Ok(RefreshFact::Refused(StateRefusal::NotFound));
+            return Ok(RefreshFact::Missing);
         };
         let state = rows::state(&row.state)?.at(row.past);
         Ok(match (row.created_at, state) {
@@ -88,8 +88,8 @@ impl Store {
                 approver_id: approver.cloned(),
                 reason: reason.map(str::to_owned),
             }),
-            (None, State::PendingApproval | State::Expired) => RefreshFact::Waiting,
-            (None, state) => RefreshFact::Refused(StateRefusal::Conflict(state)),
+            (None, ExchangeState::PendingApproval | ExchangeState::Expired) => RefreshFact::Waiting,
+            (None, state) => RefreshFact::Conflict(state),
         })
     }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::idempotency::{Binding, bind, key_fact};
 use super::rows;
 use super::submit::{Refused, SubmissionOutcome, SubmissionRow, Submit};
-use crate::protocol::exchange::{Existing, KeyFact, SubmissionFact};
+use crate::protocol::exchange::{ExistingExchange, KeyFact, SubmissionFact};
 use crate::protocol::id::OperationId;
 
 impl Submit {
@@ -57,7 +57,7 @@ impl Submit {
                 fact.expires_at,
             ) {
                 (Some(submission), Some(enforcer), Some(hash), Some(state), Some(expires_at)) => {
-                    Some(Existing {
+                    Some(ExistingExchange {
                         submission_id: OperationId(submission),
                         enforcer_id: rows::id(&enforcer)?,
                         artifact_hash: rows::hash(&hash)?,

@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use crate::protocol::artifact::Form;
 use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::TextId;
 use crate::protocol::pairing::Nonce;
-use crate::protocol::prompt::Status;
+use crate::protocol::prompt::PromptStatus;
 use crate::protocol::trace::TraceContext;
 
 pub(super) fn texts<'a, R>(rows: &'a [R], column: impl Fn(&'a R) -> &'a str) -> Vec<&'a str> {
@@ -56,12 +56,12 @@ pub(super) fn form(text: &str) -> Result<Form, sqlx::Error> {
     Form::parse(text).ok_or_else(|| foreign("form"))
 }
 
-pub(super) fn prompt_status(text: &str) -> Result<Status, sqlx::Error> {
-    Status::parse(text).ok_or_else(|| foreign("status"))
+pub(super) fn prompt_status(text: &str) -> Result<PromptStatus, sqlx::Error> {
+    PromptStatus::parse(text).ok_or_else(|| foreign("status"))
 }
 
-pub(super) fn state(text: &str) -> Result<State, sqlx::Error> {
-    State::parse(text).ok_or_else(|| foreign("state"))
+pub(super) fn state(text: &str) -> Result<ExchangeState, sqlx::Error> {
+    ExchangeState::parse(text).ok_or_else(|| foreign("state"))
 }
 
 /// The trace context that two members of a stored `trace` make.

@@ -14,7 +14,9 @@ use super::tenant_scope::TenantScope;
 use super::{Store, rows};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
-use crate::protocol::session::{Event, Report, ReportFact, SnapshotType, Standing, State};
+use crate::protocol::session::{
+    Report, ReportFact, SessionEvent, SessionRecord, SessionState, SnapshotType,
+};
 
 #[derive(Debug)]
 pub struct ReportRow<'a> {
@@ -30,7 +32,7 @@ struct Columns<'a> {
     agent_host: Option<&'a str>,
     repo_ref: Option<&'a str>,
     metadata: Option<&'a str>,
-    state: Option<State>,
+    state: Option<SessionState>,
     details: Option<&'a str>,
     started_at: Option<OffsetDateTime>,
     state_at: Option<OffsetDateTime>,
@@ -47,7 +49,7 @@ impl<'a> Columns<'a> {
         let at = Some(report.at.inner());
         let hash = Some(report.hash.as_bytes().as_slice());
         match &report.event {
-            Event::Start {
+            SessionEvent::Start {
                 agent_host,
                 repo_ref,
                 metadata,
@@ -59,7 +61,7 @@ impl<'a> Columns<'a> {
                 start_hash: hash,
                 ..Self::default()
             },
-            Event::Snapshot {
+            SessionEvent::Snapshot {
                 snapshot_id,
                 snapshot_type,
                 body,
@@ -67,14 +69,14 @@ impl<'a> Columns<'a> {
                 snapshot: Some((snapshot_id, *snapshot_type, body)),
                 ..Self::default()
             },
-            Event::Status { state, details } => Self {
+            SessionEvent::Status { state, details } => Self {
                 state: Some(*state),
                 details: details.as_deref(),
                 state_at: at,
                 status_hash: hash,
                 ..Self::default()
             },
-            Event::End { reason, metadata } => Self {
+            SessionEvent::End { reason, metadata } => Self {
                 metadata: metadata.as_deref(),
                 ended_at: at,
                 end_reason: Some(reason.as_str()),
@@ -128,7 +130,7 @@ impl Store {
         &self,
         connection: &mut PgConnection,
         row: &ReportRow<'_>,
-    ) -> Result<Option<State>, sqlx::Error> {
+    ) -> Result<Option<SessionState>, sqlx::Error> {
         let columns = Columns::of(row.report);
         let hash = row.report.hash.to_string();
         let state = sqlx::query_scalar!(
@@ -183,7 +185,7 @@ impl Store {
             columns.agent_host,
             columns.repo_ref,
             columns.metadata,
-            columns.state.map(State::as_str),
+            columns.state.map(SessionState::as_str),
             columns.started_at,
             columns.state_at,
             row.report.at.inner(),
@@ -208,10 +210,10 @@ impl Store {
 async fn look_at_session(
     connection: &mut PgConnection,
     row: &ReportRow<'_>,
-) -> Result<Option<Standing>, sqlx::Error> {
+) -> Result<Option<SessionRecord>, sqlx::Error> {
     let snapshot = match &row.report.event {
-        Event::Snapshot { snapshot_id, .. } => Some(snapshot_id.as_str()),
-        Event::Start { .. } | Event::Status { .. } | Event::End { .. } => None,
+        SessionEvent::Snapshot { snapshot_id, .. } => Some(snapshot_id.as_str()),
+        SessionEvent::Start { .. } | SessionEvent::Status { .. } | SessionEvent::End { .. } => None,
     };
     let found = sqlx::query!(
         r#"
@@ -237,12 +239,14 @@ async fn look_at_session(
         hash.transpose().map_err(|_| rows::foreign("hash"))
     };
     let hash = match &row.report.event {
-        Event::Start { .. } => stored(found.start_hash)?,
-        Event::Status { .. } => stored(found.status_hash)?,
-        Event::End { .. } => stored(found.end_hash)?,
-        Event::Snapshot { .. } => found.snapshot_hash.as_deref().map(rows::hash).transpose()?,
+        SessionEvent::Start { .. } => stored(found.start_hash)?,
+        SessionEvent::Status { .. } => stored(found.status_hash)?,
+        SessionEvent::End { .. } => stored(found.end_hash)?,
+        SessionEvent::Snapshot { .. } => {
+            found.snapshot_hash.as_deref().map(rows::hash).transpose()?
+        }
     };
-    Ok(Some(Standing {
+    Ok(Some(SessionRecord {
         operation_id: OperationId(found.operation_id),
         enforcer_id: rows::id(&found.enforcer_id)?,
         state: session_state(&found.state)?,
@@ -252,6 +256,6 @@ async fn look_at_session(
     }))
 }
 
-fn session_state(word: &str) -> Result<State, sqlx::Error> {
-    State::parse(word).ok_or_else(|| rows::foreign("session state"))
+fn session_state(word: &str) -> Result<SessionState, sqlx::Error> {
+    SessionState::parse(word).ok_or_else(|| rows::foreign("session state"))
 }

@@ -8,7 +8,7 @@ use super::process;
 use super::routes::Routes;
 use crate::clock::Clock;
 use crate::protocol::error::Code;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 
 /// From half a millisecond to half a minute: calls, statements, pushes.
 const LATENCY: &[f64] = &[
@@ -174,14 +174,14 @@ impl Metrics {
         for code in Code::ALL {
             metrics.refusals.of([code.as_str()]);
         }
-        let pending = State::PendingApproval;
+        let pending = ExchangeState::PendingApproval;
         for (from, to) in [
             ("none", pending),
-            (pending.as_str(), State::Decided),
-            (State::Decided.as_str(), State::Delivered),
-            (pending.as_str(), State::Expired),
-            (pending.as_str(), State::Withdrawn),
-            (pending.as_str(), State::Cancelled),
+            (pending.as_str(), ExchangeState::Decided),
+            (ExchangeState::Decided.as_str(), ExchangeState::Delivered),
+            (pending.as_str(), ExchangeState::Expired),
+            (pending.as_str(), ExchangeState::Withdrawn),
+            (pending.as_str(), ExchangeState::Cancelled),
         ] {
             metrics.transitions.of([from, to.as_str()]);
         }

@@ -4,14 +4,15 @@
 #[path = "second.rs"]
 mod second;
 
-use super::subject::artifact::{self, Rules};
+use super::subject::artifact::{self, ArtifactRules};
 use super::subject::canonical::canonical;
 use super::subject::credential::{ApiKey, UserPassword};
 use super::subject::cursor::{self, Position};
 use super::subject::decision::Decision;
+use super::subject::error::Error;
 use super::subject::framing::{Framed, Framing, Kinds};
 use super::subject::json::{self, Node, Reason, Value};
-use super::subject::pairing::{Code, Complete, Initiate, parse_revoke};
+use super::subject::pairing::{Complete, Initiate, PairingCode, parse_revoke};
 use super::subject::presence::parse_hello;
 use super::subject::prompt::{self, Prompt, SentAck};
 use super::subject::reader::Invalid;
@@ -112,11 +113,11 @@ pub fn frames(data: &[u8]) {
     match session::unframe(&node, now) {
         Err(invalid) => note(Some(invalid)),
         Ok(framed) => {
-            let rules = session::Rules {
+            let rules = session::EventRules {
                 latest: later,
                 max_payload: 1 << 20,
             };
-            if let Err(session::EventError::Invalid(invalid)) = session::parse(&framed, &rules) {
+            if let Err(Error::Invalid(invalid)) = session::parse(&framed, &rules) {
                 note(Some(invalid));
             }
         }
@@ -125,7 +126,7 @@ pub fn frames(data: &[u8]) {
         Err(invalid) => note(Some(invalid)),
         Ok(framed) => {
             let envelope = &framed.envelope;
-            let rules = Rules {
+            let rules = ArtifactRules {
                 max_payload: 1 << 20,
                 requested_actions: "org.proto.requestedActions".to_owned(),
                 latest_created: later,
@@ -137,17 +138,16 @@ pub fn frames(data: &[u8]) {
                     let stored = json::parse(submission.stored.as_bytes()).expect("JSON");
                     assert!(stored.as_object().is_some());
                 }
-                Err(
-                    artifact::ArtifactError::Invalid(invalid)
-                    | artifact::ArtifactError::InvalidArtifact(invalid),
-                ) => note(Some(invalid)),
+                Err(Error::Invalid(invalid) | Error::InvalidArtifact(invalid)) => {
+                    note(Some(invalid));
+                }
                 Err(_) => {}
             }
             match Decision::parse(envelope) {
                 Ok(decision) => assert_eq!(decision.body, envelope.body.raw),
                 Err(invalid) => note(Some(invalid)),
             }
-            let rules = prompt::Rules {
+            let rules = prompt::PromptRules {
                 max_text: 1 << 20,
                 extension: "org.proto.prompt",
                 latest_created: later,
@@ -155,7 +155,7 @@ pub fn frames(data: &[u8]) {
             };
             match Prompt::parse(envelope, &rules) {
                 Ok(prompt) => assert_eq!(prompt.body, envelope.body.raw),
-                Err(prompt::PromptError::Invalid(invalid)) => note(Some(invalid)),
+                Err(Error::Invalid(invalid)) => note(Some(invalid)),
                 Err(_) => {}
             }
             note(SentAck::parse(envelope).err());
@@ -190,12 +190,12 @@ pub fn pairing_code(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    if let Some(code) = Code::parse(text) {
+    if let Some(code) = PairingCode::parse(text) {
         let shown = code.to_string();
-        assert_eq!(Code::parse(&shown), Some(code));
-        assert_eq!(Code::parse(&text.to_lowercase()), Some(code));
+        assert_eq!(PairingCode::parse(&shown), Some(code));
+        assert_eq!(PairingCode::parse(&text.to_lowercase()), Some(code));
         let plain: String = text.chars().filter(|c| *c != '-').collect();
-        assert_eq!(Code::parse(&plain), Some(code));
+        assert_eq!(PairingCode::parse(&plain), Some(code));
         assert_eq!(plain.chars().count(), 8, "{text}");
     }
 }
@@ -217,7 +217,7 @@ pub fn credential(data: &[u8]) {
     }
     if let Ok(jws) = Jws::parse(text) {
         assert!(token::looks_signed(text) || text.ends_with('.') || text.contains('='));
-        let rules = token::Rules {
+        let rules = token::TokenRules {
             issuer: "https://issuer.example".to_owned(),
             audience: "countersign".to_owned(),
             leeway: std::time::Duration::from_secs(60),

@@ -1,11 +1,11 @@
 //! The code as a type: what a person types is what was shown.
 
-use countersign::protocol::pairing::Code;
+use countersign::protocol::pairing::PairingCode;
 use proptest::prelude::*;
 
 #[test]
 fn what_looks_alike_is_read_alike_and_everything_else_is_no_code() {
-    let code = Code::parse("0123-4567").unwrap();
+    let code = PairingCode::parse("0123-4567").unwrap();
     for same in [
         "01234567",
         "O1234567",
@@ -13,7 +13,7 @@ fn what_looks_alike_is_read_alike_and_everything_else_is_no_code() {
         "0l-23-45-67-",
         "-0L234567",
     ] {
-        assert_eq!(Code::parse(same), Some(code), "{same}");
+        assert_eq!(PairingCode::parse(same), Some(code), "{same}");
     }
     let none = [
         "",
@@ -32,11 +32,14 @@ fn what_looks_alike_is_read_alike_and_everything_else_is_no_code() {
         "ſ1234567",
     ];
     for text in none {
-        assert_eq!(Code::parse(text), None, "{text:?}");
+        assert_eq!(PairingCode::parse(text), None, "{text:?}");
     }
-    assert_eq!(Code::from_bytes([0; 5]).to_string(), "0000-0000");
-    assert_eq!(Code::from_bytes([0xff; 5]).to_string(), "ZZZZ-ZZZZ");
-    assert_eq!(Code::from_bytes([0, 0, 0, 0, 1]).to_string(), "0000-0001");
+    assert_eq!(PairingCode::from_bytes([0; 5]).to_string(), "0000-0000");
+    assert_eq!(PairingCode::from_bytes([0xff; 5]).to_string(), "ZZZZ-ZZZZ");
+    assert_eq!(
+        PairingCode::from_bytes([0, 0, 0, 0, 1]).to_string(),
+        "0000-0001"
+    );
     let printed = format!("{code:?}");
     assert!(!printed.contains("0123"), "{printed}");
 }
@@ -46,18 +49,18 @@ proptest! {
 
     #[test]
     fn a_code_survives_being_shown_and_typed(bytes: [u8; 5]) {
-        let shown = Code::from_bytes(bytes).to_string();
+        let shown = PairingCode::from_bytes(bytes).to_string();
         prop_assert_eq!(shown.len(), 9);
         prop_assert!(!shown.contains(['I', 'L', 'O', 'U']));
         for typed in [shown.clone(), super::typed(&shown), shown.replace('-', "")] {
-            prop_assert_eq!(Code::parse(&typed).map(|code| *code.as_bytes()), Some(bytes));
+            prop_assert_eq!(PairingCode::parse(&typed).map(|code| *code.as_bytes()), Some(bytes));
         }
     }
 
     #[test]
     fn reading_a_code_never_fails_otherwise(text in ".{0,12}") {
-        if let Some(code) = Code::parse(&text) {
-            prop_assert_eq!(Code::parse(&code.to_string()), Some(code));
+        if let Some(code) = PairingCode::parse(&text) {
+            prop_assert_eq!(PairingCode::parse(&code.to_string()), Some(code));
         }
     }
 }

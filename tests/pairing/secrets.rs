@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::config::Secret;
-use countersign::protocol::pairing::Code;
+use countersign::protocol::pairing::PairingCode;
 
 use super::{
     PAIRINGS, REVOKE, complete, initiate, pair, resolve, revocation, status, submit, text,
@@ -46,7 +46,7 @@ async fn neither_codes_nor_tokens_nor_the_secret_are_in_the_database() {
     let mut secrets = vec![CLUSTER_SECRET.to_owned(), hex(CLUSTER_SECRET.as_bytes())];
     for code in [&open, &used] {
         let bare = code.replace('-', "");
-        let bits = Code::parse(code).unwrap();
+        let bits = PairingCode::parse(code).unwrap();
         secrets.extend([code.clone(), hex(bare.as_bytes()), hex(code.as_bytes())]);
         secrets.extend([bare, hex(bits.as_bytes())]);
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use countersign::protocol::id::{EnforcerId, TextId as _};
-use countersign::protocol::presence::{Facts, Held, Noted, Status, Transport, judge_presence};
+use countersign::protocol::presence::{
+    CallFacts, ChannelFacts, PresenceFacts, PresenceStatus, PresenceTransport, judge_presence,
+};
 use countersign::protocol::timestamp::Timestamp;
 
 /// A time, in seconds before now.
@@ -17,22 +19,22 @@ fn judge(
     called: Option<i64>,
     closed: Option<i64>,
     channel: Option<(bool, i64)>,
-) -> (Status, Transport) {
-    let noted = called.or(closed).map(|_| Noted {
-        transport: Transport::Poll,
+) -> (PresenceStatus, PresenceTransport) {
+    let noted = called.or(closed).map(|_| CallFacts {
+        transport: PresenceTransport::Poll,
         called_at: called.map(ago),
         closed_at: closed.map(ago),
         seen_at: called.into_iter().chain(closed).map(ago).max().unwrap(),
     });
-    let facts = Facts {
+    let facts = PresenceFacts {
         enforcer: EnforcerId::parse("build-bot").unwrap(),
         label: None,
         workspace_name: None,
         capabilities: None,
         noted,
-        held: channel.map(|(live, ended)| Held {
+        held: channel.map(|(live, ended)| ChannelFacts {
             live,
-            transport: Transport::Sse,
+            transport: PresenceTransport::Sse,
             seen_at: ago(ended),
             ended_at: ago(ended),
         }),
@@ -44,8 +46,8 @@ fn judge(
 
 #[test]
 fn online_is_a_live_channel_or_a_recent_call_since_the_last_one_ended() {
-    use Status::{Offline, Online};
-    use Transport::{Poll, Sse};
+    use PresenceStatus::{Offline, Online};
+    use PresenceTransport::{Poll, Sse};
     for (called, closed, channel, expected) in [
         (None, None, Some((true, 9)), (Online, Sse)),
         (None, None, Some((false, 9)), (Offline, Sse)),

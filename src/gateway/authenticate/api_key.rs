@@ -1,4 +1,4 @@
-//! Making API keys: the secret is random, shown once, and kept as its SHA-256 alone.
+//! Generates API keys. The secret is random, shown once, and stored only as its SHA-256.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,6 @@ use crate::gateway::error::Error;
 use crate::protocol::credential::KEY_PREFIX;
 use crate::protocol::id::CredentialId;
 
-/// A fresh API key: shown once, of which the hash is stored.
 pub struct FreshKey {
     pub id: CredentialId,
     pub key: String,
@@ -16,7 +15,7 @@ pub struct FreshKey {
     pub hash: [u8; 32],
 }
 
-/// Random bytes of the system.
+/// Random bytes from the operating system.
 pub fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -32,7 +31,6 @@ pub fn random_text<const N: usize>() -> Result<String, Error> {
 }
 
 impl FreshKey {
-    /// Makes a key for the credential `id`.
     pub fn generate(id: CredentialId) -> Result<Self, Error> {
         let secret = random_text::<32>()?;
         Ok(Self {

@@ -1,5 +1,5 @@
-//! Opaque tokens: the authorization server is asked (RFC 7662) and believed for a while, never past the token's end. Whatever
-//! keeps it from answering is 503: no token is let in, and none is called bad, on account of it.
+//! Opaque tokens: asks the authorization server (RFC 7662) and caches its answer, never past the token's expiry. If it does
+//! not answer, the token is neither accepted nor called invalid: the call is refused as unavailable.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,38 +9,35 @@ use std::time::Duration;
 use axum::http::{HeaderValue, Uri};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
-use super::tokens::refused;
 use crate::clock::Clock;
 use crate::config::Auth;
 use crate::gateway::error::Error;
 use crate::outbound::{Outbound, form_encoded};
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{ClaimNames, Claims, Refused, judge_introspection};
+use crate::protocol::token::{ClaimNames, Claims, TokenError, judge_introspection};
 use crate::telemetry::trace;
 
-/// How long a token that is not good is remembered as such.
+/// How long a refused token is cached.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
-/// Most questions at once.
+/// Most requests at once.
 const MAX_ASKING: usize = 64;
 
-/// What is known of a token by its hash; the token itself is not kept.
+/// Tokens are cached by their hash; the token itself is not kept.
 type Hash = [u8; 32];
-/// What the authorization server said; `None` if nothing that makes sense.
-type Answer = Option<Result<Arc<Claims>, Refused>>;
+/// What the authorization server said; `None` if there was no valid answer.
+type Answer = Option<Result<Arc<Claims>, TokenError>>;
 
-enum Entry {
-    Asking(watch::Receiver<Option<Answer>>),
-    /// What was said, and when that may be believed.
-    Known {
-        said: Result<Arc<Claims>, Refused>,
-        since: Timestamp,
-        until: Timestamp,
-    },
+#[derive(Clone)]
+struct Known {
+    said: Result<Arc<Claims>, TokenError>,
+    since: Timestamp,
+    until: Timestamp,
 }
 
 pub(super) struct Introspection {
@@ -50,18 +47,18 @@ pub(super) struct Introspection {
     names: ClaimNames,
     audience: Option<String>,
     time_limit: Duration,
-    believed_for: Duration,
-    most_known: usize,
+    lifetime: Duration,
     clock: Clock,
     places: Semaphore,
-    /// Held for a few instructions, never across an await.
-    known: Mutex<HashMap<Hash, Entry>>,
-    /// Whether the last question brought no answer.
+    known: Cache<Hash, Known>,
+    /// Requests in flight. Held for a few instructions, never across an await.
+    asking: Mutex<HashMap<Hash, watch::Receiver<Option<Answer>>>>,
+    /// Whether the last request got no valid answer.
     failing: AtomicBool,
 }
 
 impl Introspection {
-    /// As configured, if it is.
+    /// None if introspection is not configured.
     pub(super) fn new(
         config: &Auth,
         names: &ClaimNames,
@@ -71,7 +68,7 @@ impl Introspection {
         if !config.introspection() {
             return None;
         }
-        // Both are form-encoded before they are joined, as RFC 6749 (2.3.1) has it.
+        // Both are form-encoded before they are joined (RFC 6749, section 2.3.1).
         let client = form_encoded(&config.introspection_client_id);
         let secret = form_encoded(config.introspection_client_secret.expose());
         let basic = format!("Basic {}", STANDARD.encode(format!("{client}:{secret}")));
@@ -84,20 +81,20 @@ impl Introspection {
             names: names.clone(),
             audience: Some(config.introspection_audience.clone()).filter(|text| !text.is_empty()),
             time_limit: Duration::from_millis(config.introspection_timeout_ms),
-            believed_for: Duration::from_secs(config.introspection_cache_seconds),
-            most_known: config.introspection_cache_entries,
+            lifetime: Duration::from_secs(config.introspection_cache_seconds),
             clock: clock.clone(),
             places: Semaphore::new(MAX_ASKING),
-            known: Mutex::default(),
+            known: Cache::new(config.introspection_cache_entries),
+            asking: Mutex::default(),
             failing: AtomicBool::new(false),
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Hash, Entry>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn asking(&self) -> MutexGuard<'_, HashMap<Hash, watch::Receiver<Option<Answer>>>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whom a token stands for. However many present it at once, it is asked about once.
+    /// The claims of a token. Concurrent callers with the same token share one request.
     pub(super) async fn judge(
         self: &Arc<Self>,
         token: &str,
@@ -105,32 +102,35 @@ impl Introspection {
     ) -> Result<Arc<Claims>, Error> {
         let hash: Hash = Sha256::digest(token).into();
         let mut told = {
-            let mut known = self.known();
+            let mut asking = self.asking();
             let now = self.clock.now();
-            match known.get(&hash) {
-                Some(Entry::Known { said, since, until }) if *since <= now && now < *until => {
-                    return said.clone().map_err(refused);
-                }
-                Some(Entry::Asking(told)) if told.has_changed().is_ok() => told.clone(),
+            if let Some(known) = self.known.get(&hash)
+                && known.since <= now
+                && now < known.until
+            {
+                return Ok(known.said?);
+            }
+            match asking.get(&hash) {
+                Some(told) if told.has_changed().is_ok() => told.clone(),
                 _ => {
-                    make_room(&mut known, self.most_known, now);
                     let (tell, told) = watch::channel(None);
-                    known.insert(hash, Entry::Asking(told.clone()));
+                    asking.insert(hash, told.clone());
                     let (this, token) = (Arc::clone(self), token.to_owned());
-                    // A task of its own: others may wait for the answer when this caller hangs up.
-                    let asking = async move {
+                    // A task of its own: others may wait for the answer when this caller disconnects.
+                    let request = async move {
                         let answer = this.ask(&token).await;
                         this.remember(hash, now, &answer);
+                        this.asking().remove(&hash);
                         tell.send_replace(Some(answer));
                     };
-                    tasks.spawn(trace::within(trace::current(), asking));
+                    tasks.spawn(trace::within(trace::current(), request));
                     told
                 }
             }
         };
         let answer = told.wait_for(Option::is_some).await;
         match answer.ok().and_then(|answer| answer.clone()).flatten() {
-            Some(said) => said.map_err(refused),
+            Some(said) => Ok(said?),
             None => Err(Error::Unavailable),
         }
     }
@@ -170,42 +170,22 @@ impl Introspection {
         }
     }
 
-    /// Remembers an answer, from when it was asked for: what it says may be as old as that.
+    /// Caches an answer. Its lifetime starts with the request, since the answer may be as old as that.
     fn remember(&self, hash: Hash, since: Timestamp, answer: &Answer) {
-        let mut known = self.known();
         let Some(said) = answer else {
-            known.remove(&hash);
             return;
         };
-        let (believed_for, end) = match said {
-            Ok(claims) => (self.believed_for, claims.expires_at),
-            Err(_) => (self.believed_for.min(REFUSED_FOR), None),
+        let (lifetime, end) = match said {
+            Ok(claims) => (self.lifetime, claims.expires_at),
+            Err(_) => (self.lifetime.min(REFUSED_FOR), None),
         };
-        let believed_for = time::Duration::try_from(believed_for).unwrap_or_default();
-        let until = Timestamp::from(since.inner().saturating_add(believed_for));
-        let entry = Entry::Known {
+        let lifetime = time::Duration::try_from(lifetime).unwrap_or_default();
+        let until = Timestamp::from(since.inner().saturating_add(lifetime));
+        let known = Known {
             said: said.clone(),
             since,
             until: end.map_or(until, |end| end.min(until)),
         };
-        known.insert(hash, entry);
-    }
-}
-
-/// Makes room for one more: what is over goes first, then what a flood of bad tokens left, and at last everything.
-fn make_room(known: &mut HashMap<Hash, Entry>, most: usize, now: Timestamp) {
-    if known.len() < most {
-        return;
-    }
-    known.retain(|_, entry| match entry {
-        Entry::Asking(_) => true,
-        Entry::Known { until, .. } => now < *until,
-    });
-    if known.len() < most {
-        return;
-    }
-    known.retain(|_, entry| !matches!(entry, Entry::Known { said: Err(_), .. }));
-    if known.len() >= most {
-        known.clear();
+        self.known.insert(hash, known);
     }
 }

@@ -1,5 +1,5 @@
-//! The issuer's keys, from a file or its URL. They are read again at intervals, and when a token names a key that is not among
-//! them, but then at most every 30 s whatever arrives. Where they cannot be read, the last known ones stay in force.
+//! The issuer's keys, from a file or URL. They are read periodically, and when a token names an unknown key, but then at
+//! most every 30 s. If they cannot be read, the last known keys stay in use.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use crate::clock::Clock;
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{Jws, KeySet, Refused};
+use crate::protocol::token::{Jws, KeySet, TokenError};
 
-/// How often unknown keys may send us to the issuer.
+/// How often unknown keys may cause a read.
 const ASK_EVERY: Duration = Duration::from_secs(30);
-/// How often tokens may send us there as long as no key is known at all.
+/// The same while no keys are known at all.
 const FIRST_EVERY: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 pub(super) enum KeySource {
@@ -34,7 +34,7 @@ pub(super) struct Jwks {
     outbound: Outbound,
     clock: Clock,
     stop: CancellationToken,
-    /// Held while keys are read: one reads, the others see what it found.
+    /// Held while keys are read, so that concurrent callers share one read.
     turn: tokio::sync::Mutex<()>,
     /// Held for a few instructions, never across an await.
     state: Mutex<JwksState>,
@@ -44,9 +44,9 @@ pub(super) struct Jwks {
 #[derive(Default)]
 struct JwksState {
     keys: Option<Arc<KeySet>>,
-    /// When they were last tried for.
+    /// When they were last read, successfully or not.
     tried: Option<Timestamp>,
-    /// When a token last sent us for them.
+    /// When a token last caused a read.
     asked: Option<Timestamp>,
 }
 
@@ -72,25 +72,25 @@ impl Jwks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks a token's signature under the keys that are known; `None` where better ones would have to be known.
-    pub(super) fn check(&self, token: &Jws<'_>) -> Option<Result<(), Refused>> {
+    /// Checks a token's signature with the known keys; `None` if its key is not among them.
+    pub(super) fn check(&self, token: &Jws<'_>) -> Option<Result<(), TokenError>> {
         let keys = self.state().keys.clone()?;
         match keys.check(token) {
-            Err(Refused::UnknownKey) => None,
+            Err(TokenError::UnknownKey) => None,
             judged => Some(judged),
         }
     }
 
-    /// The refusal of a token for which no key was found, even after looking again.
-    pub(super) fn not_found(&self) -> Result<Refused, Error> {
-        // Where the keys could not be read, nobody can say that the token is bad.
+    /// The refusal of a token whose key was not found, even after reading the keys again.
+    pub(super) fn not_found(&self) -> Error {
+        // If the keys could not be read, the token may be good.
         if self.state().keys.is_none() || self.failing.load(Ordering::Relaxed) {
-            return Err(Error::Unavailable);
+            return Error::Unavailable;
         }
-        Ok(Refused::UnknownKey)
+        TokenError::UnknownKey.into()
     }
 
-    /// Whether a token may send us for the keys now.
+    /// Whether a token may cause a read now.
     fn may_ask(&self) -> bool {
         let state = self.state();
         let (last, pause) = match state.keys {
@@ -98,11 +98,11 @@ impl Jwks {
             None => (state.tried, FIRST_EVERY),
         };
         let now = self.clock.now().inner();
-        // A clock that was put back must not keep us from asking.
+        // A clock that was set back must not prevent reads.
         last.is_none_or(|at| at.inner() > now || now - at.inner() >= pause)
     }
 
-    /// Reads the keys again because a token names one that is not among them.
+    /// Reads the keys again because a token names an unknown one.
     pub(super) async fn ask(&self) {
         let known = self.state().keys.is_some();
         if !self.may_ask() {
@@ -116,7 +116,7 @@ impl Jwks {
         }
     }
 
-    /// Reads the keys again because it is time to.
+    /// The periodic read.
     pub(super) async fn refresh(&self) {
         let _turn = self.turn.lock().await;
         self.read().await;
@@ -150,7 +150,7 @@ impl Jwks {
     async fn fetch(&self) -> Result<KeySet, String> {
         let bytes = match &self.source {
             KeySource::Url(url) => {
-                let got = self.outbound.get(url, Instant::now() + PATIENCE).await;
+                let got = self.outbound.get(url, Instant::now() + READ_TIMEOUT).await;
                 got.map_err(|error| error.to_string())?.to_vec()
             }
             KeySource::File(path) => {

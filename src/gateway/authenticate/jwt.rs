@@ -1,5 +1,4 @@
-//! JSON Web Tokens: signed by the issuer's keys or with a shared secret, for this audience, within their time by this node's
-//! clock.
+//! JSON Web Tokens: verifies the signature with the issuer's keys or a shared secret, then the claims.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +7,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::jwks::{Jwks, KeySource};
-use super::tokens::refused;
 use crate::clock::Clock;
 use crate::config::Auth;
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
 use crate::protocol::token::{
-    Algorithm, ClaimNames, Claims, Jws, Refused, Rules, SharedSecret, judge_claims,
+    Algorithm, ClaimNames, Claims, Jws, SharedSecret, TokenError, TokenRules, judge_claims,
 };
 
-/// What verifies tokens: one or the other, so that a public key is never tried as a secret.
+/// One or the other, so that a public key is never used as a secret.
 enum Keys {
     Shared(SharedSecret),
     Issuer(Arc<Jwks>),
@@ -25,13 +23,13 @@ enum Keys {
 
 pub(super) struct Jwt {
     algorithms: Vec<Algorithm>,
-    rules: Rules,
+    rules: TokenRules,
     keys: Keys,
     clock: Clock,
 }
 
 impl Jwt {
-    /// As configured, if it is.
+    /// None if JWTs are not configured.
     pub(super) fn new(
         config: &Auth,
         names: &ClaimNames,
@@ -54,7 +52,7 @@ impl Jwt {
         };
         Some(Self {
             algorithms: config.jwt_algorithms.clone(),
-            rules: Rules {
+            rules: TokenRules {
                 issuer: config.jwt_issuer.clone(),
                 audience: config.jwt_audience.clone(),
                 leeway: Duration::from_secs(config.jwt_leeway_seconds),
@@ -66,15 +64,19 @@ impl Jwt {
     }
 
     pub(super) async fn judge(&self, token: &str, tasks: &TaskTracker) -> Result<Claims, Error> {
-        let token = Jws::parse(token).map_err(refused)?;
+        let token = Jws::parse(token)?;
         if !self.algorithms.contains(&token.header.algorithm) {
-            return Err(refused(Refused::Algorithm));
+            return Err(TokenError::Algorithm.into());
         }
         match &self.keys {
-            Keys::Shared(secret) => secret.check(&token).map_err(refused)?,
+            Keys::Shared(secret) => secret.check(&token)?,
             Keys::Issuer(keys) => check(keys, &token, tasks).await?,
         }
-        judge_claims(token.payload(), &self.rules, self.clock.now()).map_err(refused)
+        Ok(judge_claims(
+            token.payload(),
+            &self.rules,
+            self.clock.now(),
+        )?)
     }
 
     pub(super) async fn refresh(&self) {
@@ -84,17 +86,17 @@ impl Jwt {
     }
 }
 
-/// Checks a token under the issuer's keys, which are read again if its own is not among them.
+/// Checks a token with the issuer's keys, which are read again if the token's key is not among them.
 async fn check(keys: &Arc<Jwks>, token: &Jws<'_>, tasks: &TaskTracker) -> Result<(), Error> {
     if let Some(judged) = keys.check(token) {
-        return judged.map_err(refused);
+        return Ok(judged?);
     }
-    // A task of its own: a caller that hangs up must not make the next one ask again.
+    // A task of its own, so that the read completes even if this caller disconnects.
     let asking = Arc::clone(keys);
     let asked = tasks.spawn(async move { asking.ask().await }).await;
     asked.map_err(|_| Error::Unavailable)?;
     match keys.check(token) {
-        Some(judged) => judged.map_err(refused),
-        None => Err(refused(keys.not_found()?)),
+        Some(judged) => Ok(judged?),
+        None => Err(keys.not_found()),
     }
 }

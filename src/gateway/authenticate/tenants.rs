@@ -1,9 +1,10 @@
-//! Which tenants that tokens name are there and not disabled. Kept as fresh as credentials are: asked for every 2 s, so that
-//! a disabled tenant stops within 5 s, open channels included.
+//! Which tenants named by tokens exist and are enabled. Refreshed every 2 s, so that a disabled tenant is refused within
+//! 5 s and its channels are closed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use quick_cache::unsync::Cache;
 use tokio::time::Instant;
 
 use super::BELIEVED_FOR;
@@ -11,8 +12,8 @@ use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::protocol::id::TenantId;
 
-/// Most tenants remembered; past this the memory starts over.
-const MAX_KNOWN: usize = 10_000;
+/// Most tenants cached.
+const CAPACITY: usize = 10_000;
 
 #[derive(Default)]
 pub(super) struct Tenants {
@@ -20,14 +21,22 @@ pub(super) struct Tenants {
     state: Mutex<TenantState>,
 }
 
-#[derive(Default)]
 struct TenantState {
-    /// Whether each is there and not disabled.
-    known: HashMap<TenantId, bool>,
-    /// When that was last asked for.
+    /// Whether each exists and is enabled.
+    known: Cache<TenantId, bool>,
     refreshed: Option<Instant>,
-    /// Counts refreshes, so that what was read before one is not remembered after it.
+    /// Counts refreshes, so that what was read before one is not cached after it.
     generation: u64,
+}
+
+impl Default for TenantState {
+    fn default() -> Self {
+        Self {
+            known: Cache::new(CAPACITY),
+            refreshed: None,
+            generation: 0,
+        }
+    }
 }
 
 impl Tenants {
@@ -37,7 +46,7 @@ impl Tenants {
 }
 
 impl Gateway {
-    /// Whether a tenant is there and not disabled.
+    /// Whether a tenant exists and is enabled.
     pub(super) async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool, Error> {
         let tenants = &self.tokens.tenants;
         let generation = {
@@ -53,21 +62,19 @@ impl Gateway {
         let active = self.store.tenant_is_active(tenant).await?;
         let mut state = tenants.state();
         if state.generation == generation {
-            if state.known.len() >= MAX_KNOWN {
-                state.known.clear();
-            }
             state.known.insert(tenant.clone(), active);
         }
         Ok(active)
     }
 
-    /// Learns which tenants are still active, and closes the channels of those that are not.
+    /// Reads which tenants are still active, and closes the channels of those that are not.
     pub(super) async fn refresh_tenants(&self) -> Result<(), Error> {
         let asked = Instant::now();
         let with_channels = self.tenants_with_channels();
-        let mut ids: HashSet<TenantId> =
-            self.tokens.tenants.state().known.keys().cloned().collect();
-        ids.extend(with_channels.iter().cloned());
+        let mut ids = with_channels.clone();
+        let known = |state: &TenantState| state.known.iter().map(|(id, _)| id.clone()).collect();
+        let known: Vec<TenantId> = known(&self.tokens.tenants.state());
+        ids.extend(known);
         let active = if ids.is_empty() {
             HashSet::new()
         } else {
@@ -75,11 +82,10 @@ impl Gateway {
         };
         {
             let mut state = self.tokens.tenants.state();
-            // Whoever came meanwhile was not asked about.
-            state.known.retain(|tenant, _| ids.contains(tenant));
-            for (tenant, known) in &mut state.known {
-                *known = active.contains(tenant);
-            }
+            // Those that changed, or were added meanwhile, are read when next used.
+            state
+                .known
+                .retain(|tenant, known| ids.contains(tenant) && *known == active.contains(tenant));
             state.refreshed = Some(asked);
             state.generation += 1;
         }

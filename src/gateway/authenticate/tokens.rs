@@ -1,5 +1,5 @@
-//! Tokens from elsewhere: which way each is judged, and the caller that comes of it. Every refusal is one and the same to the
-//! caller; the log has the reason, and never the token.
+//! External tokens: chooses how each is verified, and makes a caller of its claims. Every refusal reads the same to the
+//! caller; the log has the reason, never the token.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -20,16 +20,16 @@ use crate::gateway::caller::{Caller, Origin};
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{ClaimNames, Claims, Refused, looks_signed};
+use crate::protocol::token::{ClaimNames, Claims, TokenError, looks_signed};
 use crate::store::credential::RoleName;
 
-/// Tokens of live channels that are asked about at once: a few, for it is in no hurry.
+/// Tokens of live channels that are rechecked at once: few, as it is not urgent.
 const RECHECKED_AT_ONCE: usize = 8;
 
 pub(in crate::gateway) struct Tokens {
     jwt: Option<Jwt>,
     introspection: Option<Arc<Introspection>>,
-    /// When the opaque tokens of live channels were last found good.
+    /// When the opaque tokens of live channels were last found valid.
     confirmed: Mutex<HashMap<Secret, Timestamp>>,
     pub(super) tenants: Tenants,
 }
@@ -56,12 +56,6 @@ impl Tokens {
     }
 }
 
-/// Notes why a token is not taken, and says only that it is not.
-pub(super) fn refused(why: Refused) -> Error {
-    tracing::debug!(%why, "a token was refused");
-    Error::InvalidToken
-}
-
 impl Gateway {
     #[must_use]
     pub fn authentication_methods(&self) -> Vec<&'static str> {
@@ -77,7 +71,7 @@ impl Gateway {
         .collect()
     }
 
-    /// Who presents a token that is not one of ours.
+    /// The caller of a token that the gateway did not issue.
     pub(super) async fn by_foreign_token(
         &self,
         token: &str,
@@ -87,7 +81,7 @@ impl Gateway {
             && token.len() <= self.config.auth.jwt_max_bytes
             && token.bytes().all(|byte| byte.is_ascii_graphic());
         if !plausible {
-            return Err(refused(Refused::Text));
+            return Err(TokenError::Text.into());
         }
         match (&self.tokens.jwt, &self.tokens.introspection) {
             (Some(jwt), _) if looks_signed(token) => {
@@ -99,11 +93,11 @@ impl Gateway {
                 let token = Some(Secret::from(token));
                 self.stand_for(&claims, "oauth", token, from).await
             }
-            (_, None) => Err(refused(Refused::Shape)),
+            (_, None) => Err(TokenError::Shape.into()),
         }
     }
 
-    /// The caller that claims stand for. Its principal has a colon, which no credential's id has, so the two never meet.
+    /// The caller that claims identify. Its principal contains a colon, which no credential's id does, so they never clash.
     async fn stand_for(
         &self,
         claims: &Claims,
@@ -111,10 +105,10 @@ impl Gateway {
         recheck: Option<Secret>,
         from: Option<IpAddr>,
     ) -> Result<Caller, Error> {
-        // The operator stands above the tenants, and no tenant's issuer may say who that is.
-        let role = RoleName::parse(&claims.role).ok_or_else(|| refused(Refused::Claim("role")))?;
+        // There is no role for the operator: a tenant's issuer must not appoint one.
+        let role = RoleName::parse(&claims.role).ok_or(TokenError::Claim("role"))?;
         if !self.tenant_is_active(&claims.tenant).await? {
-            return Err(refused(Refused::Tenant));
+            return Err(TokenError::Tenant.into());
         }
         let origin = Origin {
             tenant: claims.tenant.clone(),
@@ -133,14 +127,14 @@ impl Gateway {
         Ok(())
     }
 
-    /// Asks again about the opaque tokens of live channels, and closes those whose token is no longer good, or was last
-    /// found good too long ago.
+    /// Rechecks the opaque tokens of live channels, and closes the channels whose token is no longer valid, or was last found
+    /// valid too long ago.
     pub(in crate::gateway) async fn recheck_channels(&self) -> Result<(), Error> {
         let Some(introspection) = &self.tokens.introspection else {
             return Ok(());
         };
         let tokens = self.channel_tokens();
-        // One that is new here was found good when its channel was opened.
+        // A new token was found valid when its channel was opened.
         let before = std::mem::take(&mut *self.confirmed());
         let now = self.clock.now();
         self.confirmed().extend(tokens.iter().map(|token| {
@@ -154,7 +148,7 @@ impl Gateway {
                         self.confirmed().insert(token, self.clock.now());
                     }
                     Err(Error::InvalidToken) => self.close_channels_by(&token),
-                    // One that nobody can judge now stays for a while.
+                    // A token that cannot be checked now keeps its channel for a grace period.
                     Err(_) if self.is_unconfirmed(&token) => self.close_channels_by(&token),
                     Err(_) => {}
                 }
@@ -168,7 +162,6 @@ impl Gateway {
         confirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a token was last found good too long ago to go by it.
     fn is_unconfirmed(&self, token: &Secret) -> bool {
         let grace = Duration::from_secs(self.config.auth.introspection_grace_seconds);
         let at = self.confirmed().get(token).copied();
@@ -176,7 +169,7 @@ impl Gateway {
     }
 }
 
-/// How often the tokens of live channels are asked about: an answer may be as old as the cache lets it be, too.
+/// How often the tokens of live channels are rechecked. Half the cache's lifetime, since cached answers age as well.
 pub(in crate::gateway) fn recheck_every(config: &Auth) -> Duration {
     Duration::from_secs((config.introspection_cache_seconds / 2).max(1))
 }

@@ -13,8 +13,8 @@ use super::routes::{Frame, Listed};
 use super::schema::{basics, meaning, text};
 use super::tag::Tag;
 use crate::config::TlsMode;
-use crate::gateway::error::Error;
-use crate::http::error::Description;
+use crate::http::error::{TransportError, add_headers};
+use crate::protocol::error::Description;
 
 const ABOUT: &str = "\
 An approval gateway for AI agents: an enforcer submits an artifact, an approver decides, the signed decision is delivered.
@@ -73,7 +73,7 @@ pub fn document(context: &Context<'_>, table: &[Listed]) -> Value {
 
 /// What a path answers to other methods than those that are listed.
 fn other_methods(context: &Context<'_>, frame: Frame) -> (String, Value) {
-    let described = [Description::of(&Error::MethodNotAllowed)];
+    let described = [TransportError::MethodNotAllowed.describe()];
     let mut printed = refusal(context, frame, &described);
     printed["headers"]["Allow"] = json!({
         "description": "the methods that the path takes", "required": true, "schema": text(),
@@ -85,11 +85,11 @@ fn other_methods(context: &Context<'_>, frame: Frame) -> (String, Value) {
 pub fn describe(context: &Context<'_>, listed: &Listed) -> Operation {
     let mut operation = (listed.describe)(context);
     if !listed.only_looks() {
-        operation.refusals.push(Error::ForeignOrigin);
+        operation = operation.refuses_in_transport(TransportError::ForeignOrigin);
     }
     let is_health = ["/livez", "/readyz"].contains(&listed.path);
     if context.config.tls.mode == TlsMode::Upstream && !is_health {
-        operation.refusals.push(Error::Unencrypted {
+        operation = operation.refuses_in_transport(TransportError::Unencrypted {
             expected: "X-Forwarded-Proto: https from the proxy",
         });
     }
@@ -108,10 +108,9 @@ fn print(
         responses.insert(status, answer.print(context, listed.frame));
     }
     let mut by_status: BTreeMap<u16, Vec<Description>> = BTreeMap::new();
-    for error in &operation.refusals {
-        let described = Description::of(error);
+    for described in operation.refusals {
         by_status
-            .entry(described.status.as_u16())
+            .entry(described.status)
             .or_default()
             .push(described);
     }
@@ -224,7 +223,7 @@ fn headers(context: &Context<'_>, described: &[Description]) -> Value {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for one in described {
         let mut response = Response::default();
-        one.headers(&mut response, context.config.auth.basic);
+        add_headers(one, &mut response, context.config.auth.basic);
         for name in response.headers().keys() {
             *counts.entry(name.to_string()).or_default() += 1;
         }

@@ -10,7 +10,6 @@ use super::bodies::{
 };
 use super::schema::{meaning, shared};
 use crate::gateway::error::Error;
-use crate::http::error::Description;
 
 /// One kind of message.
 pub struct Message {
@@ -236,7 +235,9 @@ fn answered(context: &Context<'_>) -> [Message; 5] {
     let decision = json!({
         "requestId": DECIDED, "state": "decided", "decision": "approve", "verified": true, "duplicate": false,
     });
-    let refused = Description::of(&Error::AlreadyDecided).body(context.names, Some(DECIDED));
+    let refused = Error::AlreadyDecided
+        .describe()
+        .body(context.names, Some(DECIDED));
     let ack = prompt::ack_example(context, "delivered");
     [
         answers(

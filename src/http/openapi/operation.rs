@@ -10,9 +10,11 @@ use super::content::{Answer, Body};
 use super::tag::Tag;
 use crate::gateway::caller::Role;
 use crate::gateway::error::Error;
-use crate::gateway::limit::{Kind, Rate, Throttled};
+use crate::gateway::limit::{Kind, Rate};
+use crate::http::error::TransportError;
+use crate::protocol::error::Description;
 use crate::protocol::json;
-use crate::protocol::reader::{Fault, Invalid};
+use crate::protocol::reader::Invalid;
 
 /// A call.
 pub struct Operation {
@@ -25,7 +27,7 @@ pub struct Operation {
     pub parameters: Vec<Value>,
     pub body: Option<Body>,
     pub answers: Vec<Answer>,
-    pub refusals: Vec<Error>,
+    pub refusals: Vec<Description>,
 }
 
 impl Operation {
@@ -78,7 +80,7 @@ impl Operation {
             json!({ "name": name, "in": "path", "required": true, "example": example });
         parameter["schema"] = schema;
         self.parameters.push(parameter);
-        self.refuses([Error::NoSuchRoute])
+        self.refuses_in_transport(TransportError::NoSuchRoute)
     }
 
     /// With an id in its path, which must be one.
@@ -135,8 +137,8 @@ impl Operation {
             unreadable(b"{]"),
             unreadable(br#"{"a":1,"a":2}"#),
             Error::BodyTooLarge { limit },
-            Error::UnsupportedMediaType,
         ])
+        .refuses_in_transport(TransportError::UnsupportedMediaType)
     }
 
     /// With times in its body.
@@ -149,11 +151,7 @@ impl Operation {
 
     /// With choices in its body of which this version offers one.
     pub fn versioned(self, pointer: &str, offered: &'static str) -> Self {
-        self.refuses([Error::Invalid(Invalid {
-            pointer: pointer.to_owned(),
-            expected: offered.into(),
-            fault: Fault::Unsupported,
-        })])
+        self.refuses([Error::Invalid(Invalid::unsupported(pointer, offered))])
     }
 
     /// Answered like this.
@@ -208,7 +206,14 @@ impl Operation {
 
     /// Refused like this.
     pub fn refuses<const N: usize>(mut self, errors: [Error; N]) -> Self {
-        self.refusals.extend(errors);
+        let described = errors.iter().map(Error::describe);
+        self.refusals.extend(described);
+        self
+    }
+
+    /// Refused by the transport like this.
+    pub fn refuses_in_transport(mut self, error: TransportError) -> Self {
+        self.refusals.push(error.describe());
         self
     }
 }
@@ -219,11 +224,7 @@ fn unreadable(body: &[u8]) -> Error {
 }
 
 fn throttled(kind: Kind, rate: Rate) -> Error {
-    Error::Throttled(Throttled {
-        kind,
-        rate,
-        retry_after: Duration::from_secs(1),
-    })
+    kind.throttled(rate, Duration::from_secs(1))
 }
 
 fn rate_of(context: &Context<'_>, kind: Kind) -> Rate {

@@ -19,9 +19,10 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::pieces::Pieces;
 use super::unfinished::{Unfinished, Want};
+use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::{Closing, Feed};
 use crate::http::connection_limit::ConnectionPermit;
-use crate::http::frame::{Peer, answer};
+use crate::http::frame::answer;
 use crate::http::metered::Meter;
 use crate::http::reply::Node;
 use crate::jitter::jitter;
@@ -45,7 +46,7 @@ pub struct Socket {
     node: Node,
     socket: Frames,
     feed: Feed,
-    peer: Peer,
+    caller: EnforcerOrApprover,
     /// When the peer last showed a sign of life.
     heard: Instant,
     active: bool,
@@ -58,7 +59,7 @@ impl Socket {
         node: Node,
         socket: Frames,
         feed: Feed,
-        peer: Peer,
+        caller: EnforcerOrApprover,
         meter: Arc<Meter>,
         permit: Option<Extension<Arc<ConnectionPermit>>>,
     ) -> Self {
@@ -68,7 +69,7 @@ impl Socket {
             node,
             socket,
             feed,
-            peer,
+            caller,
             heard: Instant::now(),
             active: true,
         }
@@ -261,7 +262,7 @@ impl Socket {
         };
         let key = &self.feed.channel().key;
         // Boxed, as all that an idle socket seldom does: it would carry the room for it all its life.
-        let answered = Box::pin(answer(&self.node, &self.peer, key, &bytes)).await;
+        let answered = Box::pin(answer(&self.node, &self.caller, key, &bytes)).await;
         drop((bytes, memory));
         match answered {
             Some(text) => self.send_text(text).await,

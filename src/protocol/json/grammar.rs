@@ -1,21 +1,19 @@
-//! The grammar of RFC 8259, read in one pass over text already known to be UTF-8.
-//! Every cut through the text falls on an ASCII byte, so slices never split a character;
-//! a pointer is put together only while an error travels outward.
+//! Parses the grammar of RFC 8259 in one pass over UTF-8 text. Every slice starts and ends at an ASCII byte, so none splits a
+//! character. A pointer is built only while an error propagates.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::{JsonError, MAX_DEPTH, Member, Node, Object, Reason, Value};
 
-/// 2^53−1: up to here every integer has a double of its own.
+/// 2^53−1: up to here every integer is a distinct double.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// Up to this many members, comparing them one by one is cheaper than hashing.
+/// Up to this many members, comparing names one by one is cheaper than hashing them.
 const FEW_MEMBERS: usize = 16;
 
 type Read<T> = Result<T, JsonError>;
 
-/// Reads a text that holds one value and nothing else.
 pub(super) fn document(text: &str) -> Read<Node<'_>> {
     let mut scanner = Scanner {
         text,
@@ -42,14 +40,13 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Steps over the next byte if it is this one.
+    /// Consumes the next byte if it is this one.
     fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    /// Steps over this byte, or refuses.
     fn require(&mut self, byte: u8) -> Read<()> {
         if self.take(byte) {
             Ok(())
@@ -58,7 +55,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps over the four white space characters JSON knows.
     fn skip_white_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
@@ -69,7 +65,6 @@ impl<'a> Scanner<'a> {
         &self.text[start..self.at]
     }
 
-    /// The refusal of whatever stands here.
     fn unexpected(&self) -> JsonError {
         let reason = match self.peek() {
             Some(_) => Reason::Syntax,
@@ -101,7 +96,7 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
-    /// The inside of an array or object, one level further down.
+    /// The content of an array or object, one level deeper.
     fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.depth == MAX_DEPTH {
             return Err(JsonError::new(Reason::TooDeep, self.at));
@@ -114,7 +109,6 @@ impl<'a> Scanner<'a> {
         Ok(content)
     }
 
-    /// The items of an array, and its closing bracket.
     fn items(&mut self) -> Read<Vec<Node<'a>>> {
         let mut items = Vec::new();
         if self.take(b']') {
@@ -132,7 +126,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The members of an object, and its closing brace.
     fn members(&mut self) -> Read<Object<'a>> {
         let mut members = Vec::new();
         let mut names = HashSet::new();
@@ -161,7 +154,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The colon after a name, and the value behind it.
     fn member_value(&mut self) -> Read<Node<'a>> {
         self.skip_white_space();
         self.require(b':')?;
@@ -184,7 +176,7 @@ impl<'a> Scanner<'a> {
         Ok(Cow::Owned(text))
     }
 
-    /// The longest stretch that means what it says: no quote, escape or control character.
+    /// The longest run without a quote, escape or control character.
     fn plain_run(&mut self) -> &'a str {
         let start = self.at;
         let rest = &self.text.as_bytes()[start..];
@@ -222,7 +214,7 @@ impl<'a> Scanner<'a> {
                 code = 0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00);
             }
         }
-        // A surrogate that found no partner is no character.
+        // An unpaired surrogate is no character.
         match char::from_u32(code) {
             None => Err(JsonError::new(Reason::LoneSurrogate, start)),
             Some('\0') => Err(JsonError::new(Reason::NulCharacter, start)),
@@ -242,7 +234,7 @@ impl<'a> Scanner<'a> {
         Ok(unit)
     }
 
-    /// A number, exactly rounded, within the range that every party reads alike.
+    /// A number, correctly rounded, within the range that all parsers read alike.
     fn number(&mut self) -> Read<f64> {
         let start = self.at;
         self.take(b'-');
@@ -287,14 +279,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether a double holds this integer and no neighbour of it.
 fn is_safe_integer(literal: &str) -> bool {
     literal
         .parse::<i64>()
         .is_ok_and(|integer| integer.unsigned_abs() <= MAX_SAFE_INTEGER)
 }
 
-/// Whether an earlier member has this name; `names` fills once comparing one by one would turn quadratic.
+/// Whether an earlier member has this name. `names` is filled only for objects of many members.
 #[expect(clippy::ptr_arg, reason = "cloning a borrowed `Cow` copies no text")]
 fn is_repeated<'a>(
     name: &Cow<'a, str>,

@@ -1,25 +1,25 @@
-//! What becomes of a prompt: from queued to one final status, judged by what the store found.
+//! The status of a prompt, from queued to one final status, judged by what the store found.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Prompt, SentAck, Status};
+use super::{Prompt, PromptStatus, SentAck};
 use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::error::Error;
 use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId};
 use crate::protocol::message::{NotJson, raw};
 use crate::protocol::timestamp::Timestamp;
 
-/// What became of a prompt, at this instant.
+/// The current state of a prompt.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct PromptRecord {
     pub hash: Sha256Hex,
-    /// How far it got; past its time a queued one is expired.
-    pub status: Status,
-    /// Since when.
+    /// A queued prompt past its expiry is expired.
+    pub status: PromptStatus,
+    /// Since when it has this status.
     pub ack_at: Timestamp,
     pub details: Option<String>,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -29,14 +29,13 @@ pub struct Standing {
 pub struct AckBody {
     request_id: RequestId,
     prompt_hash: String,
-    status: Status,
+    status: PromptStatus,
     ack_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Box<RawValue>>,
 }
 
-impl Standing {
-    /// The body of `prompt.ack` that says so.
+impl PromptRecord {
     pub fn body(self, request_id: RequestId) -> Result<AckBody, NotJson> {
         Ok(AckBody {
             request_id,
@@ -49,54 +48,40 @@ impl Standing {
 }
 
 #[derive(Debug, Clone)]
-pub struct Existing {
+pub struct ExistingPrompt {
     pub submission_id: OperationId,
     /// Who sent it; none for an administrator.
     pub approver_id: Option<ApproverId>,
-    pub standing: Standing,
+    pub standing: PromptRecord,
 }
 
 #[derive(Debug, Clone)]
 pub enum PromptFact {
     Written {
         enforcer_id: EnforcerId,
-        /// When.
         at: Timestamp,
     },
-    /// It was not, because of what stood there or what it was.
     Unwritten {
         /// The prompt of that id, if there is one.
-        existing: Option<Existing>,
+        existing: Option<ExistingPrompt>,
         key: KeyFact,
+        /// Whether it had expired.
         past: bool,
+        /// Whether an enforcer to send it to is known.
         addressed: bool,
-        /// Whether that enforcer is paired, and not with this approver.
+        /// Whether that enforcer is paired, but not with this approver.
         barred: bool,
     },
 }
 
-/// A prompt that was taken, now or before.
+/// A prompt that was accepted, now or before.
 #[derive(Debug, Clone)]
-pub struct Taken {
-    pub standing: Standing,
+pub struct AcceptedPrompt {
+    pub standing: PromptRecord,
+    /// Whether an idempotency key gave the answer.
     pub replayed: bool,
     /// The enforcer to wake, if it was queued just now.
     pub queued_for: Option<EnforcerId>,
-}
-
-/// Why a prompt is not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptRefusal {
-    KeyReused,
-    AlreadyExists,
-    /// It arrived past its time.
-    Expired,
-    /// There is no enforcer to send it to.
-    NoRecipient,
-    /// The enforcer is paired, and not with this approver.
-    Barred,
-    /// What stood in the way was gone when looked at.
-    Unsettled,
 }
 
 pub fn judge_prompt(
@@ -104,13 +89,13 @@ pub fn judge_prompt(
     operation: OperationId,
     sender: Option<&ApproverId>,
     prompt: &Prompt,
-) -> Result<Taken, PromptRefusal> {
+) -> Result<AcceptedPrompt, Error> {
     let (existing, key, past, addressed, barred) = match fact {
         PromptFact::Written { enforcer_id, at } => {
-            return Ok(Taken {
-                standing: Standing {
+            return Ok(AcceptedPrompt {
+                standing: PromptRecord {
                     hash: prompt.hash,
-                    status: Status::Queued,
+                    status: PromptStatus::Queued,
                     ack_at: at,
                     details: None,
                     expires_at: prompt.expires_at,
@@ -128,49 +113,47 @@ pub fn judge_prompt(
         } => (existing, key, past, addressed, barred),
     };
     match (existing, key) {
-        (_, KeyFact::Other) => Err(PromptRefusal::KeyReused),
+        (_, KeyFact::Other) => Err(Error::IdempotencyKeyReused),
         (Some(found), _)
             if found.approver_id.as_ref() == sender && found.standing.hash == prompt.hash =>
         {
             let own = found.submission_id == operation;
-            Ok(Taken {
+            Ok(AcceptedPrompt {
                 standing: found.standing,
                 replayed: !own && key == KeyFact::Same,
                 queued_for: None,
             })
         }
-        (Some(_), _) => Err(PromptRefusal::AlreadyExists),
-        (None, _) if !addressed => Err(PromptRefusal::NoRecipient),
-        (None, _) if barred => Err(PromptRefusal::Barred),
-        (None, _) if past => Err(PromptRefusal::Expired),
-        (None, _) => Err(PromptRefusal::Unsettled),
+        (Some(_), _) => Err(Error::PromptExists),
+        (None, _) if !addressed => Err(Error::NoRecipient),
+        (None, _) if barred => Err(Error::Forbidden {
+            pointer: None,
+            expected: "an approver paired with the enforcer, or an administrator",
+        }),
+        (None, _) if past => Err(Error::PromptExpired {
+            pointer: prompt.expiry_pointer.clone(),
+        }),
+        // The row that stood in the way is gone by now.
+        (None, _) => Err(Error::Unavailable),
     }
 }
 
-/// What the store found where an acknowledgement was to go, looked at under the row's lock.
+/// What the store found of a prompt to be acknowledged, under the row's lock.
 #[derive(Debug, Clone)]
 pub struct AckFact {
-    /// Whether it was written, now or by an earlier try of this very attempt.
+    /// Whether it was written, now or by an earlier try of this attempt.
     pub written: bool,
-    pub standing: Standing,
+    pub standing: PromptRecord,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AckRefusal {
-    /// There is no such prompt for this enforcer.
-    NotFound,
-    HashMismatch,
-    Settled(Status),
-}
-
-/// Judges an acknowledgement by what the store found. A repeat of what stands is no conflict.
-pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<Standing, AckRefusal> {
-    let AckFact { written, standing } = fact.ok_or(AckRefusal::NotFound)?;
+/// Judges an acknowledgement by what the store found. Repeating the current status is no conflict.
+pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<PromptRecord, Error> {
+    let AckFact { written, standing } = fact.ok_or(Error::NotFound)?;
     if standing.hash != sent.hash {
-        return Err(AckRefusal::HashMismatch);
+        return Err(Error::PromptMismatch);
     }
     if written || standing.status == sent.status {
         return Ok(standing);
     }
-    Err(AckRefusal::Settled(standing.status))
+    Err(Error::PromptSettled(standing.status.as_str()))
 }

@@ -1,46 +1,36 @@
-//! What a report met, judged. Whatever refuses one stays so: an end is never undone, nor a start, nor a newer state; so a
-//! look that comes after the writing says why nothing was written.
+//! Judges session events by what the store found. Reading after the write is enough to tell why nothing was written: an
+//! end, a start or a newer state is never undone.
 
-use super::{Event, Report, State};
+use super::{Report, SessionEvent, SessionState};
 use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::error::Error;
 use crate::protocol::id::{EnforcerId, OperationId};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct SessionRecord {
     pub operation_id: OperationId,
     pub enforcer_id: EnforcerId,
-    pub state: State,
-    /// As of when, if it ever said so.
+    pub state: SessionState,
+    /// When that state was reported, if ever.
     pub state_at: Option<Timestamp>,
     pub ended: bool,
-    /// The hash that stands where this report's would: of its start, its state, its end, or that very snapshot.
+    /// The stored hash in place of this report's: of the start, the state, the end, or the snapshot of that id.
     pub hash: Option<Sha256Hex>,
 }
 
 #[derive(Debug, Clone)]
 pub enum ReportFact {
-    /// It was written, and this is the session's state now.
-    Written(State),
-    /// It was not, because of what stood there.
-    Unwritten(Option<Standing>),
+    /// With the session's state now.
+    Written(SessionState),
+    Unwritten(Option<SessionRecord>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported {
-    pub state: State,
+    pub state: SessionState,
     /// Whether it had been accepted before.
     pub duplicate: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportRefusal {
-    Foreign,
-    Closed,
-    Started,
-    SnapshotExists,
-    /// What stood in the way was gone when looked at.
-    Unsettled,
 }
 
 pub fn judge_report(
@@ -48,7 +38,7 @@ pub fn judge_report(
     operation: OperationId,
     enforcer: &EnforcerId,
     report: &Report,
-) -> Result<Reported, ReportRefusal> {
+) -> Result<Reported, Error> {
     let standing = match fact {
         ReportFact::Written(state) => {
             return Ok(Reported {
@@ -56,30 +46,37 @@ pub fn judge_report(
                 duplicate: false,
             });
         }
-        ReportFact::Unwritten(standing) => standing.ok_or(ReportRefusal::Unsettled)?,
+        // The row that stood in the way is gone by now.
+        ReportFact::Unwritten(standing) => standing.ok_or(Error::Unavailable)?,
     };
     if standing.enforcer_id != *enforcer {
-        return Err(ReportRefusal::Foreign);
+        return Err(Error::Forbidden {
+            pointer: Some("/body/sessionId".to_owned()),
+            expected: "a session of the sender's own",
+        });
     }
     let repeated = standing.hash == Some(report.hash);
-    let outlives_the_end = matches!(report.event, Event::End { .. } | Event::Snapshot { .. });
+    let outlives_the_end = matches!(
+        report.event,
+        SessionEvent::End { .. } | SessionEvent::Snapshot { .. }
+    );
     if repeated && (!standing.ended || outlives_the_end) {
         return Ok(Reported {
             state: standing.state,
-            // A retry after a lost reply finds its own work: to the caller it is the first time.
+            // A retry after a lost reply finds its own row, which is no duplicate to the caller.
             duplicate: standing.operation_id != operation,
         });
     }
     if standing.ended {
-        return Err(ReportRefusal::Closed);
+        return Err(Error::SessionClosed);
     }
     match report.event {
-        Event::Start { .. } if standing.hash.is_some() => Err(ReportRefusal::Started),
-        Event::Snapshot { .. } if standing.hash.is_some() => Err(ReportRefusal::SnapshotExists),
-        Event::Status { .. } if standing.state_at > Some(report.at) => Ok(Reported {
+        SessionEvent::Start { .. } if standing.hash.is_some() => Err(Error::SessionStarted),
+        SessionEvent::Snapshot { .. } if standing.hash.is_some() => Err(Error::SnapshotExists),
+        SessionEvent::Status { .. } if standing.state_at > Some(report.at) => Ok(Reported {
             state: standing.state,
             duplicate: false,
         }),
-        _ => Err(ReportRefusal::Unsettled),
+        _ => Err(Error::Unavailable),
     }
 }

@@ -1,11 +1,10 @@
-//! What a token claims, and whether that makes a caller. A claim that is there and cannot be read refuses the token: it must
-//! never come out as if it had not been there.
+//! Judges the claims of a token. A claim that is present but malformed refuses the token; it is never treated as absent.
 
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::Refused;
+use super::TokenError;
 use crate::protocol::id::{EnforcerId, TenantId, TextId as _};
 use crate::protocol::json::{self, Object, Value};
 use crate::protocol::timestamp::Timestamp;
@@ -21,14 +20,12 @@ pub struct ClaimNames {
     pub id: String,
 }
 
-/// What a token must say to be for us.
+/// What the claims of a token must say.
 #[derive(Debug)]
-pub struct Rules {
-    /// Its `iss`.
+pub struct TokenRules {
     pub issuer: String,
-    /// What its `aud` must contain.
     pub audience: String,
-    /// How far the issuer's clock may be from ours.
+    /// Allowed difference between the issuer's clock and this node's.
     pub leeway: Duration,
     pub names: ClaimNames,
 }
@@ -37,78 +34,80 @@ pub struct Rules {
 pub struct Claims {
     pub tenant: TenantId,
     pub role: String,
-    /// The one id it may act as; one that can be an id.
+    /// The one id it may act as.
     pub id: Option<String>,
-    /// Who it was issued to, at the issuer, after the name of the claim that says so: a user may have a client's name.
+    /// Prefixed with the name of its claim: a user may have the same name as a client.
     pub subject: String,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Judges the claims of a token whose signature has been checked. `exp`, `iss`, `aud` and `sub` must be there.
-pub fn judge_claims(payload: &[u8], rules: &Rules, now: Timestamp) -> Result<Claims, Refused> {
-    let document = json::parse(payload).map_err(|_| Refused::Claims)?;
-    let claims = document.as_object().ok_or(Refused::Claims)?;
+/// Judges the claims of a token whose signature has been checked. `exp`, `iss`, `aud` and `sub` are required.
+pub fn judge_claims(
+    payload: &[u8],
+    rules: &TokenRules,
+    now: Timestamp,
+) -> Result<Claims, TokenError> {
+    let document = json::parse(payload).map_err(|_| TokenError::Claims)?;
+    let claims = document.as_object().ok_or(TokenError::Claims)?;
     if text(claims, "iss") != Some(rules.issuer.as_str()) {
-        return Err(Refused::Claim("iss"));
+        return Err(TokenError::Claim("iss"));
     }
     if !is_for(claims, &rules.audience) {
-        return Err(Refused::Claim("aud"));
+        return Err(TokenError::Claim("aud"));
     }
     let leeway = time::Duration::try_from(rules.leeway).unwrap_or_default();
-    let expires_at = instant(claims, "exp")?.ok_or(Refused::Claim("exp"))?;
+    let expires_at = instant(claims, "exp")?.ok_or(TokenError::Claim("exp"))?;
     if expires_at.inner().saturating_add(leeway) <= now.inner() {
-        return Err(Refused::Expired);
+        return Err(TokenError::Expired);
     }
     let not_before = instant(claims, "nbf")?;
     if not_before.is_some_and(|at| at.inner().saturating_sub(leeway) > now.inner()) {
-        return Err(Refused::NotYet);
+        return Err(TokenError::NotYet);
     }
     read(claims, &rules.names, &["sub"], Some(expires_at))
 }
 
-/// Judges an answer of RFC 7662; `None` if it is none. What the authorization server says of the token's beginning is its own
-/// business; that it has ended is not.
+/// Judges an RFC 7662 response; `None` if it is not one. `nbf` is left to the authorization server, `exp` is not.
 #[must_use]
 pub fn judge_introspection(
     answer: &[u8],
     names: &ClaimNames,
     audience: Option<&str>,
     now: Timestamp,
-) -> Option<Result<Claims, Refused>> {
+) -> Option<Result<Claims, TokenError>> {
     let document = json::parse(answer).ok()?;
     let claims = document.as_object()?;
     let Value::Bool(active) = claims.get("active")?.value else {
         return None;
     };
     if !active {
-        return Some(Err(Refused::Inactive));
+        return Some(Err(TokenError::Inactive));
     }
     let expires_at = instant(claims, "exp").ok()?;
     if expires_at.is_some_and(|at| at <= now) {
-        return Some(Err(Refused::Expired));
+        return Some(Err(TokenError::Expired));
     }
     if audience.is_some_and(|audience| !is_for(claims, audience)) {
-        return Some(Err(Refused::Claim("aud")));
+        return Some(Err(TokenError::Claim("aud")));
     }
     Some(read(claims, names, &["sub", "client_id"], expires_at))
 }
 
-/// Reads whom the claims stand for; the subject is the first of `subjects` that is there.
+/// The subject is the first of `subjects` that is present.
 fn read(
     claims: &Object<'_>,
     names: &ClaimNames,
     subjects: &[&str],
     expires_at: Option<Timestamp>,
-) -> Result<Claims, Refused> {
+) -> Result<Claims, TokenError> {
     let tenant = text(claims, &names.tenant).and_then(TenantId::parse);
     let id = match claims.get(&names.id) {
         None => None,
-        // The ids of both roles have one shape.
+        // The ids of both roles have the same shape.
         Some(node) => Some(
             node.as_str()
                 .filter(|id| EnforcerId::parse(id).is_some())
-                .ok_or(Refused::Claim("id"))?
+                .ok_or(TokenError::Claim("id"))?
                 .to_owned(),
         ),
     };
@@ -124,12 +123,12 @@ fn read(
         subject.map(|subject| format!("{name}:{subject}"))
     });
     Ok(Claims {
-        tenant: tenant.ok_or(Refused::Claim("tenant"))?,
+        tenant: tenant.ok_or(TokenError::Claim("tenant"))?,
         role: text(claims, &names.role)
-            .ok_or(Refused::Claim("role"))?
+            .ok_or(TokenError::Claim("role"))?
             .to_owned(),
         id,
-        subject: subject.ok_or(Refused::Claim("sub"))?,
+        subject: subject.ok_or(TokenError::Claim("sub"))?,
         expires_at,
     })
 }
@@ -150,16 +149,16 @@ fn is_for(claims: &Object<'_>, audience: &str) -> bool {
     }
 }
 
-/// A time in seconds since 1970, which may have a fraction.
-fn instant(claims: &Object<'_>, name: &'static str) -> Result<Option<Timestamp>, Refused> {
+/// A `NumericDate`: seconds since 1970, possibly with a fraction.
+fn instant(claims: &Object<'_>, name: &'static str) -> Result<Option<Timestamp>, TokenError> {
     let Some(node) = claims.get(name) else {
         return Ok(None);
     };
     let Value::Number(seconds) = node.value else {
-        return Err(Refused::Claim(name));
+        return Err(TokenError::Claim(name));
     };
     OffsetDateTime::UNIX_EPOCH
         .checked_add(time::Duration::saturating_seconds_f64(seconds))
         .map(|at| Some(at.into()))
-        .ok_or(Refused::Claim(name))
+        .ok_or(TokenError::Claim(name))
 }

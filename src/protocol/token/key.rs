@@ -1,5 +1,5 @@
-//! The keys that verify tokens: an issuer's public keys (JWKS), or one shared secret, never both. A key verifies only the
-//! algorithms of its own kind, whatever a token claims.
+//! The keys that verify tokens: an issuer's public keys (JWKS) or one shared secret. A key verifies only algorithms of its
+//! own kind, whatever the token's header says.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-use super::{Algorithm, Jws, Refused};
+use super::{Algorithm, Jws, TokenError};
 use crate::protocol::json::{self, Object, Value};
 use crate::protocol::signature::{PublicKey, Signature};
 
@@ -25,19 +25,19 @@ impl SharedSecret {
         Self(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret))
     }
 
-    pub fn check(&self, token: &Jws<'_>) -> Result<(), Refused> {
+    pub fn check(&self, token: &Jws<'_>) -> Result<(), TokenError> {
         if token.header.algorithm != Algorithm::Hs256 {
-            return Err(Refused::Algorithm);
+            return Err(TokenError::Algorithm);
         }
         ring::hmac::verify(&self.0, token.signed.as_bytes(), &token.signature)
-            .map_err(|_| Refused::Signature)
+            .map_err(|_| TokenError::Signature)
     }
 }
 
 #[derive(Debug)]
 struct Key {
     id: Option<String>,
-    /// The one algorithm it is for, if it says so.
+    /// The only algorithm it may verify, if stated.
     algorithm: Option<String>,
     material: Material,
 }
@@ -54,7 +54,7 @@ enum Material {
 pub struct KeySet(Vec<Key>);
 
 impl KeySet {
-    /// Reads a JWK set. Keys that cannot verify, or are for something else, are left out; `None` if it is no set.
+    /// Reads a JWK set, without keys that cannot verify tokens; `None` if it is no set.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let document = json::parse(bytes).ok()?;
@@ -70,24 +70,23 @@ impl KeySet {
         self.0.len()
     }
 
-    /// Whether none can.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Checks a token's signature under the key it names, or under the only one there is for its algorithm.
-    pub fn check(&self, token: &Jws<'_>) -> Result<(), Refused> {
+    /// Checks a token's signature with the key it names, or with the only key for its algorithm.
+    pub fn check(&self, token: &Jws<'_>) -> Result<(), TokenError> {
         let named = |key: &&Key| match &token.header.key_id {
             Some(id) => key.id.as_ref() == Some(id),
             None => key.fits(token.header.algorithm),
         };
         let named: Vec<&Key> = self.0.iter().filter(named).collect();
         if named.is_empty() {
-            return Err(Refused::UnknownKey);
+            return Err(TokenError::UnknownKey);
         }
         if token.header.key_id.is_none() && named.len() > 1 {
-            return Err(Refused::AmbiguousKey);
+            return Err(TokenError::AmbiguousKey);
         }
         // Keys of different kinds may share an id.
         let mut fitting = named
@@ -95,12 +94,12 @@ impl KeySet {
             .filter(|key| key.fits(token.header.algorithm))
             .peekable();
         if fitting.peek().is_none() {
-            return Err(Refused::Algorithm);
+            return Err(TokenError::Algorithm);
         }
         if fitting.any(|key| key.verifies(token)) {
             return Ok(());
         }
-        Err(Refused::Signature)
+        Err(TokenError::Signature)
     }
 }
 
@@ -136,7 +135,7 @@ impl Key {
             ("EC", Some("P-256")) => Material::P256(point(32, &bytes("x")?, &bytes("y")?)?),
             ("EC", Some("P-384")) => Material::P384(point(48, &bytes("x")?, &bytes("y")?)?),
             ("OKP", Some("Ed25519")) => Material::Ed25519(PublicKey::from_bytes(&bytes("x")?)?),
-            // A secret has no place among public keys.
+            // Symmetric keys do not belong in a public key set.
             _ => return None,
         };
         let algorithm = match key.get("alg") {
@@ -201,12 +200,12 @@ impl Key {
     }
 }
 
-/// A big number without the zeros that some put in front.
+/// An integer without leading zeros, which some issuers add.
 fn without_zeros(bytes: Vec<u8>) -> Vec<u8> {
     bytes.into_iter().skip_while(|byte| *byte == 0).collect()
 }
 
-/// A point on a curve, uncompressed; each coordinate has its full length.
+/// An uncompressed curve point; each coordinate must have its full length.
 fn point(length: usize, x: &[u8], y: &[u8]) -> Option<Vec<u8>> {
     (x.len() == length && y.len() == length).then(|| [&[4], x, y].concat())
 }

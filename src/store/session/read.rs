@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use super::session_state;
 use crate::protocol::id::{ApproverId, EnforcerId, SessionId, SnapshotId, TenantId};
 use crate::protocol::message::raw;
-use crate::protocol::session::{EndReason, SnapshotType, State};
+use crate::protocol::session::{EndReason, SessionState, SnapshotType};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::tenant_scope::TenantScope;
@@ -24,7 +24,7 @@ pub struct Session {
     pub agent_host: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo_ref: Option<String>,
-    pub state: State,
+    pub state: SessionState,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,

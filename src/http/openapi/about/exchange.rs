@@ -18,7 +18,7 @@ use crate::gateway::caller::{
 };
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::reader::Invalid;
 
 /// The refusals of a submission, in whichever framing.
@@ -236,7 +236,7 @@ pub fn withdraw(context: &Context<'_>) -> Operation {
             not_yours("/sender/enforcerId"),
             Error::AlreadyDecided,
             Error::Expired,
-            Error::InvalidState(State::Withdrawn),
+            Error::InvalidState(ExchangeState::Withdrawn.as_str()),
         ]);
     path_request(operation, WITHDRAWN)
 }
@@ -268,6 +268,6 @@ pub fn refresh(context: &Context<'_>) -> Operation {
             printed("refresh.request", small::reason()),
             small::refresh_example(context),
         )
-        .refuses([not_yours("/sender/approverId"), Error::InvalidState(State::Decided)]);
+        .refuses([not_yours("/sender/approverId"), Error::InvalidState(ExchangeState::Decided.as_str())]);
     path_request(operation, REFRESHED)
 }

@@ -12,7 +12,7 @@ use super::super::schema::{object, page, text, word};
 use super::super::tag::Tag;
 use super::not_yours;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
-use crate::gateway::error::Error;
+use crate::gateway::error::{Error, Throttled};
 use crate::gateway::limit::Kind;
 
 /// `POST /v1/pairing/initiate`.
@@ -53,10 +53,13 @@ pub fn resolve(context: &Context<'_>) -> Operation {
         )
         .refuses([
             Error::NotFound,
-            Error::TooManyGuesses {
-                retry_after: Duration::from_secs(30),
+            Error::Throttled(Throttled {
+                policy: "guesses",
+                calls: "wrong codes".into(),
                 quota: context.config.pairing.guesses_per_principal,
-            },
+                window_seconds: 60,
+                retry_after: Duration::from_secs(30),
+            }),
         ])
 }
 

@@ -9,6 +9,7 @@ use super::not_yours;
 use crate::gateway::caller::{Approver, Enforcer, Role};
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
+use crate::http::error::TransportError;
 
 fn stream<R: Role>(
     context: &Context<'_>,
@@ -23,11 +24,9 @@ fn stream<R: Role>(
             "text/event-stream",
             "A stream of events that does not end by itself; see /docs.",
         )
-        .refuses([
-            not_yours(parameter),
-            Error::ForeignOrigin,
-            Error::TooManyChannels,
-        ])
+        .refuses([not_yours(parameter)])
+        .refuses_in_transport(TransportError::ForeignOrigin)
+        .refuses([Error::TooManyChannels])
 }
 
 /// `GET /v1/sse/approvers/{approverId}`.

@@ -10,6 +10,7 @@ use super::not_yours;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
+use crate::http::error::TransportError;
 
 /// `GET /v1/ws`.
 pub fn connect(context: &Context<'_>) -> Operation {
@@ -29,11 +30,9 @@ pub fn connect(context: &Context<'_>) -> Operation {
             "Sec-WebSocket-Protocol",
             json!({ "description": "if it was offered", "schema": word("countersign") }),
         )
-        .refuses([
-            not_yours("id"),
-            Error::ForeignOrigin,
-            Error::TooManyChannels,
-        ]);
+        .refuses([not_yours("id")])
+        .refuses_in_transport(TransportError::ForeignOrigin)
+        .refuses([Error::TooManyChannels]);
     for parameter in &mut operation.parameters {
         if parameter["in"] == "query" {
             parameter["required"] = true.into();

@@ -10,7 +10,7 @@ use super::super::schema::{
 use super::artifact::{ciphertext, extensions};
 use super::envelope::{self, From};
 use super::{APPROVER, ENFORCER, MESSAGE, PROMPT, hashed};
-use crate::protocol::prompt::{MAX_REPO_CHARS, Status, TARGETS};
+use crate::protocol::prompt::{MAX_REPO_CHARS, PromptStatus, TARGETS};
 
 fn sent(context: &Context<'_>, content: Member) -> Value {
     let ends = and_more(object([], [("expiresAt", time())]));
@@ -47,7 +47,10 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
         [
             ("requestId", id()),
             ("promptHash", hash()),
-            ("status", one_of(&Status::ALL.map(Status::as_str))),
+            (
+                "status",
+                one_of(&PromptStatus::ALL.map(PromptStatus::as_str)),
+            ),
             ("ackAt", time()),
         ],
         [("details", any_object())],

@@ -8,7 +8,7 @@ use super::super::schema::{
 };
 use super::envelope::{self, From};
 use super::{ENFORCER, SESSION, hashed};
-use crate::protocol::session::{EndReason, MAX_WORD_CHARS, SnapshotType, State};
+use crate::protocol::session::{EndReason, MAX_WORD_CHARS, SessionState, SnapshotType};
 
 /// The schemas that others refer to.
 pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
@@ -36,7 +36,10 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
                 [
                     ("eventType", word("session.status")),
                     ("sessionId", id()),
-                    ("state", one_of(State::WORDS)),
+                    (
+                        "state",
+                        one_of(&SessionState::ALL.map(SessionState::as_str)),
+                    ),
                     ("updatedAt", time()),
                 ],
                 [("details", any_object())],
@@ -49,7 +52,10 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
                     ("eventType", word("session.snapshot")),
                     ("sessionId", id()),
                     ("snapshotId", id()),
-                    ("snapshotType", one_of(SnapshotType::WORDS)),
+                    (
+                        "snapshotType",
+                        one_of(&SnapshotType::ALL.map(SnapshotType::as_str)),
+                    ),
                     ("createdAt", time()),
                     ("payload", meaning(any_object(), &payload)),
                     ("snapshotHashAlg", word("SHA-256")),
@@ -67,7 +73,7 @@ pub fn shared_schemas(context: &Context<'_>) -> Vec<Member> {
                 [
                     ("eventType", word("session.end")),
                     ("sessionId", id()),
-                    ("reason", one_of(EndReason::WORDS)),
+                    ("reason", one_of(&EndReason::ALL.map(EndReason::as_str))),
                     ("endedAt", time()),
                 ],
                 [("metadata", any_object())],
@@ -96,7 +102,10 @@ pub fn read() -> Value {
     let snapshot = object(
         [
             ("snapshotId", id()),
-            ("snapshotType", one_of(SnapshotType::WORDS)),
+            (
+                "snapshotType",
+                one_of(&SnapshotType::ALL.map(SnapshotType::as_str)),
+            ),
             ("snapshotHash", hash()),
             ("createdAt", time()),
         ],
@@ -108,7 +117,10 @@ pub fn read() -> Value {
         [
             ("sessionId", id()),
             ("enforcerId", id()),
-            ("state", one_of(State::WORDS)),
+            (
+                "state",
+                one_of(&SessionState::ALL.map(SessionState::as_str)),
+            ),
             ("updatedAt", time()),
             ("snapshots", meaning(snapshots, "the newest")),
         ],
@@ -117,7 +129,7 @@ pub fn read() -> Value {
             ("repoRef", text()),
             ("startedAt", time()),
             ("endedAt", time()),
-            ("reason", one_of(EndReason::WORDS)),
+            ("reason", one_of(&EndReason::ALL.map(EndReason::as_str))),
             ("metadata", any_object()),
         ],
     )
@@ -125,7 +137,7 @@ pub fn read() -> Value {
 
 /// The answer to an event.
 pub fn reported() -> Value {
-    let state = one_of(State::WORDS);
+    let state = one_of(&SessionState::ALL.map(SessionState::as_str));
     let members = [
         ("sessionId", id()),
         ("state", state),

@@ -8,13 +8,13 @@ use super::super::schema::{
 };
 use super::decision::delivered;
 use super::{APPROVER, DECIDED, ENFORCER, MESSAGE, envelope};
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 use crate::protocol::presence::MAX_NAME_CHARS;
 use crate::protocol::refresh::MAX_REASON_CHARS;
 
 /// A state of an exchange.
 pub fn state() -> Value {
-    one_of(&State::ALL.map(State::as_str))
+    one_of(&ExchangeState::ALL.map(ExchangeState::as_str))
 }
 
 /// A body that holds at most a reason.

@@ -13,7 +13,7 @@ use super::super::{not_yours, path_request};
 use crate::gateway::caller::{Admin, EnforcerOrAdmin};
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
-use crate::protocol::exchange::State;
+use crate::protocol::exchange::ExchangeState;
 
 /// `GET /platform/v1/exchanges`.
 pub fn list_exchanges(context: &Context<'_>) -> Operation {
@@ -53,7 +53,7 @@ pub fn cancel(context: &Context<'_>) -> Operation {
         .refuses([
             Error::AlreadyDecided,
             Error::Expired,
-            Error::InvalidState(State::Cancelled),
+            Error::InvalidState(ExchangeState::Cancelled.as_str()),
         ]);
     path_request(operation, CANCELLED)
 }

@@ -1,0 +1,80 @@
+//! The catalogue of error codes, and the names that follow from the protocol's own name.
+
+use crate::protocol::words::words;
+
+words! {
+    /// On the wire a code carries the protocol's prefix.
+    Code {
+        Validation = "VALIDATION",
+        MalformedJson = "MALFORMED_JSON",
+        /// JSON that has no single canonical form.
+        Canonicalization = "CANONICALIZATION",
+        Timestamp = "TIMESTAMP",
+        /// A valid choice that this version does not offer.
+        Unsupported = "UNSUPPORTED",
+        HashMismatch = "HASH_MISMATCH",
+        Expired = "EXPIRED",
+        Unauthenticated = "UNAUTHENTICATED",
+        Forbidden = "FORBIDDEN",
+        /// The gateway's configuration does not allow this.
+        PolicyDeny = "POLICY_DENY",
+        /// The signature does not verify, or the key is unknown.
+        SignatureInvalid = "SIGNATURE_INVALID",
+        KeyRevoked = "KEY_REVOKED",
+        PairingRevoked = "PAIRING_REVOKED",
+        /// Does not exist, or is not for this caller.
+        NotFound = "NOT_FOUND",
+        MethodNotAllowed = "METHOD_NOT_ALLOWED",
+        AlreadyExists = "ALREADY_EXISTS",
+        AlreadyDecided = "ALREADY_DECIDED",
+        InvalidState = "INVALID_STATE",
+        IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED",
+        SessionClosed = "SESSION_CLOSED",
+        DuplicateSnapshot = "DUPLICATE_SNAPSHOT",
+        TooLarge = "TOO_LARGE",
+        UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE",
+        InvalidArtifact = "INVALID_ARTIFACT",
+        NoApprover = "NO_APPROVER",
+        NoRecipient = "NO_RECIPIENT",
+        RateLimited = "RATE_LIMITED",
+        Internal = "INTERNAL",
+        /// The database is unavailable, or the node is draining or overloaded.
+        Unavailable = "UNAVAILABLE",
+    }
+}
+
+impl Code {
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn retryable(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Internal | Self::Unavailable)
+    }
+}
+
+/// The names that follow from the protocol's short name (`protocol.name`).
+#[derive(Debug, Clone)]
+pub struct Names {
+    pub media_type: String,
+    pub error_prefix: String,
+    /// Key of the extension that lists an artifact's requested actions.
+    pub requested_actions: String,
+    /// Key of the extension that sets when a prompt expires.
+    pub prompt: String,
+}
+
+impl Names {
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            media_type: format!("application/{name}+json"),
+            error_prefix: format!("{}_ERR_", name.to_uppercase()),
+            requested_actions: format!("org.{name}.requestedActions"),
+            prompt: format!("org.{name}.prompt"),
+        }
+    }
+
+    #[must_use]
+    pub fn code(&self, code: Code) -> String {
+        format!("{}{}", self.error_prefix, code.as_str())
+    }
+}
