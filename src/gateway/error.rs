@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::limit::Throttled;
+use super::rate::Throttled;
 use crate::protocol::artifact::ArtifactError;
 use crate::protocol::decision::TrustError;
 use crate::protocol::exchange::{DecisionRefusal, State, StateRefusal, SubmissionRefusal};

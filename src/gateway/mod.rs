@@ -26,6 +26,7 @@ mod platform;
 mod presence;
 mod prompt;
 mod push;
+mod rate;
 mod refresh;
 pub mod secret;
 mod session;
@@ -56,6 +57,7 @@ pub use self::refresh::RefreshCommand;
 pub use self::session::ReportCommand;
 pub use self::submit::SubmitCommand;
 pub use self::withdraw::Ended;
+pub use crate::store::channel::Transport;
 /// How long a window of wrong pairing codes lasts.
 pub use crate::store::guess::WINDOW_SECONDS as GUESS_WINDOW_SECONDS;
 
