@@ -6,7 +6,7 @@ use crate::protocol::exchange::State;
 use crate::protocol::timestamp::Timestamp;
 use crate::wake::Cause;
 
-/// How old news may be before it counts as late: longer than a hint takes, shorter than the net's round.
+/// How old news may be before it counts as late: longer than a hint takes, shorter than the interval of the fallback poll.
 const LATE_SECONDS: f64 = 1.0;
 
 impl Gateway {
@@ -34,9 +34,9 @@ impl Gateway {
         passed.as_seconds_f64().max(0.0)
     }
 
-    /// Notes news that no hint brought, and that had been there for a while when the net found it.
+    /// Notes news that no hint brought, and that had been there for a while when the fallback poll found it.
     pub(super) fn note_missed(&self, cause: Cause, waiter: &'static str, at: Timestamp) {
-        if cause == Cause::Net && self.seconds_since(at) > LATE_SECONDS {
+        if cause == Cause::Poll && self.seconds_since(at) > LATE_SECONDS {
             self.metrics.missed.of([waiter]).increment();
         }
     }
