@@ -1,8 +1,8 @@
-//! Jitter: whatever is periodic varies by a fifth, so that nodes started together do not stay together.
+//! Random delays. Whatever is periodic varies by a fifth, so that nodes started together do not stay in step.
 
 use std::time::Duration;
 
-/// Anything from nothing to `most`.
+/// Between zero and `most`.
 #[must_use]
 pub fn below(most: Duration) -> Duration {
     most * u32::from(random_byte()) / 255
@@ -15,7 +15,7 @@ pub fn jitter(base: Duration) -> Duration {
     base.saturating_sub(fifth) + fifth * 2 * u32::from(random_byte()) / 255
 }
 
-/// A random byte; without randomness a middling one, and the period is merely regular.
+/// Without a source of randomness the delay is merely regular.
 fn random_byte() -> u8 {
     let mut byte = [128];
     let _unavailable = getrandom::fill(&mut byte);

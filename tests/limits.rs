@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use countersign::clock::Clock;
 use countersign::config::Config;
+use countersign::gateway::limit::{Buckets, Rate};
 use countersign::store::credential::RoleName;
 use serde_json::{Value, json};
 
@@ -313,4 +315,28 @@ async fn whoever_may_not_call_at_all_is_told_that_and_not_to_wait() {
     let _open = [stream("build-bot").await, stream("build-bot").await];
     assert_eq!(stream("build-bot").await, Some(429));
     assert_eq!(stream("other-bot").await, Some(403));
+}
+
+#[test]
+fn a_flood_of_new_callers_resets_no_busy_one() {
+    let (rate, now) = (
+        Rate {
+            per_second: 1,
+            burst: 5,
+        },
+        Clock::system().now(),
+    );
+    let buckets = Buckets::new(1_000);
+    let take = |caller: u64| buckets.take(&caller, rate, now).is_ok();
+    let granted = |caller| (0..10).filter(|_| take(caller)).count();
+    // One goes on calling during the flood, the other has called before it.
+    let (calling, silent) = (0, 1);
+    assert_eq!((granted(calling), granted(silent)), (5, 5));
+    for caller in 2..100_000 {
+        assert!(take(caller), "a new caller has a full bucket");
+        if caller % 500 == 0 {
+            assert!(!take(calling), "it was reset after {caller} others");
+        }
+    }
+    assert!(!take(calling) && !take(silent));
 }

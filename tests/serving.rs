@@ -301,8 +301,8 @@ fn a_network_of_ipv6_counts_as_one_address() {
         max_connections_per_address: 2,
         ..Server::default()
     };
-    let seats = ConnectionLimiter::new(&config, &metrics());
-    let take = |address: &str| seats.take(SocketAddr::new(address.parse().unwrap(), 1_000));
+    let limiter = ConnectionLimiter::new(&config, &metrics());
+    let take = |address: &str| limiter.acquire(SocketAddr::new(address.parse().unwrap(), 1_000));
     let first = take("2001:db8:0:1::1").unwrap();
     let _second = take("2001:db8:0:1:ffff::2").unwrap();
     assert!(take("2001:db8:0:1::3").is_none(), "there is no room");

@@ -1,212 +1,180 @@
-//! How much of a node one caller may take: token buckets per principal and the id it acts as, one for each kind of call,
-//! so that throttled submissions never keep decisions or acks waiting; and per address, before anyone is known.
+//! Limits how much of a node one caller may use: token buckets per credential, id and kind of call, so that throttled
+//! submissions never delay decisions or acks; and per address before a caller is known.
+//!
+//! By hand, because governor's keyed limiter has one quota for all keys, and no bound on them but a scan of every key. Here
+//! a cache bounds the buckets. It evicts those that are seldom used, so a flood of new callers does not reset busy ones.
 
-use std::collections::HashMap;
+use std::convert::Infallible;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use quick_cache::sync::Cache;
 
 use super::Gateway;
 use super::caller::Origin;
-use super::error::{Error, Throttled};
-use crate::config;
+use super::error::Error;
+pub use super::rate::{Kind, Rate};
 use crate::protocol::timestamp::Timestamp;
 
-/// Buckets kept at once; full ones say nothing and are dropped first.
 const MAX_BUCKETS: usize = 100_000;
 
-/// How many times the rate of one id a credential may have that may be any.
-const FLEET: u32 = 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Artifacts, prompts, session events, pairings begun.
-    Submission,
-    /// Decisions, and whatever else changes an exchange or a pairing.
-    Decision,
-    Ack,
-    Read,
-    Connect,
-    Address,
-}
-
-impl Kind {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Submission => "submissions",
-            Self::Decision => "decisions",
-            Self::Ack => "acks",
-            Self::Read => "reads",
-            Self::Connect => "connects",
-            Self::Address => "address",
-        }
-    }
-
-    /// The refusal of a call of this kind.
-    #[must_use]
-    pub fn throttled(self, rate: Rate, retry_after: Duration) -> Error {
-        let calls = match self {
-            Self::Address => "calls from this address",
-            kind => kind.as_str(),
-        };
-        Error::Throttled(Throttled {
-            policy: self.as_str(),
-            calls: format!("{calls} at once"),
-            quota: rate.burst,
-            window_seconds: rate.burst.div_ceil(rate.per_second.max(1)).into(),
-            retry_after,
-        })
-    }
-}
-
-/// How fast a bucket fills, and how much it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// Calls a second; 0 for no limit.
-    pub per_second: u32,
-    /// Calls at once.
-    pub burst: u32,
-}
+/// How many times the rate of one id a credential for any id may have.
+const ANY_ID_FACTOR: u32 = 20;
 
 struct Bucket {
     tokens: f64,
     at: Timestamp,
-    rate: Rate,
 }
 
 impl Bucket {
-    /// What it holds at an instant. A clock that was set back fills nothing.
-    fn filled(&self, now: Timestamp) -> f64 {
+    /// A clock that was set back adds no tokens.
+    fn take(&mut self, rate: Rate, now: Timestamp) -> Result<(), Duration> {
         let passed = (now.inner() - self.at.inner()).as_seconds_f64().max(0.0);
-        let Rate { per_second, burst } = self.rate;
-        (self.tokens + passed * f64::from(per_second)).min(f64::from(burst))
+        let added = passed * f64::from(rate.per_second);
+        self.tokens = (self.tokens + added).min(f64::from(rate.burst));
+        self.at = now;
+        if self.tokens < 1.0 {
+            let wait = (1.0 - self.tokens) / f64::from(rate.per_second);
+            return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::from_secs(1)));
+        }
+        self.tokens -= 1.0;
+        Ok(())
     }
 }
 
-struct Buckets<K> {
-    /// Held for a few instructions, never across an await.
-    by_caller: Mutex<HashMap<(Kind, K), Bucket>>,
+/// Buckets by caller. A caller without one starts with a full bucket.
+pub struct Buckets<K> {
+    by_caller: Cache<K, Arc<Mutex<Bucket>>>,
 }
 
-impl<K> Default for Buckets<K> {
-    fn default() -> Self {
+impl<K: Clone + Eq + Hash> Buckets<K> {
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
         Self {
-            by_caller: Mutex::default(),
+            by_caller: Cache::new(capacity),
         }
     }
-}
 
-impl<K: Eq + Hash> Buckets<K> {
-    fn take(&self, kind: Kind, caller: K, rate: Rate, now: Timestamp) -> Result<(), Error> {
+    /// Takes a token of a caller, or returns how long it takes until there is one.
+    pub fn take(&self, caller: &K, rate: Rate, now: Timestamp) -> Result<(), Duration> {
         if rate.per_second == 0 {
             return Ok(());
         }
-        let mut buckets = self
+        let Ok(bucket) = self
             .by_caller
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MAX_BUCKETS {
-            buckets.retain(|_, bucket| bucket.filled(now) < f64::from(bucket.rate.burst));
-            // All of them in use at once: whoever comes next starts afresh, which costs less than refusing everyone.
-            if buckets.len() >= MAX_BUCKETS {
-                buckets.clear();
-            }
-        }
-        let bucket = buckets.entry((kind, caller)).or_insert(Bucket {
-            tokens: f64::from(rate.burst),
-            at: now,
-            rate,
-        });
-        let tokens = bucket.filled(now);
-        let (left, outcome) = if tokens >= 1.0 {
-            (tokens - 1.0, Ok(()))
-        } else {
-            let wait = (1.0 - tokens) / f64::from(rate.per_second);
-            let wait = Duration::try_from_secs_f64(wait).unwrap_or(Duration::from_secs(1));
-            (tokens, Err(kind.throttled(rate, wait)))
-        };
-        *bucket = Bucket {
-            tokens: left,
-            at: now,
-            rate,
-        };
-        outcome
+            .get_or_insert_with(caller, || -> Result<_, Infallible> {
+                let tokens = f64::from(rate.burst);
+                Ok(Arc::new(Mutex::new(Bucket { tokens, at: now })))
+            });
+        let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.take(rate, now)
     }
 }
 
-#[derive(Default)]
+/// A credential's calls of one kind.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct CredentialCalls {
+    kind: Kind,
+    /// With its tenant: an issuer may use one name in several of them.
+    credential: String,
+    acting_as: ActingAs,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum ActingAs {
+    Itself,
+    Id(String),
+    /// Any id: the body that names it has not been read.
+    Any,
+}
+
 pub(super) struct Limiter {
-    principals: Buckets<(String, String)>,
+    credentials: Buckets<CredentialCalls>,
+    /// Apart, so that strangers cannot evict the buckets of credentials.
     addresses: Buckets<IpAddr>,
 }
 
+impl Default for Limiter {
+    fn default() -> Self {
+        Self {
+            credentials: Buckets::new(MAX_BUCKETS),
+            addresses: Buckets::new(MAX_BUCKETS),
+        }
+    }
+}
+
 impl Gateway {
-    /// Takes a call from a principal that acts as `id`, or refuses it until there is room. An issuer may use one name in
-    /// several tenants: those are different callers.
+    /// Counts a call of a credential that acts as `id`, or refuses it.
     pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<(), Error> {
-        let principal = format!("{}\n{}", origin.tenant, origin.principal);
-        self.take(kind, principal, id)
+        let acting_as = id.map_or(ActingAs::Itself, |id| ActingAs::Id(id.to_owned()));
+        self.admit_credential(kind, credential(origin), acting_as, self.rate_of(kind))
     }
 
-    /// Takes a call of a principal that may be many, before it says which: as many as a fleet might make, and no more.
+    /// Counts a call of a credential for any id before the body names one: as many as a fleet might make.
     pub fn admit_any_id(&self, kind: Kind, origin: &Origin) -> Result<(), Error> {
-        let Rate { per_second, burst } = rate_of(&self.config.rates, kind);
+        let Rate { per_second, burst } = self.rate_of(kind);
         let rate = Rate {
-            per_second: per_second.saturating_mul(FLEET),
-            burst: burst.saturating_mul(FLEET),
+            per_second: per_second.saturating_mul(ANY_ID_FACTOR),
+            burst: burst.saturating_mul(ANY_ID_FACTOR),
         };
-        let principal = format!("{}\n{}", origin.tenant, origin.principal);
-        self.limiter
-            .principals
-            // No id is two line feeds.
-            .take(kind, (principal, "\n\n".to_owned()), rate, self.clock.now())
+        self.admit_credential(kind, credential(origin), ActingAs::Any, rate)
     }
 
-    /// The same of the operator, who belongs to no tenant.
+    /// Counts a call of the operator, who belongs to no tenant.
     pub fn admit_operator(&self, kind: Kind) -> Result<(), Error> {
-        self.take(kind, "operator".to_owned(), None)
+        let operator = "operator".to_owned();
+        self.admit_credential(kind, operator, ActingAs::Itself, self.rate_of(kind))
     }
 
-    fn take(&self, kind: Kind, principal: String, id: Option<&str>) -> Result<(), Error> {
-        let caller = (principal, id.unwrap_or_default().to_owned());
-        self.limiter.principals.take(
+    fn admit_credential(
+        &self,
+        kind: Kind,
+        credential: String,
+        acting_as: ActingAs,
+        rate: Rate,
+    ) -> Result<(), Error> {
+        let caller = CredentialCalls {
             kind,
-            caller,
-            rate_of(&self.config.rates, kind),
-            self.clock.now(),
-        )
+            credential,
+            acting_as,
+        };
+        let credentials = &self.limiter.credentials;
+        let counted = credentials.take(&caller, rate, self.clock.now());
+        counted.map_err(|retry_after| kind.throttled(rate, retry_after))
     }
 
-    /// Takes a call from an address, before anyone is known, or refuses it until there is room.
+    /// Counts a call from an address before its caller is known, or refuses it.
     pub fn admit_address(&self, address: IpAddr) -> Result<(), Error> {
-        let kind = Kind::Address;
-        self.limiter.addresses.take(
-            kind,
-            network(address),
-            rate_of(&self.config.rates, kind),
-            self.clock.now(),
-        )
+        let (kind, rate) = (Kind::Address, self.rate_of(Kind::Address));
+        let addresses = &self.limiter.addresses;
+        let counted = addresses.take(&network(address), rate, self.clock.now());
+        counted.map_err(|retry_after| kind.throttled(rate, retry_after))
+    }
+
+    fn rate_of(&self, kind: Kind) -> Rate {
+        let rates = &self.config.rates;
+        let (per_second, burst) = match kind {
+            Kind::Submission => (rates.submissions, rates.submissions_burst),
+            Kind::Decision => (rates.decisions, rates.decisions_burst),
+            Kind::Ack => (rates.acks, rates.acks_burst),
+            Kind::Read => (rates.reads, rates.reads_burst),
+            Kind::Connect => (rates.connects, rates.connects_burst),
+            Kind::Address => (rates.address, rates.address_burst),
+        };
+        Rate {
+            per_second: if rates.enabled { per_second } else { 0 },
+            burst: burst.max(1),
+        }
     }
 }
 
-fn rate_of(rates: &config::Rates, kind: Kind) -> Rate {
-    let (per_second, burst) = match kind {
-        Kind::Submission => (rates.submissions, rates.submissions_burst),
-        Kind::Decision => (rates.decisions, rates.decisions_burst),
-        Kind::Ack => (rates.acks, rates.acks_burst),
-        Kind::Read => (rates.reads, rates.reads_burst),
-        Kind::Connect => (rates.connects, rates.connects_burst),
-        Kind::Address => (rates.address, rates.address_burst),
-    };
-    Rate {
-        per_second: if rates.enabled { per_second } else { 0 },
-        burst: burst.max(1),
-    }
+fn credential(origin: &Origin) -> String {
+    format!("{}\n{}", origin.tenant, origin.principal)
 }
 
-/// What counts as one address: whoever has one of version 6 has 2^64 of them.
+/// What counts as one address: a host with IPv6 usually has a network of 2^64.
 #[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -36,7 +36,7 @@ impl Gateway {
 
     /// Counts a message that polling found because no wake-up had announced it.
     pub(super) fn note_missed(&self, cause: Cause, waiter: &'static str, at: Timestamp) {
-        if cause == Cause::Net && self.seconds_since(at) > LATE_SECONDS {
+        if cause == Cause::Poll && self.seconds_since(at) > LATE_SECONDS {
             self.metrics.missed.of([waiter]).increment();
         }
     }

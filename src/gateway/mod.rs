@@ -27,6 +27,7 @@ mod platform;
 mod presence;
 mod prompt;
 mod push;
+mod rate;
 mod refresh;
 pub mod secret;
 mod session;

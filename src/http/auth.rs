@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 
 use super::error::Refusal;
 use super::limit;
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::reply::Node;
 use crate::gateway::authenticate::Presented;
 use crate::gateway::caller::Role;
@@ -20,11 +20,11 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
-        if let Some(peer) = parts.extensions.get::<Peer>() {
+        if let Some(peer) = parts.extensions.get::<PeerInfo>() {
             admit_address(node, *peer)?;
         }
         let presented = presented(parts).ok_or(Error::Unauthenticated)?;
-        let from = parts.extensions.get::<Peer>().map(|peer| peer.address);
+        let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
         let caller = node.gateway.authenticate(&presented, from).await?;
         let role = R::of(caller.clone()).ok_or(Error::Forbidden {
             pointer: None,
@@ -38,7 +38,7 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
 
 /// Counts a call by the address it comes from. A plain connection is one of this machine, perhaps a proxy's: its address
 /// says nothing.
-pub fn admit_address(node: &Node, peer: Peer) -> Result<(), Error> {
+pub fn admit_address(node: &Node, peer: PeerInfo) -> Result<(), Error> {
     if peer.encrypted {
         node.gateway.admit_address(peer.address)?;
     }
@@ -67,7 +67,7 @@ fn presented(parts: &Parts) -> Option<Presented<'_>> {
             protocols.find_map(|protocol| protocol.trim().strip_prefix("bearer."))
         });
     token.map(Presented::Token).or_else(|| {
-        let peer = parts.extensions.get::<Peer>()?;
+        let peer = parts.extensions.get::<PeerInfo>()?;
         peer.thumbprint.map(Presented::Certificate)
     })
 }

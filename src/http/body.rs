@@ -67,7 +67,7 @@ async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Re
             return Err(Error::BodyTooLarge { limit }.into());
         }
         if !memory
-            .take(&node.memory, length.saturating_sub(SMALL))
+            .acquire(&node.memory, length.saturating_sub(SMALL))
             .await
         {
             return Err(Error::Unavailable.into());

@@ -1,36 +1,42 @@
-//! One connection, from its handshake to its end: whose it is, how long it is waited for, and how it ends when the node stops.
+//! Serves one connection, from its handshake to its end: with the peer's timeouts, and the order in which a stopping node
+//! ends connections. It knows no route.
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Version;
+use axum::body::Body;
+use axum::http::Response;
 use axum::http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, MissedTickBehavior};
-use tokio_rustls::server::TlsStream;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::connection_limit::ConnectionPermit;
-use super::http_version::{Conversation, HttpVersion, detect};
-use super::listener_mode::ListenerMode;
-use super::metered::{CloseReason, Meter, Metered, Timeouts, Verdict, Watchdog};
-use super::peer::Peer;
-use super::relay::{EventStream, Handover, Http1};
+use super::h2_stall::StallTracker;
+use super::http_version::{HttpVersion, detect};
+use super::listener_mode::{ListenerMode, Stream};
+use super::metered::{Meter, Metered};
+use super::peer::PeerInfo;
+use super::relay::{EventStream, Handover, relay};
+use super::watchdog::{CloseReason, Timeouts, Verdict, Watchdog};
 use crate::telemetry::Metrics;
 
-const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// How long a node that has closed its door waits for a connection that has not asked anything yet.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long a stopping node waits for the first request of a connection, once it accepts no more of them.
+const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct Service {
     pub(super) router: Router,
@@ -44,189 +50,215 @@ pub(super) struct Service {
     pub(super) hard: CancellationToken,
 }
 
-/// A connection's stream. Behind a box, because TLS keeps several hundred bytes that a plain one should not pay for.
-pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// How HTTP on a connection ended.
+enum Ended {
+    /// By the peer, or by the node with a reason.
+    Closed(Option<CloseReason>),
+    /// With an event stream, which needs hyper no longer.
+    Streaming(Metered<Stream>, Response<Body>),
+}
 
 impl Service {
-    /// Serves one connection. The handshake is its own affair: nobody else waits for it.
     pub(super) async fn connection(self: Arc<Self>, stream: TcpStream, permit: ConnectionPermit) {
-        let Some((stream, thumbprint)) = self.greet(stream, &permit).await else {
-            return;
+        let (peer, permit) = (permit.peer, Arc::new(permit));
+        // Boxed, so that an event stream does not keep the memory of the HTTP connection it began on.
+        let ended = match Box::pin(self.serve_http(stream, &permit)).await {
+            Ok(Ended::Closed(reason)) => Ok(reason),
+            Ok(Ended::Streaming(stream, response)) => self.serve_stream(stream, response).await,
+            Err(error) => Err(error),
         };
-        let peer = Peer {
+        let reason = ended.unwrap_or_else(|error| {
+            tracing::debug!(%peer, %error, "a connection broke");
+            close_reason(&*error)
+        });
+        if let Some(reason) = reason {
+            self.metrics.cut.of([reason.as_str()]).increment();
+        }
+    }
+
+    /// Serves an event stream. Nothing wakes it but events and its peer: it has no timer, and ends with its response.
+    async fn serve_stream(
+        &self,
+        stream: Metered<Stream>,
+        response: Response<Body>,
+    ) -> Result<Option<CloseReason>, BoxError> {
+        let relayed = self
+            .hard
+            .run_until_cancelled(relay(stream, response))
+            .await
+            .transpose()?;
+        Ok(relayed.is_none().then_some(CloseReason::Stopping))
+    }
+
+    /// Completes when a stopping node no longer waits for first requests.
+    async fn grace_over(&self) {
+        self.closing.cancelled().await;
+        sleep(FIRST_REQUEST_GRACE).await;
+    }
+
+    async fn serve_http(
+        &self,
+        stream: TcpStream,
+        permit: &Arc<ConnectionPermit>,
+    ) -> Result<Ended, BoxError> {
+        let handshake = tokio::select! {
+            handshake = self.mode.handshake(stream) => handshake,
+            () = self.grace_over() => return Ok(Ended::Closed(None)),
+        };
+        let (stream, thumbprint) = match handshake {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                self.metrics.turned_away.of(["handshake"]).increment();
+                tracing::debug!(peer = %permit.peer, %error, "a handshake failed");
+                return Ok(Ended::Closed(None));
+            }
+        };
+        let version = tokio::select! {
+            biased;
+            version = detect(&stream, self.timeouts.headers) => version?,
+            () = sleep(self.timeouts.idle) => return Ok(Ended::Closed(Some(CloseReason::Idle))),
+            () = self.grace_over() => return Ok(Ended::Closed(Some(CloseReason::Stopping))),
+        };
+        let Some(version) = version else {
+            return Ok(Ended::Closed(Some(CloseReason::Headers)));
+        };
+        let peer = PeerInfo {
             address: permit.peer.ip().to_canonical(),
             encrypted: matches!(stream, Either::Right(_)),
             thumbprint,
         };
-        let (from, permit) = (permit.peer, Arc::new(permit));
-        let cut = self
-            .converse(stream, peer, &permit)
-            .await
-            .unwrap_or_else(|error| {
-                tracing::debug!(peer = %from, %error, "a connection broke");
-                cut_by(&*error)
-            });
-        if let Some(cut) = cut {
-            self.metrics.cut.of([cut.as_str()]).increment();
-        }
-    }
-
-    /// The stream to talk over, and the thumbprint of the certificate that was shown on it.
-    async fn greet(
-        &self,
-        stream: TcpStream,
-        permit: &ConnectionPermit,
-    ) -> Option<(Stream, Option<[u8; 32]>)> {
-        let tls = match &self.mode {
-            ListenerMode::Plain | ListenerMode::Upstream(_) => {
-                return Some((Either::Left(stream), None));
-            }
-            ListenerMode::Tls(tls) => tls,
-        };
-        tokio::select! {
-            greeted = tls.greet(stream) => match greeted {
-                Ok((stream, thumbprint)) => Some((Either::Right(Box::new(stream)), thumbprint)),
-                Err(error) => {
-                    self.metrics.turned_away.of(["handshake"]).increment();
-                    tracing::debug!(peer = %permit.peer, %error, "a handshake failed");
-                    None
-                }
-            },
-            () = self.last_words() => None,
-        }
-    }
-
-    /// The end of the time for those who have not asked anything yet.
-    async fn last_words(&self) {
-        self.closing.cancelled().await;
-        tokio::time::sleep(LAST_WORDS).await;
-    }
-
-    /// Serves what is asked on a connection until it ends, and tells why if it is the node that ends it.
-    async fn converse(
-        &self,
-        stream: Stream,
-        peer: Peer,
-        permit: &Arc<ConnectionPermit>,
-    ) -> Result<Option<CloseReason>, Box<dyn Error + Send + Sync>> {
-        let version = tokio::select! {
-            biased;
-            version = detect(&stream, self.timeouts.headers) => version?,
-            () = tokio::time::sleep(self.timeouts.idle) => return Ok(Some(CloseReason::Idle)),
-            () = self.last_words() => return Ok(Some(CloseReason::Stopping)),
-        };
-        let Some(version) = version else {
-            return Ok(Some(CloseReason::Headers));
-        };
-        let spoke = CancellationToken::new();
-        let meter = Arc::new(Meter::default());
-        let handover = Handover::default();
+        let (meter, handover) = (Arc::new(Meter::default()), Handover::default());
+        let stalls = (version == HttpVersion::Http2).then(Arc::<StallTracker>::default);
         let service = {
-            let handover = handover.clone();
-            let (spoke, meter) = (spoke.clone(), Arc::clone(&meter));
+            let (meter, handover, stalls) = (Arc::clone(&meter), handover.clone(), stalls.clone());
             let (router, mode) = (self.router.clone(), self.mode.clone());
             let (drain, permit) = (self.drain.clone(), Arc::clone(permit));
             service_fn(move |mut request: hyper::Request<Incoming>| {
-                spoke.cancel();
-                introduce(&mode, peer, &mut request);
-                // A socket outlives the connection it was upgraded from, and keeps its seat.
+                insert_peer(&mode, peer, &mut request);
+                // A WebSocket outlives the HTTP connection it was upgraded from, and keeps its permit.
                 request.extensions_mut().insert(Arc::clone(&permit));
                 request.extensions_mut().insert(Arc::clone(&meter));
-                let version = request.version();
                 let handover = Handover::suits(&request).then(|| handover.clone());
                 let in_flight = meter.begin();
-                let (router, meter) = (router.clone(), Arc::clone(&meter));
-                let drain = drain.clone();
+                let (router, stalls, drain) = (router.clone(), stalls.clone(), drain.clone());
                 async move {
-                    let mut answer = router.oneshot(request).await?;
-                    // Over HTTP/1 what is not taken keeps the socket from being written, which the stream itself notices.
-                    if version == Version::HTTP_2 {
-                        return Ok(answer.map(|body| meter.stalls.watch(body, in_flight)));
+                    let mut response = router.oneshot(request).await?;
+                    if let Some(stalls) = stalls {
+                        return Ok(response.map(|body| stalls.watch(body, in_flight)));
                     }
                     if drain.is_cancelled() {
-                        let last = HeaderValue::from_static("close");
-                        answer.headers_mut().entry(CONNECTION).or_insert(last);
+                        let close = HeaderValue::from_static("close");
+                        response.headers_mut().entry(CONNECTION).or_insert(close);
                     }
                     if let Some(handover) = handover
-                        && answer.extensions().get::<EventStream>().is_some()
+                        && response.extensions().get::<EventStream>().is_some()
                     {
-                        handover.leave(answer, in_flight);
+                        handover.put(response);
                         return std::future::pending().await;
                     }
-                    Ok::<_, Infallible>(answer)
+                    Ok::<_, Infallible>(response)
                 }
             })
         };
-        // What was decrypted is metered: records of TLS itself, such as new keys, are no headers that do not end.
         let stream = TokioIo::new(Metered::new(stream, &meter, self.timeouts.writing));
-        Ok(match version {
+        let watchdog = Watchdog::new(&meter, stalls.as_ref(), self.timeouts);
+        match version {
             HttpVersion::Http1 => {
-                let connection = self.http1.serve_connection(stream, service).with_upgrades();
-                let connection = Http1::new(connection, handover, &meter);
-                self.attend(connection, &meter, &spoke).await?
+                let mut connection = self.http1.serve_connection(stream, service).with_upgrades();
+                let closed = self
+                    .supervise(
+                        Pin::new(&mut connection),
+                        http1::UpgradeableConnection::graceful_shutdown,
+                        watchdog,
+                        &meter,
+                        &handover,
+                    )
+                    .await?;
+                let response = handover.take().filter(|_| closed.is_none());
+                let streaming = response.and_then(|response| {
+                    let parts = connection.into_parts()?;
+                    Some(Ended::Streaming(parts.io.into_inner(), response))
+                });
+                Ok(streaming.unwrap_or(Ended::Closed(closed)))
             }
-            // Apart, so that HTTP/1 does not pay for its size.
             HttpVersion::Http2 => {
-                let connection = self.http2.serve_connection(stream, service);
-                Box::pin(self.attend(connection, &meter, &spoke)).await?
+                // Boxed, so that HTTP/1 does not pay for its size.
+                let mut connection = Box::pin(self.http2.serve_connection(stream, service));
+                let supervised = self.supervise(
+                    connection.as_mut(),
+                    http2::Connection::graceful_shutdown,
+                    watchdog,
+                    &meter,
+                    &handover,
+                );
+                Ok(Ended::Closed(supervised.await?))
             }
-        })
+        }
     }
 
-    /// Watches over a connection until it ends, and tells why if it is the node that ends it.
-    async fn attend<C: Conversation>(
+    /// Runs a connection until it ends, hands over an event stream, or is to be closed for the reason returned.
+    async fn supervise<C: Future<Output = hyper::Result<()>>>(
         &self,
-        connection: C,
-        meter: &Arc<Meter>,
-        spoke: &CancellationToken,
-    ) -> Result<Option<CloseReason>, C::Error> {
-        let mut connection = std::pin::pin!(connection);
-        let mut watchdog = Watchdog::new(meter, self.timeouts);
-        let mut rounds = tokio::time::interval(WATCH_EVERY);
-        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // For a peer that agreed upon a version and then says nothing.
-        let mut silence = std::pin::pin!(tokio::time::sleep(self.timeouts.idle));
-        // Once something was read, and until the door closes, the watchdog has the connection.
-        let silent = |closing: bool| !spoke.is_cancelled() && (closing || meter.read() == 0);
-        let (mut closing, mut last_words, mut retiring) = (false, false, false);
+        mut connection: Pin<&mut C>,
+        shut_down: fn(Pin<&mut C>),
+        mut watchdog: Watchdog,
+        meter: &Meter,
+        handover: &Handover,
+    ) -> hyper::Result<Option<CloseReason>> {
+        let mut checks = interval(CHECK_EVERY);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut closing, mut shutting_down, mut retired) = (false, false, None);
         loop {
+            // Both are set while the connection is polled, which comes first: they need no waker of their own. What was
+            // answered before an event stream must have been written; hyper takes care of that today, without a promise.
+            let handed_over = until(|| handover.is_filled() && meter.flushed());
+            let requested = until(|| meter.requests() > 0);
             tokio::select! {
                 biased;
-                // First, so that what has arrived counts before anyone's patience ends.
-                ended = connection.as_mut() => return ended.map(|()| retiring.then_some(CloseReason::Idle)),
-                _ = rounds.tick() => match watchdog.looks() {
-                    Verdict::Stays => {}
-                    // Told before it is closed, so that no request meets a closing door; but not for long.
-                    Verdict::Retires if !retiring => {
-                        retiring = true;
-                        connection.as_mut().wind_up();
-                    }
-                    Verdict::Retires => return Ok(Some(CloseReason::Idle)),
-                    Verdict::Closes(cut) => return Ok(Some(cut)),
-                },
-                () = silence.as_mut(), if silent(closing) => {
-                    // Whether to wait for this was asked before what has arrived since was read.
-                    if silent(closing) {
-                        return Ok(Some(if closing { CloseReason::Stopping } else { CloseReason::Idle }));
-                    }
+                ended = connection.as_mut() => return ended.map(|()| retired),
+                () = handed_over => return Ok(None),
+                // Only now: a connection shut down before its first request would drop that request unread.
+                () = requested, if closing && !shutting_down => {
+                    shutting_down = true;
+                    shut_down(connection.as_mut());
                 }
+                _ = checks.tick() => match watchdog.check() {
+                    _ if closing && meter.requests() == 0 => return Ok(Some(CloseReason::Stopping)),
+                    Verdict::Keep => {}
+                    // Announced before it is closed, so that no request is lost; it has until the next check.
+                    Verdict::Retire if retired.is_none() => {
+                        retired = Some(CloseReason::Idle);
+                        shut_down(connection.as_mut());
+                    }
+                    Verdict::Retire => return Ok(retired),
+                    Verdict::Close(reason) => return Ok(Some(reason)),
+                },
                 () = self.hard.cancelled(), if closing => return Ok(Some(CloseReason::Stopping)),
                 () = self.closing.cancelled(), if !closing => {
                     closing = true;
-                    silence.as_mut().reset(Instant::now() + LAST_WORDS);
-                }
-                // Only a connection that has begun is asked to end: a fresh one would be dropped with its request unread.
-                () = spoke.cancelled(), if closing && !last_words => {
-                    last_words = true;
-                    connection.as_mut().wind_up();
+                    checks.reset_after(FIRST_REQUEST_GRACE);
                 }
             }
         }
     }
 }
 
-/// Why the node has ended a connection that broke, if it has: the protocol library's timer, and the stream's, end it so.
-fn cut_by(error: &(dyn Error + 'static)) -> Option<CloseReason> {
+/// Completes when `condition` holds. It is only evaluated when the task is polled for another reason.
+async fn until(condition: impl Fn() -> bool) {
+    poll_fn(|_| {
+        if condition() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+/// Why the node closed a connection that ended with an error: hyper's timer and the metered stream close it so.
+fn close_reason(error: &(dyn Error + 'static)) -> Option<CloseReason> {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.find_map(|cause| {
         let idle = cause.downcast_ref::<hyper::Error>();
@@ -241,8 +273,8 @@ fn cut_by(error: &(dyn Error + 'static)) -> Option<CloseReason> {
     })
 }
 
-/// Tells a request who is at the other end, before anything reads it.
-fn introduce<B>(mode: &ListenerMode, peer: Peer, request: &mut hyper::Request<B>) {
+/// Tells a request who sent it, before anything reads it.
+fn insert_peer<B>(mode: &ListenerMode, peer: PeerInfo, request: &mut hyper::Request<B>) {
     let (peer, health_only) = match mode {
         ListenerMode::Plain | ListenerMode::Tls(_) => (peer, None),
         ListenerMode::Upstream(proxies) => proxies.client(peer, request.headers()),

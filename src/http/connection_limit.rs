@@ -1,4 +1,4 @@
-//! How many connections there are, in all and from each address. A seat is taken before anything is read.
+//! Limits connections, in all and per address. A permit is acquired before anything is read.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,8 +12,8 @@ use crate::telemetry::Metrics;
 pub struct ConnectionLimiter {
     /// Held for a few instructions, never across an await.
     counts: Arc<Mutex<Counts>>,
-    most: usize,
-    most_per_address: usize,
+    limit: usize,
+    limit_per_address: usize,
     metrics: Arc<Metrics>,
 }
 
@@ -23,7 +23,7 @@ struct Counts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// One counted connection, given back when dropped.
+/// One counted connection, released when dropped.
 pub struct ConnectionPermit {
     pub peer: SocketAddr,
     limiter: ConnectionLimiter,
@@ -34,19 +34,18 @@ impl ConnectionLimiter {
     pub fn new(config: &config::Server, metrics: &Arc<Metrics>) -> Self {
         Self {
             counts: Arc::default(),
-            most: config.max_connections,
-            most_per_address: config.max_connections_per_address,
+            limit: config.max_connections,
+            limit_per_address: config.max_connections_per_address,
             metrics: Arc::clone(metrics),
         }
     }
 
-    /// A seat, if there is one.
     #[must_use]
-    pub fn take(&self, peer: SocketAddr) -> Option<ConnectionPermit> {
+    pub fn acquire(&self, peer: SocketAddr) -> Option<ConnectionPermit> {
         let address = network(peer.ip());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let here = counts.by_address.get(&address).copied().unwrap_or_default();
-        let refused = match (counts.all >= self.most, here >= self.most_per_address) {
+        let refused = match (counts.all >= self.limit, here >= self.limit_per_address) {
             (true, _) => Some("full"),
             (false, true) => Some("address"),
             (false, false) => None,

@@ -1,5 +1,5 @@
-//! Bodies that nobody read, because the call was refused before. What the client is still sending is taken from it for a
-//! moment: closing on it would reset the connection, and the refusal would be lost on the way.
+//! Drains the request body of a refused call for a moment. Closing the connection while the client still sends would reset
+//! it, and the refusal would be lost.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,31 +15,31 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::timeout;
 
-const MOST: usize = 512 << 10;
-/// How long the client may pause meanwhile: as long as a packet may be on its way around the world, and once again if lost.
-const PAUSE: Duration = Duration::from_millis(300);
-/// How long it is taken from, however fast it sends.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_BYTES: usize = 512 << 10;
+/// How long the client may pause: a round trip around the world, and a retransmission.
+const MAX_PAUSE: Duration = Duration::from_millis(300);
+/// How long a body is drained, however fast the client sends.
+const MAX_DURATION: Duration = Duration::from_secs(1);
 
-/// A body that is lent to a handler, and can be read on once it has been given back.
+/// A body that can be read on after a handler has dropped it.
 #[derive(Clone)]
-struct SharedBody(Arc<Mutex<SharedBodyState>>);
+struct SharedBody(Arc<Mutex<BodyState>>);
 
-struct SharedBodyState {
+struct BodyState {
     body: Body,
-    read: Read,
+    progress: Progress,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Read {
-    /// Nothing was even asked for.
-    Nothing,
-    Some,
-    All,
+enum Progress {
+    /// The body was never polled.
+    Untouched,
+    Begun,
+    Ended,
 }
 
 impl SharedBody {
-    fn loan(&self) -> MutexGuard<'_, SharedBodyState> {
+    fn state(&self) -> MutexGuard<'_, BodyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -52,43 +52,43 @@ impl hyper::body::Body for SharedBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut loan = self.loan();
-        let polled = Pin::new(&mut loan.body).poll_frame(context);
-        loan.read = match polled {
-            Poll::Ready(None) => Read::All,
-            _ => Read::Some,
+        let mut state = self.state();
+        let polled = Pin::new(&mut state.body).poll_frame(context);
+        state.progress = match polled {
+            Poll::Ready(None) => Progress::Ended,
+            _ => Progress::Begun,
         };
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.loan().body.is_end_stream()
+        self.state().body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.loan().body.size_hint()
+        self.state().body.size_hint()
     }
 }
 
-/// Takes what is left of the body of a call that was refused, and closes the connection if that was not all.
-pub async fn take_unread(request: Request, next: Next) -> Response {
+/// Drains the body of a refused call, and closes the connection if the body does not end.
+pub async fn drain_unread(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let asks_first = request.headers().contains_key(header::EXPECT);
+    let expects_continue = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
-    let read = Read::Nothing;
-    let lent = SharedBody(Arc::new(Mutex::new(SharedBodyState { body, read })));
-    let body = Body::new(lent.clone());
+    let progress = Progress::Untouched;
+    let shared = SharedBody(Arc::new(Mutex::new(BodyState { body, progress })));
+    let body = Body::new(shared.clone());
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let refused = response.status().is_client_error() || response.status().is_server_error();
-    let read = lent.loan().read;
-    let ends = async || match read {
-        Read::All => true,
-        // Whoever asks first whether to send at all has its answer, and must not be told to go on by being read from.
-        Read::Nothing if asks_first => false,
-        Read::Nothing | Read::Some => {
-            matches!(timeout(LONGEST, took_all(lent)).await, Ok(true))
+    let progress = shared.state().progress;
+    let ends = async || match progress {
+        Progress::Ended => true,
+        // Polling the body would send `100 Continue` to a client that was just refused.
+        Progress::Untouched if expects_continue => false,
+        Progress::Untouched | Progress::Begun => {
+            matches!(timeout(MAX_DURATION, drain(shared)).await, Ok(true))
         }
     };
     if refused && !ends().await || response.status() == StatusCode::PAYLOAD_TOO_LARGE {
@@ -99,12 +99,12 @@ pub async fn take_unread(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a body ended while it was taken.
-async fn took_all(mut body: SharedBody) -> bool {
-    let mut taken = 0;
-    while taken < MOST {
-        match timeout(PAUSE, body.frame()).await {
-            Ok(Some(Ok(frame))) => taken += frame.data_ref().map_or(0, Bytes::len),
+/// Whether a body ended within the limits.
+async fn drain(mut body: SharedBody) -> bool {
+    let mut bytes = 0;
+    while bytes < MAX_BYTES {
+        match timeout(MAX_PAUSE, body.frame()).await {
+            Ok(Some(Ok(frame))) => bytes += frame.data_ref().map_or(0, Bytes::len),
             Ok(None) => return true,
             Ok(Some(Err(_))) | Err(_) => return false,
         }

@@ -1,8 +1,8 @@
-//! What peers of HTTP/2 were sent and have not taken. There a peer's windows say how much may be written, not its socket, so
-//! that an answer can wait for ever on a connection that is otherwise alive; and only here is it known when a stream ends.
+//! Tracks what HTTP/2 peers have not read. Their windows limit what may be written, not their socket, so a response can wait
+//! for ever on a connection that is otherwise alive. The protocol library offers no timeout for that.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,61 +12,65 @@ use tokio::time::Instant;
 
 use super::metered::InFlight;
 
-/// Answers go out in pieces of this size, so that a slow reader can be told from one that takes nothing.
-const PIECE: usize = 16 << 10;
+/// Responses are written in chunks of this size, so that a slow reader can be told from one that reads nothing.
+const CHUNK_BYTES: usize = 16 << 10;
 
 #[derive(Default)]
 pub struct StallTracker(Mutex<Vec<Weak<PendingBytes>>>);
 
 impl StallTracker {
-    /// An answer that goes out piece by piece, on the books until its last piece was taken.
+    /// Tracks a response until its last chunk was written to the peer.
     pub fn watch(&self, body: Body, in_flight: InFlight) -> Body {
         let pending = Arc::new(PendingBytes {
-            owed: Mutex::new((0, Instant::now())),
+            unread: Mutex::new((0, Instant::now())),
             _in_flight: in_flight,
         });
-        let mut pending_bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pending_bodies.retain(|pending| pending.strong_count() > 0);
-        pending_bodies.push(Arc::downgrade(&pending));
-        Body::new(Owed {
+        let mut bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies.retain(|pending| pending.strong_count() > 0);
+        bodies.push(Arc::downgrade(&pending));
+        Body::new(TrackedBody {
             body,
             rest: Bytes::new(),
             pending,
         })
     }
 
-    /// Whether the peer has not taken anything of some answer for this long.
-    pub fn overdue(&self, time_limit: Duration) -> bool {
-        let pending_bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pending_bodies
-            .iter()
-            .filter_map(Weak::upgrade)
-            .any(|pending| {
-                let (bytes, since) = *pending.owed.lock().unwrap_or_else(PoisonError::into_inner);
-                bytes > 0 && since.elapsed() > time_limit
-            })
+    /// Whether some response has made no progress for this long.
+    pub fn overdue(&self, timeout: Duration) -> bool {
+        let bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies.iter().filter_map(Weak::upgrade).any(|pending| {
+            let (bytes, since) = *pending.unread();
+            bytes > 0 && since.elapsed() > timeout
+        })
     }
 }
 
 struct PendingBytes {
-    /// How many bytes, and since when none were taken.
-    owed: Mutex<(usize, Instant)>,
+    /// How many bytes wait for the peer, and since when it has read none.
+    unread: Mutex<(usize, Instant)>,
     _in_flight: InFlight,
 }
 
-/// Bytes on their way to the peer; taken when dropped.
-struct Piece {
+impl PendingBytes {
+    fn unread(&self) -> MutexGuard<'_, (usize, Instant)> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes handed to the protocol library, which drops them once they are written.
+struct Chunk {
     bytes: Bytes,
     pending: Arc<PendingBytes>,
 }
 
-impl Piece {
+impl Chunk {
     fn new(bytes: Bytes, pending: &Arc<PendingBytes>) -> Self {
-        let mut owed = pending.owed.lock().unwrap_or_else(PoisonError::into_inner);
-        if owed.0 == 0 {
-            owed.1 = Instant::now();
+        let mut unread = pending.unread();
+        if unread.0 == 0 {
+            unread.1 = Instant::now();
         }
-        owed.0 += bytes.len();
+        unread.0 += bytes.len();
+        drop(unread);
         Self {
             bytes,
             pending: Arc::clone(pending),
@@ -74,31 +78,27 @@ impl Piece {
     }
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for Chunk {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Piece {
+impl Drop for Chunk {
     fn drop(&mut self) {
-        let mut owed = self
-            .pending
-            .owed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *owed = (owed.0.saturating_sub(self.bytes.len()), Instant::now());
+        let mut unread = self.pending.unread();
+        *unread = (unread.0.saturating_sub(self.bytes.len()), Instant::now());
     }
 }
 
-struct Owed {
+struct TrackedBody {
     body: Body,
-    /// What the body gave and is not yet on its way.
+    /// What the body produced and was not handed on yet.
     rest: Bytes,
     pending: Arc<PendingBytes>,
 }
 
-impl HttpBody for Owed {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -115,9 +115,9 @@ impl HttpBody for Owed {
                 ended => return Poll::Ready(ended),
             }
         }
-        let length = self.rest.len().min(PIECE);
-        let piece = Piece::new(self.rest.split_to(length), &self.pending);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
+        let length = self.rest.len().min(CHUNK_BYTES);
+        let chunk = Chunk::new(self.rest.split_to(length), &self.pending);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(chunk)))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,21 +1,19 @@
-//! Which version of HTTP a connection speaks, told before the protocol library reads from it: left to tell for itself, it
-//! reads the first bytes alone, and keeps twice the buffer for as long as the connection lasts.
+//! Detects the HTTP version of a connection before the protocol library reads from it. By hand, because the library's own
+//! detection keeps a second read buffer for as long as the connection lasts.
 
-use std::error::Error;
 use std::io;
-use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_util::either::Either;
 
-use super::connection::Stream;
+use super::listener_mode::Stream;
 
 /// How the preface of HTTP/2 begins, and no method does.
-const PREFACE: &[u8] = b"PRI";
-/// When a peer is listened to again that has begun like both; then less and less often.
-const LISTEN_AGAIN: Duration = Duration::from_millis(10);
+const PREFACE_START: &[u8] = b"PRI";
+/// First pause between two peeks while the bytes fit either version; it doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpVersion {
@@ -23,8 +21,7 @@ pub(super) enum HttpVersion {
     Http2,
 }
 
-/// Waits until it can be told what is detect; `None` if, once begun, that takes longer than headers may. Over TLS it was
-/// agreed upon.
+/// The version a peer speaks; `None` if its first bytes leave that open for longer than `headers`. TLS negotiates it (ALPN).
 pub(super) async fn detect(stream: &Stream, headers: Duration) -> io::Result<Option<HttpVersion>> {
     match stream {
         Either::Left(stream) => peek(stream, headers).await,
@@ -35,47 +32,23 @@ pub(super) async fn detect(stream: &Stream, headers: Duration) -> io::Result<Opt
     }
 }
 
-/// Told by the first bytes, which stay where they are.
+/// Reads the version from the first bytes without consuming them.
 async fn peek(stream: &TcpStream, headers: Duration) -> io::Result<Option<HttpVersion>> {
-    let mut first = [0; PREFACE.len()];
-    let (mut waited, mut pause) = (Duration::ZERO, LISTEN_AGAIN);
+    let mut buffer = [0; PREFACE_START.len()];
+    let (mut waited, mut pause) = (Duration::ZERO, FIRST_PAUSE);
     while waited < headers {
-        let count = stream.peek(&mut first).await?;
-        let heard = first.get(..count).unwrap_or_default();
-        if heard == PREFACE {
+        let count = stream.peek(&mut buffer).await?;
+        let first = buffer.get(..count).unwrap_or_default();
+        if first == PREFACE_START {
             return Ok(Some(HttpVersion::Http2));
         }
-        // Nothing at all is the end of the stream, which the protocol handles.
-        if heard.is_empty() || !PREFACE.starts_with(heard) {
+        // No bytes mean the end of the stream, which the protocol library handles.
+        if first.is_empty() || !PREFACE_START.starts_with(first) {
             return Ok(Some(HttpVersion::Http1));
         }
-        // Bytes that are there already wake nobody when more come.
+        // Peeking again returns at once while these bytes are unread, so wait for more by the clock.
         sleep(pause).await;
         (waited, pause) = (waited + pause, pause * 2);
     }
     Ok(None)
-}
-
-/// A connection under way, whichever version it speaks.
-pub(super) trait Conversation: Future<Output = Result<(), Self::Error>> {
-    type Error: Into<Box<dyn Error + Send + Sync>>;
-
-    /// Lets it end once what is under way is done.
-    fn wind_up(self: Pin<&mut Self>);
-}
-
-impl<I, B, S, E> Conversation for hyper::server::conn::http2::Connection<I, S, E>
-where
-    S: hyper::service::HttpService<hyper::body::Incoming, ResBody = B>,
-    S::Error: Into<Box<dyn Error + Send + Sync>>,
-    I: hyper::rt::Read + hyper::rt::Write + Unpin,
-    B: hyper::body::Body + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-    E: hyper::rt::bounds::Http2ServerConnExec<S::Future, B>,
-{
-    type Error = hyper::Error;
-
-    fn wind_up(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
-    }
 }

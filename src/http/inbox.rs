@@ -11,7 +11,7 @@ use super::auth::As;
 use super::body::{self, PageQuery, Path};
 use super::error::{About, Refusal};
 use super::reply::Node;
-use super::request_log::HttpRequestId;
+use super::request_id::HttpRequestId;
 use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::Outgoing;

@@ -1,5 +1,5 @@
-//! What each call counts as, and when: by the credential's own id or the one in the path before the body is read; by the id
-//! that the body names, for credentials that may be any, once that is known.
+//! Counts calls against the rate limits: by the credential's own id or the one in the path before the body is read; for
+//! credentials that may act as any id, by the id in the body once that is known.
 
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::Method;
@@ -19,7 +19,7 @@ const SENDER_IN_BODY: [&str; 5] = [
     "/v1/acks",
 ];
 
-/// What a call counts as; channels count where they are opened.
+/// The limit a call counts against; channels count where they are opened.
 fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<Kind> {
     match (method, path) {
         (_, "/v1/ws") => None,
@@ -40,7 +40,7 @@ fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<Kind> {
     }
 }
 
-/// Who a caller is to the limits: where it comes from, and the id it is bound to.
+/// A caller's credential, and the id it is bound to.
 fn identity(caller: &Caller) -> Option<(&Origin, Option<&str>)> {
     match caller {
         Caller::Enforcer(caller) => Some((
@@ -56,7 +56,7 @@ fn identity(caller: &Caller) -> Option<(&Origin, Option<&str>)> {
     }
 }
 
-/// Counts a call before its body is read, and refuses it if there are too many.
+/// Counts a call before its body is read, and refuses it over the limit.
 pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
     let path = parts.extensions.get::<MatchedPath>().cloned();
     let path = path.as_ref().map_or("", MatchedPath::as_str);
@@ -77,7 +77,8 @@ pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<()
     node.gateway.admit(kind, origin, bound.or(named.as_deref()))
 }
 
-/// Refuses a credential that is bound to one id and names another in the path: whoever may not call is not told when to.
+/// Refuses a credential that is bound to one id and names another in the path. This comes before the limits: a call that is
+/// not allowed at all must not be told to wait.
 pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
     let Some((_, Some(_))) = identity(caller) else {
         return Ok(());
@@ -85,7 +86,7 @@ pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result
     let Some(id) = path_id(node, parts).await else {
         return Ok(());
     };
-    // What is no id at all is the handler's to refuse.
+    // The handler refuses what is no id at all.
     match caller {
         Caller::Enforcer(caller) => match EnforcerId::parse(&id) {
             Some(id) => caller.acting(Some(id), "enforcerId").map(drop),
@@ -107,7 +108,7 @@ async fn path_id(node: &Node, parts: &mut Parts) -> Option<String> {
         .map(|(_, id)| id.to_owned())
 }
 
-/// Counts a call by the id its body named, if the credential did not already say which.
+/// Counts a call by the id in its body, unless the credential is bound to one.
 pub fn admit_named(
     node: &Node,
     kind: Kind,

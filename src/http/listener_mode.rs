@@ -1,8 +1,12 @@
-//! How connections come in: as they are, through TLS of our own, or from proxies that have ended it.
+//! How connections come in: plain, over TLS that the node terminates, or from proxies that terminate it.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -10,6 +14,9 @@ use super::proxied::Proxies;
 use super::tls::Tls;
 use crate::config::{self, ConfigError, TlsMode};
 use crate::telemetry::Metrics;
+
+/// A connection's stream. TLS is boxed: it keeps several hundred bytes that a plain connection should not pay for.
+pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 #[derive(Clone)]
 pub enum ListenerMode {
@@ -19,7 +26,7 @@ pub enum ListenerMode {
 }
 
 impl ListenerMode {
-    /// The way in that is configured; its files are kept up to date on `tasks` until `end`.
+    /// The configured mode. Its files are reloaded on `tasks` until `end`.
     pub fn open(
         config: &config::Tls,
         metrics: &Arc<Metrics>,
@@ -38,10 +45,24 @@ impl ListenerMode {
     }
 
     #[must_use]
-    pub fn admits(&self, stream: &TcpStream, peer: std::net::SocketAddr) -> bool {
+    pub fn admits(&self, stream: &TcpStream, peer: SocketAddr) -> bool {
         match self {
             Self::Plain | Self::Tls(_) => true,
             Self::Upstream(proxies) => proxies.admits(peer, stream.local_addr().ok()),
+        }
+    }
+
+    /// Completes the handshake: the stream, and the thumbprint of the client's certificate if it presented one.
+    pub(super) async fn handshake(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(Stream, Option<[u8; 32]>)> {
+        match self {
+            Self::Plain | Self::Upstream(_) => Ok((Either::Left(stream), None)),
+            Self::Tls(tls) => {
+                let (stream, thumbprint) = tls.accept(stream).await?;
+                Ok((Either::Right(Box::new(stream)), thumbprint))
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Transport: parse, call, print. Every route stands on this one screen; no rule about exchanges lives in this room.
+//! The HTTP transport: it parses requests, calls the gateway and prints responses. All routes are listed here; rules about
+//! exchanges are in `gateway`.
 
 mod audit;
 mod auth;
 mod body;
+mod channel;
 mod connection;
 pub mod connection_limit;
 mod drain_body;
@@ -29,6 +31,7 @@ mod prompt;
 pub mod proxied;
 mod relay;
 pub mod reply;
+mod request_id;
 mod request_log;
 mod self_or_ca;
 pub mod serve;
@@ -36,6 +39,7 @@ mod session;
 mod sse;
 mod status;
 pub mod tls;
+mod watchdog;
 mod ws;
 
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -128,7 +132,7 @@ pub fn router(node: Node) -> Router {
         .layer(Extension(Documents::new(table)))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
-        .layer(from_fn(drain_body::take_unread))
+        .layer(from_fn(drain_body::drain_unread))
         .layer(from_fn_with_state(node.clone(), origin::share))
         .layer(from_fn_with_state(node.clone(), request_log::identify))
         .with_state(node)

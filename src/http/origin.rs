@@ -1,5 +1,5 @@
-//! Browsers, which say where the page came from that calls. Listed origins (`server.origins`) may read answers (CORS); any
-//! other changes nothing here, since a browser sends client certificates and Basic by itself, whoever asks it to.
+//! Cross-origin requests of browsers. Listed origins (`server.origins`) may read responses (CORS). Other origins may change
+//! nothing, since a browser adds client certificates and Basic credentials by itself, whatever page asks.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::error::{Refusal, TransportError};
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::reply::Node;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
@@ -21,11 +21,11 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, X-API-Key, Idempotency-Key, Last-Event-ID, traceparent, tracestate",
 );
-/// Headers that clients go by, beyond those that every page may read.
+/// Headers that clients need, beyond those that every page may read.
 const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
     "Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Exchange-State, WWW-Authenticate, Allow, X-Request-Id",
 );
-/// How long a browser may remember a preflight, in seconds: a changed list is to work within the hour.
+/// How long a browser may cache a preflight, in seconds: a changed list takes effect within the hour.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 /// Refuses browsers from elsewhere. A request without `Origin` is no browser's.
@@ -37,12 +37,12 @@ pub fn check(node: &Node, headers: &HeaderMap) -> Result<(), TransportError> {
 }
 
 fn is_listed(node: &Node, origin: &HeaderValue) -> bool {
-    let listed = &node.gateway.config.server.origins;
-    listed.iter().any(|known| origin == known.as_str())
+    let origins = &node.gateway.config.server.origins;
+    origins.iter().any(|listed| origin == listed.as_str())
 }
 
-/// Whether a page came from where the request goes: from the node itself, or from a proxy before it.
-fn is_own(request: &Request, origin: &HeaderValue) -> bool {
+/// Whether the page came from the host that the request goes to: the node, or a proxy in front of it.
+fn is_same_host(request: &Request, origin: &HeaderValue) -> bool {
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(Authority::as_str));
@@ -53,46 +53,46 @@ fn is_own(request: &Request, origin: &HeaderValue) -> bool {
         return false;
     };
     let port = if scheme == "https" { ":443" } else { ":80" };
-    let bare = |authority: &str| {
+    let without_port = |authority: &str| {
         let authority = authority.to_ascii_lowercase();
         authority
             .strip_suffix(port)
             .map_or(authority.clone(), str::to_owned)
     };
-    // A page that came over plain HTTP may be anyone's, where we are reached over TLS.
-    let encrypted = request.extensions().get::<Peer>();
+    // Where the node is reached over TLS, a page that came over plain HTTP may have been injected.
+    let encrypted = request.extensions().get::<PeerInfo>();
     let encrypted = encrypted.is_some_and(|peer| peer.encrypted);
-    bare(host) == bare(authority) && (scheme == "https" || !encrypted)
+    without_port(host) == without_port(authority) && (scheme == "https" || !encrypted)
 }
 
-/// Refuses to change anything for a page that came from elsewhere.
+/// Refuses changes requested by a page of another origin.
 pub async fn refuse_foreign(State(node): State<Node>, request: Request, next: Next) -> Response {
     let changes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     if changes
         && let Some(origin) = request.headers().get(ORIGIN)
         && !is_listed(&node, origin)
-        && !is_own(&request, origin)
+        && !is_same_host(&request, origin)
     {
         return Refusal::from(TransportError::ForeignOrigin).into_response();
     }
     next.run(request).await
 }
 
-/// Lets pages of listed origins call, and read what is answered, refusals included. Never with the credentials that a
-/// browser would add by itself: whoever calls from a page has a token of its own.
+/// Lets pages of listed origins call and read responses, refusals included. Never with credentials that a browser adds by
+/// itself: a page sends a token of its own.
 pub async fn share(State(node): State<Node>, request: Request, next: Next) -> Response {
     if node.gateway.config.server.origins.is_empty() {
         return next.run(request).await;
     }
     let origin = request.headers().get(ORIGIN);
     let origin = origin.filter(|origin| is_listed(&node, origin)).cloned();
-    let asks = request.method() == Method::OPTIONS
+    let is_preflight = request.method() == Method::OPTIONS
         && request
             .headers()
             .contains_key(ACCESS_CONTROL_REQUEST_METHOD)
         && request.extensions().get::<MatchedPath>().is_some();
     let mut response = match &origin {
-        Some(_) if asks => preflight(),
+        Some(_) if is_preflight => preflight(),
         _ => next.run(request).await,
     };
     let headers = response.headers_mut();
@@ -104,7 +104,6 @@ pub async fn share(State(node): State<Node>, request: Request, next: Next) -> Re
     response
 }
 
-/// What a page may send.
 fn preflight() -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();

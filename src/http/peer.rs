@@ -1,12 +1,12 @@
-//! Who is at the other end of a connection: what the accept loop knows, before any header is believed.
+//! What is known of a request's sender before its credential is read. It travels in the request's extensions.
 
 use std::net::IpAddr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerInfo {
     pub address: IpAddr,
-    /// Whether the connection is encrypted up to us, or up to a proxy that we believe.
+    /// Whether TLS protects the connection up to the node, or up to a trusted proxy.
     pub encrypted: bool,
-    /// SHA-256 of the certificate it showed, if we verified one.
+    /// SHA-256 of the client certificate, if a verified one was presented.
     pub thumbprint: Option<[u8; 32]>,
 }

@@ -1,5 +1,5 @@
-//! Behind proxies that end TLS: what they say about the client, believed from the listed networks alone. From anywhere
-//! else, and in every other mode, these headers are as good as absent.
+//! Reads what proxies that terminate TLS report about the client. Only listed networks are trusted; from anywhere else, and
+//! in every other mode, these headers are ignored.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject as _;
 use sha2::{Digest as _, Sha256};
 
 use super::error::{Refusal, TransportError};
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use crate::config::{self, Network};
 
 pub struct Proxies {
@@ -23,7 +23,7 @@ pub struct Proxies {
     certificate: Option<HeaderName>,
 }
 
-/// Why a request is served nothing but health. It travels with the request to the routes that refuse it.
+/// Why a request may only ask for health. It travels in the request's extensions to the routes that refuse it.
 #[derive(Debug, Clone, Copy)]
 pub struct HealthOnly(&'static str);
 
@@ -42,7 +42,7 @@ impl Proxies {
             .any(|network| network.contains(address))
     }
 
-    /// Whether a connection is let in: from a listed proxy, or from this machine, which may ask how the node is.
+    /// Whether a connection is accepted: from a listed proxy, or from this machine, which may ask for health.
     #[must_use]
     pub fn admits(&self, peer: SocketAddr, local: Option<SocketAddr>) -> bool {
         let address = peer.ip().to_canonical();
@@ -51,15 +51,15 @@ impl Proxies {
             || local.is_some_and(|local| local.ip().to_canonical() == address)
     }
 
-    /// Who really calls, and whether it may call anything but health.
+    /// The client behind the proxy, and why it may only ask for health, if so.
     #[must_use]
-    pub fn client(&self, peer: Peer, headers: &HeaderMap) -> (Peer, Option<HealthOnly>) {
+    pub fn client(&self, peer: PeerInfo, headers: &HeaderMap) -> (PeerInfo, Option<HealthOnly>) {
         if !self.lists(peer.address) {
             let why = HealthOnly("a call through a proxy that tls.proxies lists");
             return (peer, Some(why));
         }
         let encrypted = is_https(headers);
-        let client = Peer {
+        let client = PeerInfo {
             address: self.address(peer.address, headers),
             encrypted,
             thumbprint: self.thumbprint(headers).filter(|_| encrypted),
@@ -68,7 +68,7 @@ impl Proxies {
         (client, (!encrypted).then_some(why))
     }
 
-    /// The right-most address that is no proxy of ours. What stands left of it, the client may have made up.
+    /// The right-most address that is no listed proxy. The client may have forged what is left of it.
     fn address(&self, proxy: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut furthest = proxy;
         for value in headers.get_all("x-forwarded-for").iter().rev() {
@@ -88,7 +88,7 @@ impl Proxies {
         furthest
     }
 
-    /// The thumbprint of the certificate that the client showed to the proxy.
+    /// The thumbprint of the certificate that the client presented to the proxy.
     fn thumbprint(&self, headers: &HeaderMap) -> Option<[u8; 32]> {
         let value = single(headers, self.certificate.as_ref()?)?;
         let found = certificate(value).map(|der| Sha256::digest(der).into());
@@ -99,7 +99,7 @@ impl Proxies {
     }
 }
 
-/// The value of a header that stands there once. Of two, one may be the client's own.
+/// The value of a header that occurs once. Of two, one may be the client's own.
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -108,7 +108,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     }
 }
 
-/// Whether the nearest proxy was called over TLS; some say `wss` of a WebSocket.
+/// Whether the nearest proxy was called over TLS. Some proxies report `wss` for a WebSocket.
 fn is_https(headers: &HeaderMap) -> bool {
     let name = HeaderName::from_static("x-forwarded-proto");
     let last = single(headers, &name).and_then(|value| value.rsplit(',').next());
@@ -126,8 +126,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
-/// The DER of a certificate in a header: PEM with its line ends escaped (nginx), or base64 (`HAProxy`), or that between
-/// colons (RFC 9440).
+/// The DER of a certificate in a header: escaped PEM (nginx), base64 (`HAProxy`), or base64 between colons (RFC 9440).
 fn certificate(value: &str) -> Option<Vec<u8>> {
     let text = percent_decode_str(value).decode_utf8().ok()?;
     if text.contains("-----BEGIN") {
@@ -142,7 +141,7 @@ fn certificate(value: &str) -> Option<Vec<u8>> {
     (!der.is_empty()).then_some(der)
 }
 
-/// Refuses what may call nothing but health.
+/// Refuses requests that may only ask for health.
 pub async fn refuse_unproxied(request: Request, next: Next) -> Response {
     match request.extensions().get::<HealthOnly>() {
         Some(HealthOnly(expected)) => {

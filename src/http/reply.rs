@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::error::{Refusal, add_headers};
-use super::request_log::HttpRequestId;
+use super::request_id::HttpRequestId;
 use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::Outgoing;

@@ -1,5 +1,5 @@
-//! Each request as an operator sees it: its id, its line in the log, its span, and the figures that it moves. Never a query, a
-//! header or a body: they may hold secrets.
+//! Gives each request an id, a log line, a span and metrics. Queries, headers and bodies are never recorded: they may hold
+//! secrets.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue};
@@ -15,14 +15,10 @@ use crate::telemetry::metrics::approximately;
 use crate::telemetry::routes::method_label;
 use crate::telemetry::trace::{self, Attribute, Span};
 
-/// What paths that are no route are called in metrics and logs.
+/// The route label of paths that are no route.
 const UNMATCHED: &str = "unmatched";
 
-/// The id of one HTTP request, in its log line, its answer, and every envelope about no exchange.
-#[derive(Debug, Clone)]
-pub struct HttpRequestId(pub String);
-
-/// The trace context that a request's headers say it comes from. Two parents are none.
+/// The trace context in a request's headers. Two parents count as none.
 fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all(&TRACEPARENT).iter();
     let parent = parents.next().filter(|_| parents.next().is_none())?;
@@ -31,7 +27,6 @@ fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
     TraceContext::parse(parent.to_str().ok()?, Some(&states.join(",")))
 }
 
-/// Gives every request an id, and logs and measures how it ended.
 pub async fn identify(State(node): State<Node>, mut request: Request, next: Next) -> Response {
     let id = node.gateway.clock.operation_id().to_string();
     request.extensions_mut().insert(HttpRequestId(id.clone()));
@@ -40,7 +35,7 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
     let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
     let started = std::time::Instant::now();
     let tracer = &node.gateway.tracer;
-    // Whoever asks for our health asks all day.
+    // Health checks would fill the traces.
     let traced = !matches!(route, "/livez" | "/readyz");
     let span = traced.then(|| tracer.begin(traced_by(request.headers())));
     let span = span.flatten();

@@ -1,5 +1,4 @@
-//! The accept loop. Our own, because axum's installs no timer, so that header timeouts would not work, and waits for
-//! ever when it drains.
+//! The accept loop. By hand, because axum's sets no timer for headers and waits without limit when it drains.
 
 use std::io;
 use std::sync::Arc;
@@ -17,28 +16,29 @@ use tokio_util::task::TaskTracker;
 use super::connection::Service;
 use super::connection_limit::ConnectionLimiter;
 use super::listener_mode::ListenerMode;
-use super::metered::Timeouts;
+use super::watchdog::Timeouts;
 use crate::config;
 use crate::telemetry::Metrics;
 
-/// How long a peer may be silent below TCP before it counts as gone.
+/// How long a peer may leave TCP segments unacknowledged before it counts as gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
-/// What the system keeps of an answer beyond what is on its way. With more, megabytes would have to be read before it
-/// can be told that a slow reader reads.
+/// What the kernel keeps of a response beyond what is in flight. With more, a slow reader would have to read megabytes
+/// before the node notices that it reads.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 << 10;
 /// HTTP/2 streams of one connection.
 const MAX_STREAMS: u32 = 100;
-/// Pause when the process is out of file descriptors: connections that end make room.
+/// Pause when the process is out of file descriptors, until connections have ended.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 pub struct Stops {
-    /// No new connections, and those under way finish.
+    /// Stops accepting connections; requests under way finish.
     pub drain: CancellationToken,
+    /// Closes what has not finished.
     pub hard: CancellationToken,
 }
 
-/// Serves `router` through `door` until it is to drain. Every connection runs on `tasks`.
+/// Accepts connections until the node drains. Each runs on `tasks`.
 pub async fn serve(
     listener: TcpListener,
     mode: ListenerMode,
@@ -52,10 +52,12 @@ pub async fn serve(
     let mut http1 = http1::Builder::new();
     http1
         .timer(TokioTimer::new())
-        // Between requests; headers that begin and do not end are the watchdog's.
+        // Between requests. Headers that begin and do not end are the watchdog's.
         .header_read_timeout(Duration::from_secs(config.idle_timeout_seconds))
-        // Half the memory of an idle connection; larger bodies are read in several goes.
+        // Halves the memory of an idle connection; larger bodies take several reads.
         .max_buf_size(16 << 10);
+    // An idle HTTP/2 connection takes about 20 KiB: h2 allocates a write buffer of 16 KiB, a read buffer of 8 KiB and 4 KiB
+    // for HPACK. None of them can be set here; the windows and `max_send_buf_size` only bound what is in transit.
     let mut http2 = http2::Builder::new(TokioExecutor::new());
     http2
         .timer(TokioTimer::new())
@@ -63,9 +65,8 @@ pub async fn serve(
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
     let limiter = ConnectionLimiter::new(config, metrics);
-    // Between the first word of stopping and the closed door there is time for a load balancer to see that the node is no
-    // longer ready: whoever connects meanwhile is served, and asked not to come back. Connections that it keeps idle stay
-    // open for as long, since it may be sending on one of them right now.
+    // A stopping node goes on accepting for a while, until load balancers have noticed that it is not ready. Responses then
+    // carry `Connection: close`. Idle connections stay open as long: a balancer may be sending on one of them.
     let closing = CancellationToken::new();
     let service = Arc::new(Service {
         router,
@@ -95,7 +96,7 @@ pub async fn serve(
     loop {
         let accepted = match closing.run_until_cancelled(listener.accept()).await {
             Some(accepted) => accepted,
-            // Whoever stands at the door already comes in: closing it would reset them.
+            // Drain the accept backlog; closing the listener would reset those connections.
             None => match listener.accept().now_or_never() {
                 Some(accepted) => accepted,
                 None => return,
@@ -111,13 +112,13 @@ pub async fn serve(
                 continue;
             }
         };
-        // Closing at once is the cheapest way to say that this is no way in, or that there is no room.
+        // Closing at once is the cheapest refusal.
         if !service.mode.admits(&stream, peer) {
             metrics.turned_away.of(["proxy"]).increment();
-            tracing::debug!(%peer, "a connection that comes from no listed proxy was closed");
+            tracing::debug!(%peer, "a connection from an address that is no listed proxy was closed");
             continue;
         }
-        let Some(permit) = limiter.take(peer) else {
+        let Some(permit) = limiter.acquire(peer) else {
             continue;
         };
         if let Err(error) = set_options(&stream) {
@@ -128,7 +129,7 @@ pub async fn serve(
     }
 }
 
-/// Whether accepting failed because that one peer went away.
+/// Whether accepting failed for this one peer only.
 fn is_peers_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),

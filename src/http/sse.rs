@@ -1,4 +1,4 @@
-//! Channels as server-sent events: pages pulled from the database as the client reads, never a queue per client.
+//! Channels as server-sent events. Pages are read from the database as the client reads; there is no queue per client.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -7,30 +7,29 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use futures_util::stream;
-use time::macros::format_description;
+use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
 use super::auth::As;
 use super::body::{self, Path};
+use super::channel;
 use super::error::Refusal;
 use super::origin;
 use super::relay::EventStream;
 use super::reply::Node;
 use crate::gateway::caller::{Approver, Enforcer};
 use crate::gateway::limit::Kind;
-use crate::gateway::{Closing, Feed, Push};
+use crate::gateway::{Closing, Feed, Push, Transport};
 use crate::jitter::jitter;
-use crate::protocol::timestamp::Timestamp;
-use crate::store::channel::Transport;
 use crate::wake::Key;
 
-/// How soon a client should come back; also the first bytes of a stream, so that proxies let it through at once.
+/// When a client should reconnect. Sent first, so that proxies forward the response at once.
 pub const RETRY: &str = "retry: 2000\n\n";
-/// How long a stream waits before it asks a database that was away again.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Pause after the database was unavailable.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// `GET /v1/sse/approvers/{approverId}`.
 pub async fn approver(
@@ -48,15 +47,7 @@ pub async fn approver(
         .get("last-event-id")
         .and_then(|value| value.to_str().ok());
     let resume_after = last.and_then(|id| Uuid::try_parse(id).ok());
-    let gateway = node.gateway.clone();
-    let feed = node
-        .finish(async move {
-            let channel = gateway
-                .open_channel(&caller.origin, key, Transport::Sse)
-                .await?;
-            Feed::approver(&gateway, channel, false, resume_after).await
-        })
-        .await?;
+    let feed = channel::open(&node, caller.origin, key, Transport::Sse, resume_after).await?;
     Ok(streamed(&node, feed))
 }
 
@@ -72,42 +63,31 @@ pub async fn enforcer(
     node.gateway
         .admit(Kind::Connect, &caller.origin, Some(enforcer.as_str()))?;
     let key = Key::Enforcer(caller.origin.tenant.clone(), enforcer);
-    let gateway = node.gateway.clone();
-    let feed = node
-        .finish(async move {
-            let channel = gateway
-                .open_channel(&caller.origin, key, Transport::Sse)
-                .await?;
-            Feed::enforcer(&gateway, channel)
-        })
-        .await?;
+    let feed = channel::open(&node, caller.origin, key, Transport::Sse, None).await?;
     Ok(streamed(&node, feed))
 }
 
-/// A stream under way. It runs beside the connection, so that a client that does not read cannot keep its channel.
-struct Pump {
+/// Feeds a stream. It runs beside the connection, so that a client that does not read cannot keep its channel.
+struct StreamWriter {
     feed: Feed,
-    /// Boxed: the queue keeps room for a block of them.
+    /// Boxed, because the queue allocates a block of 32.
     sender: mpsc::Sender<Box<Bytes>>,
     ping_every: Duration,
-    time_limit: Duration,
+    send_timeout: Duration,
 }
 
 fn streamed(node: &Node, feed: Feed) -> Response {
     let push = &node.gateway.config.push;
-    // One page at most waits for the client; the rest stays in the database.
+    // At most one page waits for the client; the rest stays in the database.
     let (sender, receiver) = mpsc::channel(1);
-    let pump = Pump {
+    let writer = StreamWriter {
         feed,
         sender,
         ping_every: Duration::from_secs(push.sse_ping_seconds),
-        time_limit: Duration::from_secs(push.send_timeout_seconds),
+        send_timeout: Duration::from_secs(push.send_timeout_seconds),
     };
-    node.tasks.spawn(pump.run());
-    let body = stream::unfold(receiver, async |mut receiver| {
-        let bytes = receiver.recv().await?;
-        Some((Ok::<_, Infallible>(*bytes), receiver))
-    });
+    node.tasks.spawn(writer.run());
+    let body = ReceiverStream::new(receiver).map(|bytes: Box<Bytes>| Ok::<_, Infallible>(*bytes));
     let mut response = Response::new(Body::from_stream(body));
     let headers = response.headers_mut();
     headers.insert(
@@ -115,8 +95,9 @@ fn streamed(node: &Node, feed: Feed) -> Response {
         HeaderValue::from_static("text/event-stream"),
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Where the stream is taken over from the protocol library, nobody else adds it.
-    if let Some(date) = date(node.gateway.clock.now()) {
+    // hyper adds none to a stream that `relay` takes over.
+    let date = httpdate::fmt_http_date(node.gateway.clock.now().inner().into());
+    if let Ok(date) = HeaderValue::try_from(date) {
         headers.insert(header::DATE, date);
     }
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -124,16 +105,7 @@ fn streamed(node: &Node, feed: Feed) -> Response {
     response
 }
 
-fn date(now: Timestamp) -> Option<HeaderValue> {
-    let format = format_description!(
-        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
-    );
-    let text = now.inner().format(format).ok()?;
-    HeaderValue::from_str(&text).ok()
-}
-
-impl Pump {
-    /// Feeds the stream until either side ends it.
+impl StreamWriter {
     async fn run(mut self) {
         let mut next_ping = Instant::now() + jitter(self.ping_every);
         if !self.send(Bytes::from_static(RETRY.as_bytes())).await {
@@ -158,8 +130,8 @@ impl Pump {
                         page.iter_mut().map(event).collect::<String>().into()
                     }
                     Err(error) => {
-                        tracing::debug!(%error, "a stream could not be fed and will be tried again");
-                        sleep(jitter(ASK_AGAIN)).await;
+                        tracing::debug!(%error, "the next page of a stream could not be read; retrying");
+                        sleep(jitter(RETRY_AFTER)).await;
                         continue;
                     }
                 }
@@ -176,9 +148,9 @@ impl Pump {
         }
     }
 
-    /// Hands bytes to the connection. False if it is gone, or does not take them in time: it catches up when it is back.
+    /// Passes bytes to the connection. False if it is gone or too slow; the client catches up when it reconnects.
     async fn send(&self, bytes: Bytes) -> bool {
-        let Ok(sent) = timeout(self.time_limit, self.sender.send(Box::new(bytes))).await else {
+        let Ok(sent) = timeout(self.send_timeout, self.sender.send(Box::new(bytes))).await else {
             self.feed.channel().note_closing(Closing::Slow);
             return false;
         };
@@ -186,7 +158,8 @@ impl Pump {
     }
 }
 
-/// One message as an event, its text taken: a page is large enough once. A raw carriage return cannot travel in one: between tokens it arrives as a line feed.
+/// One message as an event. Its text is moved out, so that a page is not held twice. An event cannot carry a carriage
+/// return: one between JSON tokens becomes a line feed.
 fn event(push: &mut Push) -> String {
     let envelope = std::mem::take(&mut push.text);
     let mut text = format!("id: {}\nevent: {}\n", push.message_id, push.msg_type);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::auth::admit_address;
 use super::error::Refusal;
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::reply::{Node, plain};
 use crate::config::Config;
 use crate::protocol::PROTOCOL_VERSION;
@@ -17,7 +17,7 @@ use crate::protocol::error::Names;
 /// `GET /v1/status`.
 pub async fn status(
     State(node): State<Node>,
-    peer: Option<Extension<Peer>>,
+    peer: Option<Extension<PeerInfo>>,
 ) -> Result<Response, Refusal> {
     if let Some(Extension(peer)) = peer {
         admit_address(&node, peer)?;

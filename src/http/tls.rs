@@ -1,5 +1,5 @@
-//! TLS in the process: certificate, key and client authorities from files that are looked at again and again. Whatever
-//! is in force is whole and was checked; files that make no sense are logged and change nothing.
+//! TLS terminated by the node: certificate, key and client authorities from files that are reloaded when they change. Only
+//! a complete, verified set takes effect; anything else is logged and changes nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,70 +22,29 @@ use crate::config::{self, ClientAuth, ConfigError};
 use crate::jitter::jitter;
 use crate::telemetry::Metrics;
 
-struct Contents {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-    authorities: Option<Vec<u8>>,
-}
-
-impl Contents {
-    /// What tells them from others; kept in their place, since one of them is a secret.
-    fn digest(&self) -> [[u8; 32]; 3] {
-        let authorities = self.authorities.as_deref().unwrap_or_default();
-        [&self.certificate, &self.key, authorities].map(|part| Sha256::digest(part).into())
-    }
-}
-
-struct Files {
-    certificate: PathBuf,
-    key: PathBuf,
-    authorities: Option<PathBuf>,
-    client_auth: ClientAuth,
-}
-
 pub struct Tls {
-    files: Files,
+    config: config::Tls,
     /// Held for a few instructions, never across an await.
     current: RwLock<Arc<ServerConfig>>,
-    handshake_timeout: Duration,
 }
 
 impl Tls {
-    /// Reads and checks the files of a configuration. With their digest, to tell when they change.
-    fn load(config: &config::Tls) -> Result<(Self, [[u8; 32]; 3]), ConfigError> {
-        let named = |key, path: &Option<PathBuf>| {
-            path.clone().ok_or_else(|| ConfigError::Invalid {
-                key,
-                problem: "is not set".into(),
-            })
-        };
-        let files = Files {
-            certificate: named("tls.cert_file", &config.cert_file)?,
-            key: named("tls.key_file", &config.key_file)?,
-            authorities: match config.client_auth {
-                ClientAuth::None => None,
-                ClientAuth::Optional | ClientAuth::Required => {
-                    Some(named("tls.client_ca_file", &config.client_ca_file)?)
-                }
-            },
-            client_auth: config.client_auth,
-        };
-        let contents = files.read()?;
-        let current = RwLock::new(files.build(&contents)?);
+    /// Reads and verifies the configured files. The digest identifies their contents.
+    fn load(config: &config::Tls) -> Result<(Self, [u8; 32]), ConfigError> {
+        let files = Files::read(config)?;
         let tls = Self {
-            files,
-            current,
-            handshake_timeout: Duration::from_secs(config.handshake_timeout_seconds),
+            config: config.clone(),
+            current: RwLock::new(files.build(config.client_auth)?),
         };
-        Ok((tls, contents.digest()))
+        Ok((tls, files.digest()))
     }
 
-    /// Checks that the files of a configuration can be used.
+    /// Verifies that the configured files can be used.
     pub fn check(config: &config::Tls) -> Result<(), ConfigError> {
         Self::load(config).map(drop)
     }
 
-    /// TLS from these files, and what keeps it up to date for as long as it runs.
+    /// TLS from these files, and the task that reloads them.
     pub(super) fn open(
         config: &config::Tls,
         metrics: &Arc<Metrics>,
@@ -97,73 +56,69 @@ impl Tls {
         Ok((tls, reloading))
     }
 
-    /// Looks at the files again and again. Connections keep what they began with; new ones take what is new.
-    async fn reload(
-        self: Arc<Self>,
-        mut seen: [[u8; 32]; 3],
-        every: Duration,
-        metrics: Arc<Metrics>,
-    ) {
-        // What is wrong with the files last seen, and what was last said about it.
-        let (mut fault, mut complaint) = (None, None);
+    /// Reads the files again and again. Connections keep the configuration they began with.
+    async fn reload(self: Arc<Self>, mut seen: [u8; 32], every: Duration, metrics: Arc<Metrics>) {
+        // What is wrong with the files last read, and what was last logged about it.
+        let (mut fault, mut logged) = (None, None);
         loop {
             tokio::time::sleep(jitter(every)).await;
-            let looking = Arc::clone(&self);
-            let Ok(read) = tokio::task::spawn_blocking(move || looking.files.read()).await else {
+            let tls = Arc::clone(&self);
+            let Ok(read) = tokio::task::spawn_blocking(move || Files::read(&tls.config)).await
+            else {
                 continue;
             };
             let wrong = match read {
-                Ok(contents) => {
-                    let digest = contents.digest();
-                    // Remembered even if they are no good: a fault is worth one line, not one every few seconds.
+                Ok(files) => {
+                    let digest = files.digest();
+                    // Remembered even if they cannot be used: a fault is logged once, not every few seconds.
                     if digest != seen {
                         seen = digest;
-                        fault = self.take(&contents).err().map(|error| error.to_string());
+                        fault = self.replace(&files).err().map(|error| error.to_string());
                     }
                     fault.clone()
                 }
                 Err(error) => Some(error.to_string()),
             };
             if let Some(error) = &wrong
-                && complaint != wrong
+                && logged != wrong
             {
                 tracing::warn!(
                     error,
-                    "the TLS files changed and are no good; the old ones stay in force"
+                    "the TLS files changed and cannot be used; the old ones stay in force"
                 );
             }
             let refused = f64::from(u8::from(wrong.is_some()));
             metrics.tls_refused.set(refused);
-            complaint = wrong;
+            logged = wrong;
         }
     }
 
-    /// Puts new files into force, if they are good.
-    fn take(&self, contents: &Contents) -> Result<(), ConfigError> {
-        let built = self.files.build(contents)?;
+    fn replace(&self, files: &Files) -> Result<(), ConfigError> {
+        let built = files.build(self.config.client_auth)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = built;
         tracing::info!("new TLS files are in force");
         Ok(())
     }
 
-    /// Greets a client: the encrypted stream, and the thumbprint of the certificate it showed.
-    pub async fn greet(
+    /// Completes a handshake: the encrypted stream, and the thumbprint of the client's certificate if it presented one.
+    pub async fn accept(
         &self,
         stream: TcpStream,
     ) -> io::Result<(TlsStream<TcpStream>, Option<[u8; 32]>)> {
         let config = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
-        let greeting = TlsAcceptor::from(config).accept(stream);
-        let stream = tokio::time::timeout(self.handshake_timeout, greeting)
+        let handshake = TlsAcceptor::from(config).accept(stream);
+        let time_limit = Duration::from_secs(self.config.handshake_timeout_seconds);
+        let stream = tokio::time::timeout(time_limit, handshake)
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let (_, session) = stream.get_ref();
-        let shown = session.peer_certificates().and_then(<[_]>::first);
-        let thumbprint = shown.map(|certificate| Sha256::digest(certificate).into());
+        let presented = session.peer_certificates().and_then(<[_]>::first);
+        let thumbprint = presented.map(|certificate| Sha256::digest(certificate).into());
         Ok((stream, thumbprint))
     }
 }
 
-/// The cryptography we use: named, so that nothing depends on what another crate made the process's default.
+/// Named here, so that nothing depends on what another crate installs as the process default.
 #[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
@@ -183,7 +138,7 @@ pub fn certificates(
 
 /// The private key in a PEM file: PKCS#8, PKCS#1 or SEC1.
 pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, ConfigError> {
-    // What could not be read is not repeated: it may be most of a key.
+    // The parser's error is not shown: it may quote most of a key.
     PrivateKeyDer::from_pem_slice(pem)
         .map_err(|_| unusable("tls.key_file", &"there is no private key in it"))
 }
@@ -203,27 +158,50 @@ pub fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, ConfigError> {
     })
 }
 
+/// The contents of the configured files.
+struct Files {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authorities: Option<Vec<u8>>,
+}
+
 impl Files {
-    fn read(&self) -> Result<Contents, ConfigError> {
-        Ok(Contents {
-            certificate: read("tls.cert_file", &self.certificate)?,
-            key: read("tls.key_file", &self.key)?,
-            authorities: match &self.authorities {
-                Some(path) => Some(read("tls.client_ca_file", path)?),
-                None => None,
+    fn read(config: &config::Tls) -> Result<Self, ConfigError> {
+        let read = |key, path: &Option<PathBuf>| match path {
+            Some(path) => read(key, path),
+            None => Err(ConfigError::Invalid {
+                key,
+                problem: "is not set".into(),
+            }),
+        };
+        Ok(Self {
+            certificate: read("tls.cert_file", &config.cert_file)?,
+            key: read("tls.key_file", &config.key_file)?,
+            authorities: match config.client_auth {
+                ClientAuth::None => None,
+                ClientAuth::Optional | ClientAuth::Required => {
+                    Some(read("tls.client_ca_file", &config.client_ca_file)?)
+                }
             },
         })
     }
 
-    /// Puts a server's side together, and checks that the parts belong to each other.
-    fn build(&self, contents: &Contents) -> Result<Arc<ServerConfig>, ConfigError> {
-        let chain = certificates("tls.cert_file", &contents.certificate)?;
-        let key = private_key(&contents.key)?;
+    /// Identifies the contents. Kept instead of them, since one of them is a secret.
+    fn digest(&self) -> [u8; 32] {
+        let authorities = self.authorities.as_deref().unwrap_or_default();
+        let parts = [&self.certificate, &self.key, authorities];
+        Sha256::digest(parts.map(Sha256::digest).concat()).into()
+    }
+
+    /// Builds the server configuration, and verifies that key and certificate match.
+    fn build(&self, client_auth: ClientAuth) -> Result<Arc<ServerConfig>, ConfigError> {
+        let chain = certificates("tls.cert_file", &self.certificate)?;
+        let key = private_key(&self.key)?;
         let provider = provider();
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&TLS13, &TLS12])
             .map_err(|error| unusable("tls.mode", &error))?;
-        let builder = match &contents.authorities {
+        let builder = match &self.authorities {
             None => builder.with_no_client_auth(),
             Some(pem) => {
                 let mut roots = RootCertStore::empty();
@@ -234,7 +212,7 @@ impl Files {
                 }
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-                let verifier = match self.client_auth {
+                let verifier = match client_auth {
                     ClientAuth::Required => verifier,
                     ClientAuth::None | ClientAuth::Optional => verifier.allow_unauthenticated(),
                 };
@@ -257,8 +235,8 @@ impl Files {
                 error => unusable("tls.cert_file", &error),
             })?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        if self.client_auth != ClientAuth::None {
-            // A session that is taken up again is not verified again: it would outlive the client's certificate.
+        if client_auth != ClientAuth::None {
+            // A resumed session is not verified again, so it would outlive the client's certificate.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }

@@ -1,42 +1,44 @@
-//! Channels as WebSockets: authenticated before the upgrade, fed like event streams, and taking the same calls as REST,
+//! Channels over WebSocket: authenticated before the upgrade, fed like event streams. They accept the same calls as REST,
 //! through the same use cases, with the same answers.
 
-mod handshake;
-mod pieces;
+mod frame_splitter;
+mod partial_message;
 mod socket;
-mod unfinished;
 
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
 use axum::response::Response;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use self::handshake::Handshake;
-use self::pieces::Pieces;
+use self::frame_splitter::FrameSplitter;
 use self::socket::Socket;
 use super::auth::As;
 use super::body;
+use super::channel;
 use super::connection_limit::ConnectionPermit;
 use super::error::Refusal;
 use super::metered::Meter;
 use super::origin;
 use super::reply::Node;
-use crate::gateway::Feed;
+use crate::gateway::Transport;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
-use crate::store::channel::Transport;
 use crate::wake::Key;
 
 /// The subprotocol a browser offers beside the one that carries its token.
 pub const SUBPROTOCOL: &str = "countersign";
-/// What tungstenite keeps per socket: its default of 128 KiB is for few sockets, not for ten thousand.
+/// Buffer of each socket: tungstenite's default of 128 KiB is for few sockets, not for ten thousand.
 const READ_BUFFER: usize = 1_024;
 
 #[derive(Deserialize)]
@@ -45,18 +47,30 @@ struct ConnectQuery {
     id: Option<String>,
 }
 
+/// Answers a WebSocket handshake (RFC 6455, section 4.2): the response, and the connection that it upgrades.
+fn upgrade(mut request: Request) -> Option<(Response, OnUpgrade)> {
+    let mut response = create_response_with_body(&request, Body::empty).ok()?;
+    let offers = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut offers = offers.flat_map(|offer| offer.as_bytes().split(|byte| *byte == b','));
+    if offers.any(|offer| offer.trim_ascii() == SUBPROTOCOL.as_bytes()) {
+        let accepted = HeaderValue::from_static(SUBPROTOCOL);
+        response
+            .headers_mut()
+            .insert(SEC_WEBSOCKET_PROTOCOL, accepted);
+    }
+    Some((response, request.extensions_mut().remove()?))
+}
+
 /// `GET /v1/ws?role=&id=`.
 pub async fn connect(
     State(node): State<Node>,
     As(caller): As<EnforcerOrApprover>,
-    headers: HeaderMap,
-    uri: Uri,
     permit: Option<Extension<Arc<ConnectionPermit>>>,
     meter: Option<Extension<Arc<Meter>>>,
-    handshake: Result<Handshake, Refusal>,
+    request: Request,
 ) -> Result<Response, Refusal> {
-    origin::check(&node, &headers)?;
-    let query: ConnectQuery = body::query(&uri)?;
+    origin::check(&node, request.headers())?;
+    let query: ConnectQuery = body::query(request.uri())?;
     let id = query.id.as_deref().ok_or(Error::Parameter {
         name: "id",
         expected: "the id to act as (required)",
@@ -88,40 +102,31 @@ pub async fn connect(
         }
     };
     node.gateway.admit(Kind::Connect, &origin, Some(id))?;
-    let handshake = handshake?;
-    let gateway = node.gateway.clone();
-    let feed = node
-        .finish(async move {
-            let channel = gateway
-                .open_channel(&origin, key, Transport::WebSocket)
-                .await?;
-            match &channel.key {
-                Key::Approver(..) => Feed::approver(&gateway, channel, true, None).await,
-                _ => Feed::enforcer(&gateway, channel),
-            }
-        })
-        .await?;
+    let (response, upgrade) = upgrade(request).ok_or(Error::Parameter {
+        name: "Upgrade",
+        expected: "a WebSocket handshake",
+    })?;
+    let feed = channel::open(&node, origin, key, Transport::WebSocket, None).await?;
     let limits = &node.gateway.config.limits;
-    let most = match caller {
+    let limit = match caller {
         EnforcerOrApprover::Enforcer(_) => limits.artifact_bytes + limits.envelope_bytes,
         EnforcerOrApprover::Approver(_) => limits.body_bytes,
     };
     let settings = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
-        .max_message_size(Some(most))
-        .max_frame_size(Some(most));
-    let (response, upgrade) = handshake.accept();
+        .max_message_size(Some(limit))
+        .max_frame_size(Some(limit));
     let tasks = node.tasks.clone();
     let opening = async move {
         let Ok(upgraded) = upgrade.await else {
             return;
         };
-        let stream = Pieces::new(TokioIo::new(upgraded), most);
+        let stream = FrameSplitter::new(TokioIo::new(upgraded), limit);
         let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings)).await;
         let meter = meter.map(|Extension(meter)| meter).unwrap_or_default();
         let socket = Socket::new(node.clone(), stream, feed, caller, meter, permit);
-        // On a task of its own, which has no more to carry than the socket.
+        // On a task of its own, which is no larger than the socket.
         node.tasks.spawn(socket.run());
     };
     tasks.spawn(opening);

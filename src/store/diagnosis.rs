@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::Store;
 use super::error::StoreError;
-use super::notify::Hearer;
+use super::notify::Listener;
 use super::tenant_scope::TenantScope;
 use crate::config;
 
@@ -60,7 +60,7 @@ impl Store {
     /// Whether a notification that is sent as statements are arrives where a node would listen.
     pub async fn hears(&self, config: &config::Database) -> Result<bool, StoreError> {
         // Nothing but the hearer's own connection depends on these calls, so that cutting them short loses nothing.
-        let Ok(hearer) = timeout(HEARD_WITHIN, Hearer::connect(config)).await else {
+        let Ok(hearer) = timeout(HEARD_WITHIN, Listener::connect(config)).await else {
             return Ok(false);
         };
         let mut hearer = hearer?;

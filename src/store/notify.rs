@@ -37,11 +37,11 @@ impl Notifier {
     }
 }
 
-pub struct Hearer {
+pub struct Listener {
     listener: PgListener,
 }
 
-impl Hearer {
+impl Listener {
     pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
         let options = basic_options(config.direct_url(), "countersign-listen")?;
         // One connection for as long as it lasts: sqlx listens on a pool's.

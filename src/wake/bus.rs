@@ -1,4 +1,4 @@
-//! Hints between nodes over NOTIFY: sent after the commit, coalesced, on connections of their own, watched by a canary.
+//! Sends hints between nodes over NOTIFY: after the commit, coalesced, on connections of its own, verified by a canary.
 //! NOTIFY inside the writing transaction would hold a cluster-wide lock across its flush to disk.
 
 use std::collections::HashSet;
@@ -16,38 +16,36 @@ use super::{Cause, Health, Key, Waiters};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
-use crate::store::notify::{Hearer, Notifier};
+use crate::store::notify::{Listener, Notifier};
 use crate::telemetry::Metrics;
 
-/// Shortest time between two flushes of a node: what comes meanwhile is said at once. Longer, and a steady trickle of wakes
-/// would wait for nothing; shorter, and a flood would be said one by one.
+/// Shortest time between two flushes: what comes meanwhile is sent together. Longer would delay a steady trickle of wakes;
+/// shorter would send a flood one by one.
 const COALESCE: Duration = Duration::from_millis(2);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
 const PER_FLUSH: usize = 4_000;
 /// First pause before connecting again; it doubles up to the last.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
+/// Longest wait for PostgreSQL: a connection that died silently would never answer.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest wait for an answer of PostgreSQL: a peer that is gone without a word would otherwise hold us for ever.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A wait that was too long, as an error of the connection.
-fn silence<T>(_: Elapsed) -> Result<T, sqlx::Error> {
+fn timed_out<T>(_: Elapsed) -> Result<T, sqlx::Error> {
     Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
 }
 
 pub(super) struct Bus {
     database: config::Database,
     wake: config::Wake,
-    /// This process: every payload carries it, so that a node can pass over its own. Never the configured name, which
-    /// two nodes may share by mistake.
+    /// Identifies this process in every payload, so that it can ignore its own. Not the configured node id, which two
+    /// nodes may share by mistake.
     tag: String,
     waiters: Arc<Waiters>,
     health: Arc<Health>,
-    /// Said when a listener is new: a canary is to show whether it hears.
-    listening: Notify,
-    heard: AtomicU64,
-    /// When the last one was sent, until it is back.
+    /// Signalled when a listener has connected: a canary must verify it.
+    connected: Notify,
+    canaries_received: AtomicU64,
+    /// When the last canary was sent, until it arrives.
     canary: Mutex<Option<Instant>>,
     metrics: Arc<Metrics>,
 }
@@ -64,10 +62,10 @@ impl Bus {
             database: config.database.clone(),
             wake: config.wake.clone(),
             tag: clock.operation_id().to_string(),
-            listening: Notify::new(),
+            connected: Notify::new(),
             waiters,
             health,
-            heard: AtomicU64::new(0),
+            canaries_received: AtomicU64::new(0),
             canary: Mutex::default(),
             metrics,
         }
@@ -84,14 +82,14 @@ impl Bus {
         stop: &CancellationToken,
     ) {
         let bus = Arc::new(self);
-        let sender = Arc::clone(&bus).send_all(keys, stop.clone());
+        let sender = Arc::clone(&bus).run_sender(keys, stop.clone());
         tasks.spawn(sender);
         let stop = stop.clone();
-        tasks.spawn(async move { stop.run_until_cancelled(bus.hear_all()).await });
+        tasks.spawn(async move { stop.run_until_cancelled(bus.run_listener()).await });
     }
 
-    /// Sends what must be looked at, and a canary now and then, until the node stops.
-    async fn send_all(self: Arc<Self>, mut keys: mpsc::Receiver<Key>, stop: CancellationToken) {
+    /// Sends hints, and a canary now and then, until the node stops.
+    async fn run_sender(self: Arc<Self>, mut keys: mpsc::Receiver<Key>, stop: CancellationToken) {
         let mut notifier: Option<Notifier> = None;
         let mut pause = RECONNECT.0;
         let canary_every = Duration::from_millis(self.wake.canary_ms);
@@ -102,9 +100,9 @@ impl Bus {
             tokio::select! {
                 count = keys.recv_many(&mut batch, PER_FLUSH) => stopping = count == 0,
                 () = tokio::time::sleep_until(next_canary) => {}
-                () = self.listening.notified() => next_canary = Instant::now(),
+                () = self.connected.notified() => next_canary = Instant::now(),
                 () = stop.cancelled() => {
-                    // Whatever was committed before the stop is still said.
+                    // What was committed before the stop is still sent.
                     keys.close();
                     while let Ok(key) = keys.try_recv() { batch.push(key); }
                     stopping = true;
@@ -116,14 +114,14 @@ impl Bus {
                 payloads.push(format!("c {}", self.tag));
                 *self.canary() = Some(Instant::now());
             }
-            // Nothing but this connection depends on the call, so cutting it short loses nothing but the connection.
-            match timeout(PATIENCE, self.flush(&mut notifier, &payloads))
+            // Cancelling it loses nothing but the connection.
+            match timeout(DATABASE_TIMEOUT, self.flush(&mut notifier, &payloads))
                 .await
-                .unwrap_or_else(silence)
+                .unwrap_or_else(timed_out)
             {
                 Ok(()) => pause = RECONNECT.0,
                 Err(error) => {
-                    // What could not be said is left to the other nodes' nets; saying it late helps nobody.
+                    // Not sent again: the other nodes' fallback polls find it sooner.
                     tracing::warn!(%error, "notifications cannot be sent");
                     notifier = None;
                     let _stopped = stop.run_until_cancelled(sleep(jitter(pause))).await;
@@ -149,7 +147,6 @@ impl Bus {
             .collect()
     }
 
-    /// Sends payloads, connecting if need be.
     async fn flush(
         &self,
         notifier: &mut Option<Notifier>,
@@ -166,22 +163,21 @@ impl Bus {
         Ok(())
     }
 
-    /// Hears for ever: connects, lets everyone look (hints may have been lost), and listens until the connection is lost
-    /// or a canary does not come back.
-    async fn hear_all(&self) {
+    /// Connects again and again, and listens until the connection is lost or a canary does not arrive.
+    async fn run_listener(&self) {
         let mut pause = RECONNECT.0;
         loop {
-            match timeout(PATIENCE, Hearer::connect(&self.database))
+            match timeout(DATABASE_TIMEOUT, Listener::connect(&self.database))
                 .await
-                .unwrap_or_else(silence)
+                .unwrap_or_else(timed_out)
             {
-                Ok(hearer) => {
-                    // What was said meanwhile is lost: everyone looks. Whether it hears, its first canary will show.
+                Ok(listener) => {
+                    // Hints sent meanwhile are lost, so everyone reads again.
                     self.waiters.wake_everyone();
-                    self.listening.notify_one();
-                    let heard_before = self.heard.load(Ordering::Relaxed);
-                    self.hear(hearer).await;
-                    if self.heard.load(Ordering::Relaxed) > heard_before {
+                    self.connected.notify_one();
+                    let before = self.canaries_received.load(Ordering::Relaxed);
+                    self.listen(listener).await;
+                    if self.canaries_received.load(Ordering::Relaxed) > before {
                         pause = RECONNECT.0;
                     }
                     tracing::warn!("notifications are not arriving; polling until they do");
@@ -190,33 +186,34 @@ impl Bus {
                     tracing::warn!(%error, "cannot listen for notifications; polling until it works");
                 }
             }
-            self.health.hearing.store(false, Ordering::Relaxed);
+            self.health.receiving.store(false, Ordering::Relaxed);
             self.waiters.wake_everyone();
             sleep(jitter(pause)).await;
             pause = (pause * 2).min(RECONNECT.1);
         }
     }
 
-    /// Hears until the connection is lost, or no canary has come back in time.
-    async fn hear(&self, mut hearer: Hearer) {
-        let longest = Duration::from_millis(self.wake.canary_ms);
-        let silence = longest + longest / 5 + Duration::from_millis(self.wake.canary_timeout_ms);
-        let mut count = self.heard.load(Ordering::Relaxed);
-        let mut deadline = Instant::now() + silence;
+    /// Listens until the connection is lost, or no canary has arrived in time.
+    async fn listen(&self, mut listener: Listener) {
+        let interval = Duration::from_millis(self.wake.canary_ms);
+        let time_limit =
+            interval + interval / 5 + Duration::from_millis(self.wake.canary_timeout_ms);
+        let mut count = self.canaries_received.load(Ordering::Relaxed);
+        let mut deadline = Instant::now() + time_limit;
         loop {
-            match timeout_at(deadline, hearer.next()).await {
-                Ok(Ok(Some(payload))) => self.understand(&payload),
+            match timeout_at(deadline, listener.next()).await {
+                Ok(Ok(Some(payload))) => self.handle(&payload),
                 Ok(Ok(None) | Err(_)) | Err(_) => return,
             }
-            let now = self.heard.load(Ordering::Relaxed);
+            let now = self.canaries_received.load(Ordering::Relaxed);
             if now != count {
-                (count, deadline) = (now, Instant::now() + silence);
+                (count, deadline) = (now, Instant::now() + time_limit);
             }
         }
     }
 
-    /// Acts on one hint. What is not understood comes from a newer version and means: look.
-    fn understand(&self, payload: &str) {
+    /// Acts on one notification. An unknown one comes from a newer version, and wakes everyone.
+    fn handle(&self, payload: &str) {
         self.metrics.hints_heard.increment();
         let mut words = payload.split(' ');
         let (kind, tag) = (words.next(), words.next());
@@ -229,11 +226,11 @@ impl Bus {
                 }
             }
             Some("c") if own => {
-                self.heard.fetch_add(1, Ordering::Relaxed);
+                self.canaries_received.fetch_add(1, Ordering::Relaxed);
                 if let Some(sent) = self.canary().take() {
                     self.metrics.canary.took(sent.elapsed());
                 }
-                self.health.hearing.store(true, Ordering::Relaxed);
+                self.health.receiving.store(true, Ordering::Relaxed);
             }
             Some("c") => {}
             _ => self.waiters.wake_everyone(),

@@ -1,4 +1,5 @@
-//! The net: one query per node for everything it waits on, seldom while hints arrive, often while they do not.
+//! The fallback poll: one query per node for everything it waits on, to find what no notification brought. Seldom while
+//! notifications arrive, often while they do not.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,11 +14,10 @@ use crate::config::{self, WakeMode};
 use crate::jitter::jitter;
 use crate::store::Store;
 
-/// How far back the net looks for messages that nobody was told of: longer than any transaction lives.
+/// How old a message may be that is still looked for: longer than any transaction lives.
 const RECENT: Duration = Duration::from_secs(60);
-const PER_LOOK: usize = 1_000;
+const KEYS_PER_QUERY: usize = 1_000;
 
-/// Starts the net; it ends with `stop`.
 pub(super) fn start(
     config: &config::Wake,
     waiters: Arc<Waiters>,
@@ -33,24 +33,24 @@ pub(super) fn start(
     let polling = config.mode == WakeMode::Poll;
     let stop = stop.clone();
     tasks.spawn(async move {
-        let mut since_look = Duration::ZERO;
+        let mut waited = Duration::ZERO;
         let mut due = jitter(sweep);
         while !stop.is_cancelled() {
-            // Sleeps in short steps, so that a falling silent is answered within one of them.
+            // Short steps, so that missing notifications are made up for within one of them.
             let _stopped = stop.run_until_cancelled(sleep(jitter(poll))).await;
-            since_look += poll;
-            let hearing = !polling && health.hearing.load(Ordering::Relaxed);
-            if hearing && since_look < due {
+            waited += poll;
+            let receiving = !polling && health.receiving.load(Ordering::Relaxed);
+            if receiving && waited < due {
                 continue;
             }
-            (since_look, due) = (Duration::ZERO, jitter(sweep));
-            look(&waiters, &store).await;
+            (waited, due) = (Duration::ZERO, jitter(sweep));
+            poll_once(&waiters, &store).await;
         }
     });
 }
 
-/// Looks once, and wakes those who have something to see.
-async fn look(waiters: &Waiters, store: &Store) {
+/// Queries once, and wakes those for whom there is something to read.
+async fn poll_once(waiters: &Waiters, store: &Store) {
     let (mut exchanges, mut recipients) = (Vec::new(), Vec::new());
     for key in waiters.keys() {
         match key {
@@ -62,20 +62,20 @@ async fn look(waiters: &Waiters, store: &Store) {
         match store.settled_exchanges(&exchanges).await {
             Ok(settled) => {
                 for (tenant, request) in settled {
-                    waiters.wake(Key::Exchange(tenant, request).digest(), Cause::Net);
+                    waiters.wake(Key::Exchange(tenant, request).digest(), Cause::Poll);
                 }
             }
-            Err(error) => tracing::warn!(%error, "the net could not look"),
+            Err(error) => tracing::warn!(%error, "the fallback poll failed"),
         }
     }
-    for some in recipients.chunks(PER_LOOK) {
+    for some in recipients.chunks(KEYS_PER_QUERY) {
         match store.expectant(some, RECENT.as_secs_f64()).await {
             Ok(keys) => {
                 for key in keys {
-                    waiters.wake(key.digest(), Cause::Net);
+                    waiters.wake(key.digest(), Cause::Poll);
                 }
             }
-            Err(error) => tracing::warn!(%error, "the net could not look"),
+            Err(error) => tracing::warn!(%error, "the fallback poll failed"),
         }
     }
 }

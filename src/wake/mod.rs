@@ -1,5 +1,5 @@
-//! Waking: rows are the truth, a wake is only a hint that someone must look, and the net catches every lost hint.
-//! A waiter registers, then reads, then waits; it is a counter and not a queue, since the rows are the queue.
+//! Wakes whoever waits for a change in the database. A wake is a hint to read the rows again, never the news itself; the
+//! fallback poll finds what a lost hint did not bring. A waiter registers, then reads, then waits.
 
 mod bus;
 mod fallback_poll;
@@ -22,14 +22,14 @@ use crate::store::Store;
 pub enum Cause {
     /// A hint, from this node or another.
     Hint,
-    /// The net, which looks whether or not there were hints.
-    Net,
+    /// The fallback poll, which runs whether or not there were hints.
+    Poll,
 }
 
-/// Hints waiting for the bus; past this it says "look at everything".
+/// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
 const BUS_QUEUE: usize = 8_192;
 
-/// Wakes whoever waits on this node, and tells the other nodes.
+/// Wakes waiters on this node, and sends hints to the other nodes.
 pub struct Hub {
     waiters: Arc<Waiters>,
     bus: Option<mpsc::Sender<Key>>,
@@ -38,13 +38,14 @@ pub struct Hub {
 
 #[derive(Default)]
 struct Health {
-    hearing: AtomicBool,
-    /// Set when hints had to be dropped: the bus then says "everything".
+    /// Whether notifications arrive.
+    receiving: AtomicBool,
+    /// Set when hints had to be dropped: the bus then wakes everyone.
     overflow: AtomicBool,
 }
 
 impl Hub {
-    /// Starts the bus and the net of a node; they end with `stop`.
+    /// Starts the bus and the fallback poll of a node; they end with `stop`.
     #[must_use]
     pub fn start(
         config: &Config,
@@ -83,7 +84,7 @@ impl Hub {
         }
     }
 
-    /// Names who must look, after the commit: waiters here at once, the other nodes through the bus.
+    /// Wakes the waiters of these keys, here at once and on other nodes through the bus. Call it after the commit.
     pub fn wake(&self, keys: impl IntoIterator<Item = Key>) {
         for key in keys {
             self.waiters.wake(key.digest(), Cause::Hint);
@@ -95,37 +96,36 @@ impl Hub {
         }
     }
 
-    /// The same where nobody waits on another node.
+    /// The same where nobody can wait on another node.
     pub fn wake_here(&self, keys: impl IntoIterator<Item = Key>) {
         for key in keys {
             self.waiters.wake(key.digest(), Cause::Hint);
         }
     }
 
-    /// Registers interest. Read only after this, or a change in between is lost.
+    /// Registers a waiter. Read only after this, or a change in between is lost.
     #[must_use]
     pub fn register(&self, key: Key) -> Waiter {
         self.waiters.register(key)
     }
 
-    /// Whether hints from other nodes arrive; if not, the net polls.
+    /// Whether hints from other nodes arrive; if not, the fallback poll runs often.
     #[must_use]
     pub fn healthy(&self) -> bool {
-        self.bus.is_none() || self.health.hearing.load(Ordering::Relaxed)
+        self.bus.is_none() || self.health.receiving.load(Ordering::Relaxed)
     }
 }
 
-/// Everyone on this node who waits for something.
 #[derive(Default)]
 struct Waiters {
-    /// By digest of the key. A std mutex: it is held for a few instructions and never across an await.
+    /// By digest of the key. Held for a few instructions, never across an await.
     entries: Mutex<HashMap<u64, Entry>>,
 }
 
-/// One key that someone waits on. Two keys of one digest share it and are woken together.
+/// A key that is waited on. Two keys with one digest share it and are woken together.
 struct Entry {
     key: Key,
-    /// How many hints there were. The net sends it as it is: whoever has not seen the last hint yet still finds it.
+    /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still seen as a hint.
     hints: watch::Sender<u64>,
 }
 
@@ -133,7 +133,7 @@ impl Entry {
     fn wake(&self, cause: Cause) {
         self.hints.send_modify(|hints| match cause {
             Cause::Hint => *hints = hints.wrapping_add(1),
-            Cause::Net => {}
+            Cause::Poll => {}
         });
     }
 }
@@ -180,7 +180,7 @@ impl Waiters {
     }
 }
 
-/// A registered interest; forgotten when dropped.
+/// A registered waiter; dropping it unregisters it.
 pub struct Waiter {
     digest: u64,
     hints: Option<watch::Receiver<u64>>,
@@ -189,15 +189,15 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Waits until someone says to look since the last look, and tells who.
+    /// Waits for the next wake since the last one, and returns its cause.
     pub async fn woken(&mut self) -> Cause {
         match &mut self.hints {
             Some(hints) => {
-                // The entry lives as long as we do, so the sender is never gone.
+                // The entry lives as long as its waiters, so the sender is never gone.
                 drop(hints.changed().await);
                 let before = std::mem::replace(&mut self.seen, *hints.borrow_and_update());
                 if self.seen == before {
-                    Cause::Net
+                    Cause::Poll
                 } else {
                     Cause::Hint
                 }

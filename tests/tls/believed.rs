@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use countersign::config;
-use countersign::http::peer::Peer;
+use countersign::http::peer::PeerInfo;
 use countersign::http::proxied::Proxies;
 use sha2::{Digest as _, Sha256};
 
@@ -30,8 +30,8 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
         .collect()
 }
 
-fn peer(address: &str) -> Peer {
-    Peer {
+fn peer(address: &str) -> PeerInfo {
+    PeerInfo {
         address: address.parse().unwrap(),
         encrypted: false,
         thumbprint: None,

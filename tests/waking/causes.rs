@@ -1,4 +1,4 @@
-//! Who woke someone: what the net brings counts as missed, so it must not pass for what a hint had already told.
+//! Why a waiter was woken: what the fallback poll finds counts as missed, so a hint must not pass for it.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::support::cluster::{config, metrics};
 use crate::support::{Cluster, request_id, sealed};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hint_that_was_not_seen_yet_is_still_a_hint_after_the_net_came_by() {
+async fn a_hint_that_was_not_seen_yet_is_still_a_hint_after_the_fallback_poll() {
     let cluster = Cluster::start(1).await;
     let enforcer = cluster.enforcer("build-bot").await;
     let submitted = enforcer.submit(&request_id(), "alice", sealed()).await;
     submitted.expect(202);
 
-    // A hub that hears nobody, and whose net finds that news again and again.
+    // A hub that receives no hints, and whose fallback poll finds the same news again and again.
     let mut config = config(&cluster.database);
     config.wake.mode = WakeMode::Poll;
     config.wake.poll_ms = 20;
@@ -29,15 +29,15 @@ async fn a_hint_that_was_not_seen_yet_is_still_a_hint_after_the_net_came_by() {
     let hub = Hub::start(&config, &cluster.clock, &Arc::new(store), &tasks, &stop);
     let key = Key::Approver(cluster.tenant.clone(), ApproverId::parse("alice").unwrap());
     let (mut sleeper, mut watcher) = (hub.register(key.clone()), hub.register(key.clone()));
-    assert_eq!(watcher.woken().await, Cause::Net);
+    assert_eq!(watcher.woken().await, Cause::Poll);
     hub.wake([key]);
     while watcher.woken().await != Cause::Hint {}
-    assert_eq!(watcher.woken().await, Cause::Net, "it came by since");
+    assert_eq!(watcher.woken().await, Cause::Poll, "it came by since");
     assert_eq!(
         sleeper.woken().await,
         Cause::Hint,
         "the first it sees of it"
     );
-    assert_eq!(sleeper.woken().await, Cause::Net, "and that only once");
+    assert_eq!(sleeper.woken().await, Cause::Poll, "and that only once");
     stop.cancel();
 }

@@ -25,7 +25,7 @@ use time::Duration;
 use self::routes::{Frame, Listed};
 use super::auth::admit_address;
 use super::error::Refusal;
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::reply::Node;
 use crate::config::Config;
 use crate::protocol::error::Names;
@@ -136,7 +136,7 @@ fn respond(media_type: &'static str, document: Bytes) -> Response {
 }
 
 /// Counts a call for a document by its address, as it needs no credential.
-fn admit(node: &Node, peer: Option<Extension<Peer>>) -> Result<(), Refusal> {
+fn admit(node: &Node, peer: Option<Extension<PeerInfo>>) -> Result<(), Refusal> {
     if let Some(Extension(peer)) = peer {
         admit_address(node, peer)?;
     }
@@ -147,7 +147,7 @@ fn admit(node: &Node, peer: Option<Extension<Peer>>) -> Result<(), Refusal> {
 pub async fn openapi(
     State(node): State<Node>,
     Extension(documents): Extension<Arc<Documents>>,
-    peer: Option<Extension<Peer>>,
+    peer: Option<Extension<PeerInfo>>,
 ) -> Result<Response, Refusal> {
     admit(&node, peer)?;
     Ok(respond("application/json", documents.made(&node).api))
@@ -157,7 +157,7 @@ pub async fn openapi(
 pub async fn docs(
     State(node): State<Node>,
     Extension(documents): Extension<Arc<Documents>>,
-    peer: Option<Extension<Peer>>,
+    peer: Option<Extension<PeerInfo>>,
 ) -> Result<Response, Refusal> {
     admit(&node, peer)?;
     let made = documents.made(&node);

@@ -1,4 +1,4 @@
-//! A socket under way: fed as its peer reads, heard frame by frame, and parted from with a reason.
+//! Runs an open WebSocket: sends pages as the peer reads, answers its frames one by one, and closes with a reason.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::pieces::Pieces;
-use super::unfinished::{Unfinished, Want};
+use super::frame_splitter::FrameSplitter;
+use super::partial_message::{PartialEvent, PartialMessage};
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::{Closing, Feed};
 use crate::http::connection_limit::ConnectionPermit;
@@ -27,37 +27,37 @@ use crate::http::metered::Meter;
 use crate::http::reply::Node;
 use crate::jitter::jitter;
 
-/// What is sent in one frame. The socket's library keeps as much for as long as the socket lives.
-const PIECE: usize = 8 << 10;
-/// How long a closing handshake may take.
-const FAREWELL: Duration = Duration::from_secs(1);
-const LAST_BYTES: u64 = 64 << 10;
-/// How long a socket waits before it asks a database that was away again.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Payload of a frame that is sent. tungstenite keeps a buffer of this size for the life of the socket.
+const FRAGMENT: usize = 8 << 10;
+/// How long a closing handshake may take, and how much is read meanwhile.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+const CLOSE_BYTES: u64 = 64 << 10;
+/// Pause after the database was unavailable.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 enum End {
+    /// The peer is gone: there is nobody to tell.
     Gone,
     Close(CloseCode, &'static str),
 }
 
-type Frames = WebSocketStream<Pieces<TokioIo<Upgraded>>>;
+type FramedStream = WebSocketStream<FrameSplitter<TokioIo<Upgraded>>>;
 
 pub struct Socket {
     node: Node,
-    socket: Frames,
+    socket: FramedStream,
     feed: Feed,
     caller: EnforcerOrApprover,
-    /// When the peer last showed a sign of life.
-    heard: Instant,
+    last_received: Instant,
     active: bool,
-    unfinished: Unfinished,
+    partial: PartialMessage,
     _permit: Option<Extension<Arc<ConnectionPermit>>>,
 }
 
 impl Socket {
     pub fn new(
         node: Node,
-        socket: Frames,
+        socket: FramedStream,
         feed: Feed,
         caller: EnforcerOrApprover,
         meter: Arc<Meter>,
@@ -65,12 +65,12 @@ impl Socket {
     ) -> Self {
         Self {
             _permit: permit,
-            unfinished: Unfinished::new(meter),
+            partial: PartialMessage::new(meter),
             node,
             socket,
             feed,
             caller,
-            heard: Instant::now(),
+            last_received: Instant::now(),
             active: true,
         }
     }
@@ -78,16 +78,16 @@ impl Socket {
     /// Serves the socket until either side ends it.
     pub async fn run(mut self) {
         let ended = self.serve().await;
-        Box::pin(self.part(ended)).await;
+        Box::pin(self.close(ended)).await;
     }
 
-    async fn part(self, ended: End) {
-        // First off the books, so that others get what is left; then the farewell.
+    async fn close(self, ended: End) {
+        // The channel is given up first, so that others get what is left.
         let Self {
             node,
             mut socket,
             feed,
-            unfinished,
+            partial,
             ..
         } = self;
         drop(feed);
@@ -99,16 +99,16 @@ impl Socket {
             let time_limit = Duration::from_secs(node.gateway.config.push.send_timeout_seconds);
             let _gone = timeout(time_limit, socket.send(frame)).await;
         }
-        // Read on for a moment: input left unread would reset the connection before the peer has seen its end.
+        // Input left unread would reset the connection before the peer has read the close frame.
         let reading = async {
             let all = async { while let Some(Ok(_)) = socket.next().await {} };
             tokio::select! {
                 biased;
                 () = all => {}
-                () = unfinished.grown_by(LAST_BYTES) => {}
+                () = partial.grown_by(CLOSE_BYTES) => {}
             }
         };
-        let _impatient = timeout(FAREWELL, reading).await;
+        let _timed_out = timeout(CLOSE_TIMEOUT, reading).await;
     }
 
     async fn serve(&mut self) -> End {
@@ -122,36 +122,36 @@ impl Socket {
                 Closing(Closing),
                 Ready,
                 Ping,
-                Unfinished(Want),
+                Partial(PartialEvent),
                 Frame(Option<Result<Message, Error>>),
             }
             let event = {
                 let (closing, ready) = self.feed.closed_or_ready();
-                // Frames before pushes: an ack that is already here must count before anything is offered again.
+                // Frames before pushes: an ack that has arrived must count before anything is offered again.
                 tokio::select! {
                     biased;
                     closing = closing => Event::Closing(closing),
                     frame = self.socket.next() => Event::Frame(frame),
-                    want = poll_fn(|cx| self.unfinished.poll_want(cx, time_limit)) => Event::Unfinished(want),
+                    event = poll_fn(|cx| self.partial.poll_event(cx, time_limit)) => Event::Partial(event),
                     _ = pings.tick() => Event::Ping,
                     () = ready => Event::Ready,
                 }
             };
-            let going_on = match event {
-                Event::Closing(closing) => Err(self.close(closing)),
+            let outcome = match event {
+                Event::Closing(closing) => Err(self.closing(closing)),
                 Event::Ready => self.push_page().await,
                 Event::Ping => self.ping(ping_every, idle).await,
-                Event::Unfinished(Want::Memory) => Box::pin(self.acquire_memory()).await,
-                Event::Unfinished(Want::Late) => Err(self.close(Closing::Unfinished)),
-                Event::Frame(frame) => self.take(frame).await,
+                Event::Partial(PartialEvent::NeedsMemory) => Box::pin(self.acquire_memory()).await,
+                Event::Partial(PartialEvent::TimedOut) => Err(self.closing(Closing::Unfinished)),
+                Event::Frame(frame) => self.receive(frame).await,
             };
-            if let Err(end) = going_on {
+            if let Err(end) = outcome {
                 return end;
             }
         }
     }
 
-    /// Sends the next few messages. The feed stays ready while there are more; between pages the peer is listened to.
+    /// Sends the next few messages. The feed stays ready while there are more; frames are read between pages.
     async fn push_page(&mut self) -> Result<(), End> {
         match self.feed.next_page().await {
             Ok(page) => {
@@ -162,60 +162,59 @@ impl Socket {
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "a socket could not be fed and will be tried again");
-                sleep(jitter(ASK_AGAIN)).await;
+                tracing::debug!(%error, "the next page of a socket could not be read; retrying");
+                sleep(jitter(RETRY_AFTER)).await;
             }
         }
         Ok(())
     }
 
-    /// Sends a text, in pieces if it is large. A peer that does not take it in time is closed, and catches up when it comes
-    /// back.
+    /// Sends a text, in fragments if it is large. A peer that is too slow is closed, and catches up when it reconnects.
     async fn send_text(&mut self, text: String) -> Result<(), End> {
         let time_limit = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
         let mut rest = Bytes::from(text);
         let socket = &mut self.socket;
         let sending = async {
             let mut data = Data::Text;
-            while rest.len() > PIECE {
-                let piece = Frame::message(rest.split_to(PIECE), OpCode::Data(data), false);
-                socket.feed(Message::Frame(piece)).await?;
+            while rest.len() > FRAGMENT {
+                let fragment = Frame::message(rest.split_to(FRAGMENT), OpCode::Data(data), false);
+                socket.feed(Message::Frame(fragment)).await?;
                 data = Data::Continue;
             }
             let last = Frame::message(rest, OpCode::Data(data), true);
             socket.send(Message::Frame(last)).await
         };
         let sent = timeout(time_limit, sending).await;
-        self.sent(&sent)
+        self.check_sent(&sent)
     }
 
-    /// Sends a control frame, which must be taken in time, too.
+    /// Sends a control frame, within the same time.
     async fn send(&mut self, message: Message) -> Result<(), End> {
         let time_limit = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
         let sent = timeout(time_limit, self.socket.send(message)).await;
-        self.sent(&sent)
+        self.check_sent(&sent)
     }
 
-    fn sent(&self, sent: &Result<Result<(), Error>, Elapsed>) -> Result<(), End> {
+    fn check_sent(&self, sent: &Result<Result<(), Error>, Elapsed>) -> Result<(), End> {
         match sent {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Gone),
-            Err(_) => Err(self.close(Closing::Slow)),
+            Err(_) => Err(self.closing(Closing::Slow)),
         }
     }
 
-    fn close(&self, why: Closing) -> End {
+    fn closing(&self, why: Closing) -> End {
         self.feed.channel().note_closing(why);
-        farewell(why)
+        close_frame(why)
     }
 
-    /// Pings the peer, and lets go of one that has been silent for too long.
+    /// Pings the peer, or closes the socket if it has been silent for too long.
     async fn ping(&mut self, ping_every: Duration, idle: Duration) -> Result<(), End> {
-        let silent = self.heard.elapsed();
+        let silent = self.last_received.elapsed();
         if silent > idle {
-            return Err(self.close(Closing::Silent));
+            return Err(self.closing(Closing::Silent));
         }
-        // Without a sign for two pings it is not sent decisions; its next sign brings it back.
+        // After two unanswered pings it is sent no decisions, until it answers again.
         if self.active && silent > ping_every * 2 {
             self.active = !Box::pin(self.feed.channel().set_active(false)).await;
         }
@@ -223,25 +222,25 @@ impl Socket {
     }
 
     async fn acquire_memory(&mut self) -> Result<(), End> {
-        if self.unfinished.take_memory(&self.node.memory).await {
+        if self.partial.acquire_memory(&self.node.memory).await {
             Ok(())
         } else {
-            Err(self.close(Closing::Full))
+            Err(self.closing(Closing::Full))
         }
     }
 
-    async fn take(&mut self, frame: Option<Result<Message, Error>>) -> Result<(), End> {
+    async fn receive(&mut self, frame: Option<Result<Message, Error>>) -> Result<(), End> {
         let message = match frame {
             None => return Err(End::Gone),
             Some(Err(error)) => {
                 return Err(match error {
-                    Error::Capacity(_) => self.close(Closing::TooBig),
+                    Error::Capacity(_) => self.closing(Closing::TooBig),
                     _ => End::Gone,
                 });
             }
             Some(Ok(message)) => message,
         };
-        self.heard = Instant::now();
+        self.last_received = Instant::now();
         if !self.active {
             self.active = Box::pin(self.feed.channel().set_active(true)).await;
         }
@@ -249,19 +248,19 @@ impl Socket {
             Message::Text(text) => Bytes::from(text),
             Message::Binary(bytes) => bytes,
             Message::Ping(payload) | Message::Pong(payload) => {
-                self.unfinished.note_control(payload.len());
+                self.partial.note_control(payload.len());
                 return Ok(());
             }
             Message::Close(_) => return Err(End::Gone),
-            // Only ever written.
+            // Never read, only written.
             Message::Frame(_) => return Ok(()),
         };
-        let finishing = Box::pin(self.unfinished.finish(bytes.len(), &self.node.memory));
+        let finishing = Box::pin(self.partial.finish(bytes.len(), &self.node.memory));
         let Some(memory) = finishing.await else {
-            return Err(self.close(Closing::Full));
+            return Err(self.closing(Closing::Full));
         };
         let key = &self.feed.channel().key;
-        // Boxed, as all that an idle socket seldom does: it would carry the room for it all its life.
+        // Boxed, like everything that an idle socket seldom does: inline it would take up space for the socket's life.
         let answered = Box::pin(answer(&self.node, &self.caller, key, &bytes)).await;
         drop((bytes, memory));
         match answered {
@@ -271,7 +270,7 @@ impl Socket {
     }
 }
 
-fn farewell(closing: Closing) -> End {
+fn close_frame(closing: Closing) -> End {
     match closing {
         Closing::Drain => End::Close(CloseCode::Away, "the node is stopping; reconnect"),
         Closing::LeaseLost => End::Close(CloseCode::Away, "the node lost its lease; reconnect"),

@@ -1,0 +1,132 @@
+//! Decides when a connection has kept the node waiting for too long. It is asked once a second, and changes nothing itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::h2_stall::StallTracker;
+use super::metered::Meter;
+
+/// Length of the preface with which a peer opens HTTP/2. The protocol library verifies it.
+const PREFACE_BYTES: u64 = 24;
+
+/// How long a peer may take.
+#[derive(Clone, Copy)]
+pub struct Timeouts {
+    pub headers: Duration,
+    pub writing: Duration,
+    pub idle: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseReason {
+    /// No request came for too long.
+    Idle,
+    /// Headers began and did not end.
+    Headers,
+    /// The peer read nothing of what was written to it.
+    Unread,
+    Stopping,
+}
+
+impl CloseReason {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Headers => "headers",
+            Self::Unread => "unread",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+pub enum Verdict {
+    Keep,
+    /// Nothing is under way: ask the peer to close.
+    Retire,
+    Close(CloseReason),
+}
+
+/// Watches for headers that begin and do not end; over HTTP/2, also for unread responses and idle connections. Over HTTP/1
+/// the metered stream notices the former, and the protocol library the latter.
+pub struct Watchdog {
+    meter: Arc<Meter>,
+    /// Present for HTTP/2.
+    stalls: Option<Arc<StallTracker>>,
+    timeouts: Timeouts,
+    /// Since when no HTTP/2 stream has been open, and how many requests there had been.
+    idle: Option<(Instant, u64)>,
+    /// Bytes and requests when the connection was last seen between two requests.
+    between: Option<(u64, u64)>,
+    /// Since when bytes have been arriving that do not make a request.
+    headers_began: Option<Instant>,
+}
+
+impl Watchdog {
+    pub fn new(meter: &Arc<Meter>, stalls: Option<&Arc<StallTracker>>, timeouts: Timeouts) -> Self {
+        Self {
+            meter: Arc::clone(meter),
+            stalls: stalls.cloned(),
+            timeouts,
+            idle: None,
+            between: Some((0, 0)),
+            headers_began: None,
+        }
+    }
+
+    pub fn check(&mut self) -> Verdict {
+        if let Some(stalls) = &self.stalls {
+            if stalls.overdue(self.timeouts.writing) {
+                return Verdict::Close(CloseReason::Unread);
+            }
+            // A preface that has begun has as long as headers.
+            if !(1..PREFACE_BYTES).contains(&self.meter.read()) {
+                return self.check_idle();
+            }
+        }
+        if self.headers_overdue() {
+            Verdict::Close(CloseReason::Headers)
+        } else {
+            Verdict::Keep
+        }
+    }
+
+    fn check_idle(&mut self) -> Verdict {
+        if self.meter.in_flight() > 0 {
+            self.idle = None;
+            return Verdict::Keep;
+        }
+        // A request may have come and gone between two checks.
+        let requests = self.meter.requests();
+        let (since, _) = match self.idle {
+            Some(idle) if idle.1 == requests => idle,
+            _ => *self.idle.insert((Instant::now(), requests)),
+        };
+        if since.elapsed() > self.timeouts.idle {
+            Verdict::Retire
+        } else {
+            Verdict::Keep
+        }
+    }
+
+    fn headers_overdue(&mut self) -> bool {
+        let (bytes, requests) = (self.meter.read(), self.meter.requests());
+        let busy = self.meter.in_flight() > 0;
+        match self.between {
+            Some((before, seen)) if !busy && seen == requests => {
+                if bytes == before {
+                    return false;
+                }
+                let began = *self.headers_began.get_or_insert_with(Instant::now);
+                began.elapsed() > self.timeouts.headers
+            }
+            _ => {
+                self.between = (!busy).then_some((bytes, requests));
+                self.headers_began = None;
+                false
+            }
+        }
+    }
+}
