@@ -1,15 +1,18 @@
 //! The documents about the API tell the truth: they hold every route, their examples work, and a node answers as they say.
 
+mod errors;
 mod examples;
 mod generated;
 mod making;
+mod messages;
 mod page;
 mod whole;
+mod words;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::access::routes::ROUTES;
+use crate::access::routes::{ROUTES, Role};
 use crate::support::{Client, Cluster, Contract};
 
 /// A client for each role, bound to no id; and one for nobody.
@@ -58,13 +61,22 @@ async fn the_document_holds_every_route_and_no_other() {
         .iter()
         .map(|route| format!("{} {}", route.method, route.path.split('?').next().unwrap()))
         .collect();
+    let mut handled: Vec<_> = countersign::http::routes()
+        .into_iter()
+        .map(|(method, path)| format!("{} {path}", method.to_uppercase()))
+        .collect();
     documented.sort_unstable();
     routed.sort_unstable();
+    handled.sort_unstable();
     assert_eq!(documented, routed);
+    assert_eq!(documented, handled);
+    let usual = &contract.document["security"];
+    assert!(!usual.as_array().unwrap().is_empty());
     for route in ROUTES {
         let path = route.path.split('?').next().unwrap();
         let operation = &contract.document["paths"][path][route.method.to_lowercase()];
-        let open = operation["security"].as_array().unwrap().is_empty();
+        let security = operation.get("security").unwrap_or(usual);
+        let open = security.as_array().unwrap().is_empty();
         assert_eq!(open, route.roles.is_empty(), "{path}");
         let summary = operation["summary"].as_str().unwrap();
         assert!(!summary.is_empty() && !summary.ends_with('.'), "{summary}");
@@ -98,12 +110,27 @@ async fn the_document_is_whole_in_itself() {
     let cluster = Cluster::start(1).await;
     let contract = Contract::of(&cluster.client(None)).await;
     assert_eq!(contract.document["openapi"], "3.1.0");
-    let mut found = Vec::new();
-    references(&contract.document, &mut found);
-    assert!(found.len() > 200, "{}", found.len());
-    for reference in found {
-        let there = contract.document.pointer(reference.trim_start_matches('#'));
-        assert!(there.is_some(), "{reference}");
+    assert_eq!(contract.messages["asyncapi"], "3.0.0");
+    for document in [&contract.document, &contract.messages] {
+        let mut found = Vec::new();
+        references(document, &mut found);
+        assert!(found.len() > 200, "{}", found.len());
+        for reference in found {
+            let there = document.pointer(reference.trim_start_matches('#'));
+            assert!(there.is_some(), "{reference}");
+        }
+        // Nothing is left of what only the source may hold.
+        let text = document.to_string();
+        for left in [
+            "{{",
+            "x-if",
+            "x-errors",
+            "x-role",
+            "x-examples",
+            "unevaluated",
+        ] {
+            assert!(!text.contains(left), "{left}");
+        }
     }
 }
 
@@ -124,17 +151,26 @@ async fn the_document_follows_the_configuration() {
     let submit = &contract.document["paths"]["/v1/artifacts"]["post"];
     assert!(submit["responses"]["202"]["content"]["application/acme+json"].is_object());
     assert!(submit["requestBody"]["content"]["application/acme+json"].is_object());
-    assert_eq!(submit["parameters"][0]["name"], "Idempotency-Key");
-    assert_eq!(submit["parameters"][0]["required"], true);
+    let key = contract.resolve(&submit["parameters"][0]);
+    assert_eq!(key["name"], "Idempotency-Key");
+    assert_eq!(key["required"], true);
     let components = &contract.document["components"];
     assert!(components["schemas"]["OpenArtifact"].is_null());
     let sealed = &components["schemas"]["SealedArtifact"]["properties"]["ciphertext"];
+    let sealed = contract.resolve(sealed);
     assert_eq!(sealed["properties"]["data"]["maxLength"], 1_000);
     assert_eq!(components["securitySchemes"]["basic"]["scheme"], "basic");
     let text = contract.document.to_string();
-    assert!(text.contains("ACME_ERR_POLICY_DENY") && !text.contains("PROTO_ERR_"));
-    assert!(!text.contains("proto+json"));
-    assert!(text.contains("more than 7 is as good as that"));
+    assert!(text.contains("ACME_ERR_POLICY_DENY"));
+    assert!(text.contains("More than 7 counts as 7."));
+    let messages = &contract.messages["components"];
+    assert_eq!(messages["schemas"], components["schemas"]);
+    assert_eq!(messages["securitySchemes"]["basic"]["scheme"], "basic");
+    let messages = contract.messages.to_string();
+    assert!(messages.contains("ACME_ERR_ALREADY_DECIDED"));
+    for text in [text, messages] {
+        assert!(!text.contains("PROTO_ERR_") && !text.contains("proto+json"));
+    }
 
     // And what it says is so.
     let everyone = Everyone::of(&cluster).await;
@@ -187,4 +223,35 @@ async fn other_methods_are_refused_as_documented() {
         assert_eq!(contract.faults_of(response, &answer), None);
         assert!(answer.header("allow").is_some());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_of_other_roles_are_told_who_may_call_as_documented() {
+    let cluster = Cluster::start(1).await;
+    let everyone = Everyone::of(&cluster).await;
+    let contract = Contract::of(&everyone.nobody).await;
+    let roles = [
+        (Role::Enforcer, &everyone.enforcer),
+        (Role::Approver, &everyone.approver),
+        (Role::Admin, &everyone.admin),
+        (Role::Operator, &everyone.operator),
+    ];
+    let mut refused = 0;
+    for route in ROUTES.iter().filter(|route| !route.roles.is_empty()) {
+        let template = route.path.split('?').next().unwrap();
+        let operation = &contract.document["paths"][template][route.method.to_lowercase()];
+        let forbidden = contract.resolve(&operation["responses"]["403"]);
+        let media = forbidden["content"].as_object().unwrap().values().next();
+        let example = &media.unwrap()["examples"]["forbidden"]["value"];
+        let example = example.get("body").unwrap_or(example);
+        for (_, client) in roles.iter().filter(|(role, _)| !route.roles.contains(role)) {
+            let call = client.call(route.method(), &route.path_for("r"));
+            let answer = call.send().await.refused(403, "FORBIDDEN").json();
+            let answer = answer.get("body").unwrap_or(&answer);
+            assert_eq!(answer["message"], example["message"], "{template}");
+            assert_eq!(answer["details"], example["details"], "{template}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 80, "{refused}");
 }

@@ -48,14 +48,24 @@ use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::error::{Refusal, TransportError};
-use self::openapi::Documents;
-use self::openapi::routes::{Frame, routes};
+
+
 use self::reply::Node;
 use crate::gateway::error::Error;
 
-/// Every route of a node. Each is described by the function of the same name in `openapi::about`.
-pub fn router(node: Node) -> Router {
-    let protocol = routes! { Frame::Envelope;
+/// A router, and the method and path of each of its routes.
+type Routes = (Router<Node>, Vec<(&'static str, &'static str)>);
+
+macro_rules! routes {
+    ($($method:ident $path:literal => $handler:path;)+) => {(
+        Router::new()$(.route($path, axum::routing::$method($handler)))+,
+        vec![$((stringify!($method), $path)),+],
+    )};
+}
+
+/// The protocol's routes, which answer with Envelopes.
+fn protocol() -> Routes {
+    routes! {
         post "/v1/artifacts" => exchange::submit;
         post "/v1/decisions" => exchange::decide;
         post "/v1/acks" => exchange::acknowledge;
@@ -70,8 +80,12 @@ pub fn router(node: Node) -> Router {
         get "/v1/sse/approvers/{approverId}" => sse::approver;
         get "/v1/sse/enforcers/{enforcerId}" => sse::enforcer;
         get "/v1/ws" => ws::connect;
-    };
-    let plain = routes! { Frame::Plain;
+    }
+}
+
+/// The routes that answer with plain JSON.
+fn plain() -> Routes {
+    routes! {
         post "/v1/artifact" => generic::submit;
         post "/v1/decision" => generic::decide;
         post "/v1/prompt" => prompt::post;
@@ -100,36 +114,46 @@ pub fn router(node: Node) -> Router {
         post "/platform/v1/exchanges/{requestId}/cancel" => platform::cancel;
         get "/platform/v1/audit" => audit::list;
         get "/v1/status" => status::status;
-        get "/openapi.json" => openapi::openapi;
+        get "/" => openapi::landing;
         get "/docs" => openapi::docs;
-    };
-    let health = routes! { Frame::Plain;
+        get "/openapi.json" => openapi::openapi;
+        get "/asyncapi.json" => openapi::asyncapi;
+    }
+}
+
+fn health() -> Routes {
+    routes! {
         get "/livez" => health::live;
         get "/readyz" => health::ready;
-    };
+    }
+}
 
-    let mut table = Vec::new();
-    let protocol = protocol
-        .list(&mut table)
+/// The method and path of every route. `openapi.yaml` describes each, and no other.
+#[must_use]
+pub fn routes() -> Vec<(&'static str, &'static str)> {
+    [protocol().1, plain().1, health().1].concat()
+}
+
+pub fn router(node: Node) -> Router {
+    let protocol = protocol()
+        .0
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
-    let plain = plain
-        .list(&mut table)
+    let plain = plain()
+        .0
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied));
-    let health = health
-        .list(&mut table)
-        .method_not_allowed_fallback(method_not_allowed);
+    let health = health().0.method_not_allowed_fallback(method_not_allowed);
 
     protocol
         .merge(plain)
         .merge(health)
         .fallback(async || Refusal::from(TransportError::NoSuchRoute))
-        .layer(Extension(Documents::new(table)))
+        .layer(Extension(openapi::Cache::default()))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(drain_body::drain_unread))

@@ -7,6 +7,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::reply::Node;
+use super::request_id::HttpRequestId;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
 use crate::protocol::error::Description;
 use crate::protocol::trace::TraceContext;

@@ -180,8 +180,10 @@ pub const ROUTES: &[Route] = &[
         &[Admin],
     ),
     route("GET", "/platform/v1/audit", &[Admin]),
-    route("GET", "/openapi.json", &[]),
+    route("GET", "/", &[]),
     route("GET", "/docs", &[]),
+    route("GET", "/openapi.json", &[]),
+    route("GET", "/asyncapi.json", &[]),
     route("GET", "/livez", &[]),
     route("GET", "/readyz", &[]),
 ];

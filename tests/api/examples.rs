@@ -9,7 +9,7 @@ use crate::support::contract::Operation;
 use crate::support::{Cluster, Contract, until};
 
 /// Calls whose examples name what only a node can make up; as they stand, there is no such thing.
-const MADE_UP: [&str; 8] = [
+pub const MADE_UP: [&str; 8] = [
     "acknowledge",
     "resolvePairing",
     "completePairing",
@@ -21,7 +21,7 @@ const MADE_UP: [&str; 8] = [
 ];
 
 /// Where a call stands in the order of the examples: what others are about comes first, and ends come last.
-fn order(operation: &Operation) -> (usize, String, usize) {
+pub fn order(operation: &Operation) -> (usize, String, usize) {
     let first = [
         "submitArtifact",
         "submitAnyArtifact",
@@ -108,14 +108,6 @@ async fn every_example_keeps_to_its_schema() {
         }
     }
     assert!(seen > 400, "{seen}");
-    for (name, schema) in contract.document["components"]["schemas"]
-        .as_object()
-        .unwrap()
-    {
-        for example in schema["examples"].as_array().into_iter().flatten() {
-            assert_eq!(contract.faults(schema, example), None, "{name}");
-        }
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,8 +22,10 @@ const OWN_HEADERS: [&str; 7] = [
 
 /// A node's document.
 pub struct Contract {
-    /// As the node printed it.
+    /// `/openapi.json`, as the node printed it.
     pub document: Value,
+    /// `/asyncapi.json`, as the node printed it.
+    pub messages: Value,
     /// Schemas that have been used, by their text.
     compiled: Mutex<HashMap<String, Validator>>,
 }
@@ -77,25 +79,39 @@ impl Contract {
     /// What the client's node says.
     pub async fn of(client: &Client) -> Self {
         let document = client.get("/openapi.json").await.expect(200).json();
+        let messages = client.get("/asyncapi.json").await.expect(200).json();
         Self {
             document,
+            messages,
             compiled: Mutex::default(),
         }
     }
 
-    /// Every call.
+    /// Every call, with its parameters looked up.
     pub fn operations(&self) -> Vec<Operation> {
         let mut operations = Vec::new();
         for (path, methods) in self.document["paths"].as_object().unwrap() {
             for (method, value) in methods.as_object().unwrap() {
+                let mut value = value.clone();
+                let parameters = value["parameters"].as_array_mut();
+                for parameter in parameters.into_iter().flatten() {
+                    *parameter = self.resolve(parameter).clone();
+                }
                 operations.push(Operation {
                     method: method.to_uppercase().parse().unwrap(),
                     path: path.clone(),
-                    value: value.clone(),
+                    value,
                 });
             }
         }
         operations
+    }
+
+    /// The call of this name.
+    pub fn operation(&self, id: &str) -> Operation {
+        let mut all = self.operations().into_iter();
+        all.find(|one| one.id() == id)
+            .unwrap_or_else(|| panic!("no {id}"))
     }
 
     /// The call that a request is: of the paths that fit, the one with the fewest names in it.
@@ -141,6 +157,13 @@ impl Contract {
             .map(|fault| format!("{} at {:?}", fault, fault.instance_path().to_string()))
             .collect();
         (!faults.is_empty()).then(|| faults.join("; "))
+    }
+
+    /// What is wrong with a message, by what `/asyncapi.json` says of the one with this id.
+    pub fn message_faults(&self, id: &str, message: &Value) -> Option<String> {
+        let described = &self.messages["components"]["messages"][id];
+        assert!(described.is_object(), "no message {id}");
+        self.faults(&described["payload"], message)
     }
 
     /// What is wrong with an answer, by the document.

@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod collector;
 pub mod contract;
 pub mod database;
+pub mod described;
 pub mod exchanges;
 pub mod fleet;
 pub mod framing;

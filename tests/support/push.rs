@@ -14,6 +14,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
+use super::described;
+
 /// Longest wait for something that must come.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -80,10 +82,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         loop {
             match self.stream.next().await {
                 Some(Ok(Message::Text(text))) => {
-                    return Ok(serde_json::from_str(&text).expect("JSON"));
+                    let message: Value = serde_json::from_str(&text).expect("JSON");
+                    described::frame(&message);
+                    return Ok(message);
                 }
                 Some(Ok(Message::Close(frame))) => {
-                    return Err(frame.map_or(0, |frame| frame.code.into()));
+                    let code = frame.map_or(0, |frame| frame.code.into());
+                    described::close(code);
+                    return Err(code);
                 }
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => return Err(0),
@@ -181,6 +187,7 @@ impl Stream {
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             while let Some(event) = self.ready.pop_front() {
+                described::event(&event.kind);
                 if event.kind != "ping" {
                     return Some(event);
                 }

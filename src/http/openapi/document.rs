@@ -1,305 +1,197 @@
-//! Puts the document together, out of the table of routes, the schemas, and the catalogue of errors.
+//! Makes the documents of a node from openapi.yaml and asyncapi.yaml: fills in the node's values, leaves out what does not
+//! apply to it, and turns the listed errors into responses. The comment at the top of openapi.yaml says what is replaced.
 
-use std::collections::{BTreeMap, HashSet};
+use std::sync::LazyLock;
 
-use axum::response::Response;
 use serde_json::{Map, Value, json};
+use time::Duration;
 
-use super::Context;
-use super::bodies::{self, envelope};
-use super::messages::{self, messages};
-use super::operation::Operation;
-use super::routes::{Frame, Listed};
-use super::schema::{basics, meaning, text};
-use super::tag::Tag;
-use crate::config::TlsMode;
-use crate::http::error::{TransportError, add_headers};
-use crate::protocol::error::Description;
+use super::errors;
+use crate::config::{Config, TlsMode};
+use crate::http::status::described;
+use crate::protocol::canonical::{Sha256Hex, canonical_without};
+use crate::protocol::error::Names;
+use crate::protocol::json;
+use crate::protocol::timestamp::Timestamp;
 
-const ABOUT: &str = "\
-An approval gateway for AI agents: an enforcer submits an artifact, an approver decides, the signed decision is delivered.
+/// How long the exchanges of examples last, unless they may not last that long.
+const EXAMPLE_SECONDS: u64 = 24 * 3_600;
 
-Bodies are strict JSON: what has two readings (repeated names, lone surrogates, integers beyond 2^53−1) is refused, and so are \
-members that are not listed here. Calls marked as Envelopes answer in the protocol's media type; all others in plain JSON, \
-their errors included. Every answer carries `X-Request-Id`. A path that exists answers other methods than those listed with \
-405 and `Allow` (see `components`); HEAD works where GET does.
+static OPENAPI: LazyLock<Value> = LazyLock::new(|| read(include_str!("../openapi.yaml")));
+/// With the schemas of `OPENAPI` as its own.
+static ASYNCAPI: LazyLock<Value> =
+    LazyLock::new(|| read(&include_str!("../asyncapi.yaml").replace("./openapi.yaml#", "#")));
 
-`/docs` describes the messages over event streams and WebSockets.";
-
-/// The whole document.
-pub fn document(context: &Context<'_>, table: &[Listed]) -> Value {
-    let mut refusals = Map::new();
-    let mut paths = Map::new();
-    let mut names = HashSet::new();
-    for listed in table {
-        let operation = describe(context, listed);
-        let operation_id = operation.id;
-        let mut printed = print(context, listed, operation, &mut refusals);
-        let path = paths.entry(listed.path).or_insert_with(|| json!({}));
-        // Two spellings of a path are two operations.
-        if !names.insert(operation_id) {
-            printed["operationId"] = format!("{operation_id}Alias").into();
-        }
-        path[listed.method] = printed;
-    }
-    for frame in [Frame::Envelope, Frame::Plain] {
-        let (name, printed) = other_methods(context, frame);
-        refusals.insert(name, printed);
-    }
-    let tags: Vec<_> = Tag::ALL
-        .map(|tag| json!({ "name": tag.words().0, "description": tag.words().1 }))
-        .into();
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Countersign", "version": env!("CARGO_PKG_VERSION"), "description": ABOUT,
-            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
-        },
-        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
-        "servers": [{ "url": "/" }],
-        "tags": tags,
-        "paths": paths,
-        "components": {
-            "schemas": schemas(context),
-            "responses": refusals,
-            "headers": { "X-Request-Id": {
-                "description": "names this request, also in the gateway's logs", "required": true,
-                "schema": { "type": "string", "format": "uuid" },
-            } },
-            "securitySchemes": schemes(context),
-        },
+/// The tests read both documents, so a fault shows there.
+fn read(yaml: &str) -> Value {
+    serde_saphyr::from_str(yaml).unwrap_or_else(|error| {
+        tracing::error!(%error, "an embedded document cannot be read");
+        Value::Null
     })
 }
 
-/// What a path answers to other methods than those that are listed.
-fn other_methods(context: &Context<'_>, frame: Frame) -> (String, Value) {
-    let described = [TransportError::MethodNotAllowed.describe()];
-    let mut printed = refusal(context, frame, &described);
-    printed["headers"]["Allow"] = json!({
-        "description": "the methods that the path takes", "required": true, "schema": text(),
-    });
-    (response_name(frame, 405, &described), printed)
+pub struct Documents {
+    pub openapi: Value,
+    pub asyncapi: Value,
 }
 
-/// A call, with the refusals that follow from its method and the node's configuration.
-pub fn describe(context: &Context<'_>, listed: &Listed) -> Operation {
-    let mut operation = (listed.describe)(context);
-    if !listed.only_looks() {
-        operation = operation.refuses_in_transport(TransportError::ForeignOrigin);
+impl Documents {
+    /// The documents of a node, with examples that it accepts for the next hour.
+    pub fn new(config: &Config, names: &Names, hour: Timestamp) -> Self {
+        let mut values = values(config, names, hour);
+        values["hash"] = hashes(&OPENAPI["x-examples"], &values);
+        let examples = fill(&OPENAPI["x-examples"], &values);
+        let mut openapi = fill(&OPENAPI, &values);
+        errors::expand(&mut openapi, names, &examples["errorEnvelope"]);
+        accept_media_type(&mut openapi["paths"], &names.media_type);
+        let schemas = openapi["components"]["schemas"].clone();
+        close(&mut openapi, &schemas);
+        values["examples"] = examples;
+        let mut asyncapi = fill(&ASYNCAPI, &values);
+        asyncapi["components"]["schemas"] = openapi["components"]["schemas"].clone();
+        Self { openapi, asyncapi }
     }
-    let is_health = ["/livez", "/readyz"].contains(&listed.path);
-    if context.config.tls.mode == TlsMode::Upstream && !is_health {
-        operation = operation.refuses_in_transport(TransportError::Unencrypted {
-            expected: "X-Forwarded-Proto: https from the proxy",
-        });
-    }
-    operation
 }
 
-fn print(
-    context: &Context<'_>,
-    listed: &Listed,
-    operation: Operation,
-    refusals: &mut Map<String, Value>,
-) -> Value {
-    let mut responses = Map::new();
-    for answer in operation.answers {
-        let status = answer.status.to_string();
-        responses.insert(status, answer.print(context, listed.frame));
-    }
-    let mut by_status: BTreeMap<u16, Vec<Description>> = BTreeMap::new();
-    for described in operation.refusals {
-        by_status
-            .entry(described.status)
-            .or_default()
-            .push(described);
-    }
-    for (status, described) in by_status {
-        let printed = refusal(context, listed.frame, &described);
-        let name = shared_name(refusals, listed.frame, status, &described, printed);
-        let reference = json!({ "$ref": format!("#/components/responses/{name}") });
-        responses.insert(status.to_string(), reference);
-    }
-    let description = match operation.role {
-        Some(role) => format!("For {role}. {}", operation.description),
-        None => operation.description,
-    };
-    let mut printed = json!({
-        "operationId": operation.id, "tags": [operation.tag.words().0], "summary": operation.summary,
-        "description": description.trim_end(), "responses": responses,
-        "security": if operation.role.is_some() { security(context) } else { json!([]) },
-    });
-    if !operation.parameters.is_empty() {
-        printed["parameters"] = operation.parameters.into();
-    }
-    if let Some(body) = operation.body {
-        printed["requestBody"] = body.print(context);
-    }
-    printed
+/// What placeholders stand for.
+fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
+    let seconds = config.artifacts.max_lifetime_seconds.min(EXAMPLE_SECONDS);
+    let later = hour.inner() + Duration::seconds(i64::try_from(seconds).unwrap_or_default());
+    let (limits, now) = (&config.limits, hour.to_string());
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "now": now, "later": Timestamp::from(later).to_string(),
+        "status": described(config, names, &["apiKey"], "node-1", &now),
+        "media_type": names.media_type, "error_prefix": names.error_prefix,
+        "requested_actions": names.requested_actions, "prompt_extension": names.prompt,
+        "server": { "gateway_id": config.server.gateway_id },
+        "limits": limits, "push": config.push,
+        "artifact_body_bytes": limits.artifact_bytes + limits.envelope_bytes,
+        "prompt_body_bytes": limits.prompt_bytes + limits.envelope_bytes,
+        "snapshot_body_bytes": limits.snapshot_bytes + limits.envelope_bytes,
+        "idempotency": { "required": config.idempotency.required },
+        "idempotency_hours": config.idempotency.lifetime_seconds / 3_600,
+        "auth": { "basic": config.auth.basic }, "certificates": config.tls.takes_certificates(),
+        "artifacts": { "open": config.artifacts.open }, "sealed_only": !config.artifacts.open,
+        "upstream_tls": config.tls.mode == TlsMode::Upstream,
+    })
 }
 
-/// The name under which a refusal is shared: the same for the same content.
-fn shared_name(
-    refusals: &mut Map<String, Value>,
-    frame: Frame,
-    status: u16,
-    described: &[Description],
-    printed: Value,
-) -> String {
-    let base = response_name(frame, status, described);
-    let mut name = base.clone();
-    let mut count = 1;
-    while refusals.get(&name).is_some_and(|other| *other != printed) {
-        count += 1;
-        name = format!("{base}.{count}");
+/// A copy with the placeholders that `values` knows filled in, without the objects whose `x-if` is not true.
+pub fn fill(template: &Value, values: &Value) -> Value {
+    match template {
+        Value::String(text) => fill_text(text, values),
+        Value::Array(items) => {
+            let items = items.iter().filter(|item| applies(item, values));
+            items.map(|item| fill(item, values)).collect()
+        }
+        Value::Object(members) => members
+            .iter()
+            .filter(|(name, member)| *name != "x-if" && applies(member, values))
+            .map(|(name, member)| match fill_text(name, values) {
+                Value::String(name) => (name, fill(member, values)),
+                _ => (name.clone(), fill(member, values)),
+            })
+            .collect(),
+        other => other.clone(),
     }
-    refusals.insert(name.clone(), printed);
-    name
 }
 
-fn response_name(frame: Frame, status: u16, described: &[Description]) -> String {
-    let frame = match frame {
-        Frame::Envelope => "envelope",
-        Frame::Plain => "plain",
-    };
-    format!("{frame}.{status}.{}", codes(described).join("."))
+fn applies(value: &Value, values: &Value) -> bool {
+    let condition = value.get("x-if").and_then(Value::as_str);
+    condition.is_none_or(|name| look_up(name, values) == Some(&Value::Bool(true)))
 }
 
-/// The codes of some refusals, each once, in their order.
-fn codes(described: &[Description]) -> Vec<&'static str> {
-    let mut codes: Vec<&'static str> = Vec::new();
-    for one in described {
-        if !codes.contains(&one.code.as_str()) {
-            codes.push(one.code.as_str());
+fn look_up<'v>(name: &str, values: &'v Value) -> Option<&'v Value> {
+    values.pointer(&format!("/{}", name.replace('.', "/")))
+}
+
+/// A text that is one placeholder becomes its value, whatever type that has.
+fn fill_text(text: &str, values: &Value) -> Value {
+    let mut parts = text.split("{{");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let found = part.split_once("}}");
+        match found.and_then(|(name, rest)| Some((look_up(name, values)?, rest))) {
+            Some((value, "")) if text.len() == part.len() + 2 => return value.clone(),
+            Some((Value::String(value), rest)) => filled.extend([value.as_str(), rest]),
+            Some((value, rest)) => filled.extend([value.to_string().as_str(), rest]),
+            None => filled.extend(["{{", part]),
         }
     }
-    codes
+    filled.into()
 }
 
-/// The refusals of one status.
-fn refusal(context: &Context<'_>, frame: Frame, described: &[Description]) -> Value {
-    let names = context.names;
-    let mut examples = Map::new();
-    let mut sentences: Vec<&str> = Vec::new();
-    for one in described {
-        if sentences.contains(&one.message.as_str()) {
-            continue;
+/// The hashes of the examples that carry their own, by the example's name.
+fn hashes(examples: &Value, values: &Value) -> Value {
+    let hash = |(name, example): (&String, &Value)| {
+        let own = format!("{{{{hash.{name}}}}}");
+        let (member, _) = example
+            .as_object()?
+            .iter()
+            .find(|(_, text)| **text == own)?;
+        let text = fill(example, values).to_string();
+        let node = json::parse(text.as_bytes()).ok()?;
+        let canonical = canonical_without(node.as_object()?, member);
+        let hash = Sha256Hex::of(canonical.as_bytes()).to_string();
+        Some((name.clone(), Value::from(hash)))
+    };
+    let examples = examples.as_object().into_iter().flatten();
+    examples.filter_map(hash).collect::<Map<_, _>>().into()
+}
+
+/// Lists the request bodies under the protocol's media type too.
+fn accept_media_type(paths: &mut Value, media_type: &str) {
+    for operation in operations(paths) {
+        if let Some(content) = operation.pointer_mut("/requestBody/content") {
+            content[media_type] = content["application/json"].clone();
         }
-        sentences.push(&one.message);
-        let body = match frame {
-            Frame::Plain => one.body(names, None),
-            Frame::Envelope => {
-                let body = one.body(names, Some(bodies::DECIDED));
-                envelope::answer(context, "error", bodies::DECIDED, &body)
+    }
+}
+
+pub fn operations(paths: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let methods = paths.as_object_mut().into_iter().flat_map(Map::values_mut);
+    methods
+        .filter_map(Value::as_object_mut)
+        .flat_map(Map::values_mut)
+}
+
+/// Turns each schema that refines another into one closed object, which client generators read better.
+fn close(value: &mut Value, schemas: &Value) {
+    if value.get("unevaluatedProperties").is_some() {
+        let refinement = value.take();
+        *value = target(&refinement, schemas).clone();
+        value["additionalProperties"] = false.into();
+        for (name, member) in refinement.as_object().into_iter().flatten() {
+            match (name.as_str(), member) {
+                ("$ref" | "unevaluatedProperties", _) => {}
+                ("properties", Value::Object(own)) => {
+                    if let Some(all) = value["properties"].as_object_mut() {
+                        all.extend(own.clone());
+                    }
+                }
+                ("required", Value::Array(own)) => {
+                    if let Some(all) = value["required"].as_array_mut() {
+                        all.extend(own.clone());
+                    }
+                }
+                _ => value[name] = member.clone(),
             }
-        };
-        let mut name = one.code.as_str().to_owned();
-        while examples.contains_key(&name) {
-            name.push_str("-other");
-        }
-        examples.insert(name, json!({ "value": body }));
-    }
-    let allowed: Vec<_> = (codes(described).iter())
-        .map(|code| format!("{}{code}", names.error_prefix))
-        .collect();
-    let retryable = described.iter().all(|one| one.code.retryable());
-    let error = json!({ "code": { "enum": allowed }, "retryable": { "const": retryable } });
-    let schema = match frame {
-        Frame::Plain => json!({ "$ref": "#/components/schemas/Error", "properties": error }),
-        Frame::Envelope => json!({
-            "$ref": "#/components/schemas/ErrorEnvelope",
-            "properties": { "body": { "properties": error } },
-        }),
-    };
-    json!({
-        "description": sentences.join("; "),
-        "headers": headers(context, described),
-        "content": { context.media(frame): { "schema": schema, "examples": examples } },
-    })
-}
-
-/// The headers that go with some refusals: those that all of them set are always there.
-fn headers(context: &Context<'_>, described: &[Description]) -> Value {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for one in described {
-        let mut response = Response::default();
-        add_headers(one, &mut response, context.config.auth.basic);
-        for name in response.headers().keys() {
-            *counts.entry(name.to_string()).or_default() += 1;
         }
     }
-    let mut headers = Map::new();
-    headers.insert(
-        "X-Request-Id".into(),
-        json!({ "$ref": "#/components/headers/X-Request-Id" }),
-    );
-    for (name, count) in counts {
-        let (name, description, schema) = match name.as_str() {
-            "retry-after" => (
-                "Retry-After",
-                "how many seconds to wait",
-                json!({ "type": "integer", "minimum": 0 }),
-            ),
-            "ratelimit" => (
-                "RateLimit",
-                "what is left of the quota, and when there is more",
-                text(),
-            ),
-            "ratelimit-policy" => ("RateLimit-Policy", "the quota that was met", text()),
-            "www-authenticate" => ("WWW-Authenticate", "how to authenticate", text()),
-            other => (other, "", text()),
-        };
-        let always = count == described.len();
-        headers.insert(
-            name.to_owned(),
-            json!({ "description": description, "required": always, "schema": schema }),
-        );
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| close(item, schemas)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| close(member, schemas)),
+        _ => {}
     }
-    headers.into()
 }
 
-/// The schemas that calls and messages share.
-pub fn schemas(context: &Context<'_>) -> Map<String, Value> {
-    let mut schemas: Map<_, _> = basics()
-        .into_iter()
-        .chain(bodies::small::shared_schemas())
-        .chain(bodies::artifact::shared_schemas(context))
-        .chain(bodies::decision::shared_schemas())
-        .chain(bodies::prompt::shared_schemas(context))
-        .chain(bodies::session::shared_schemas(context))
-        .chain([("ApprovalRequest", messages::approval_request(context))])
-        .map(|(name, schema)| (name.to_owned(), schema))
-        .collect();
-    for message in messages(context) {
-        let name = message.schema_name();
-        let mut schema = meaning(message.schema, message.text);
-        schema["examples"] = json!([message.example]);
-        schemas.insert(name, schema);
-    }
-    schemas
-}
-
-fn schemes(context: &Context<'_>) -> Value {
-    let mut schemes = json!({
-        "bearer": { "type": "http", "scheme": "bearer", "description": "An API key, or a token where those are on." },
-        "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
-    });
-    if context.config.auth.basic {
-        schemes["basic"] = json!({
-            "type": "http", "scheme": "basic", "description": "A credential's id, and its secret or whole key.",
-        });
-    }
-    if context.config.tls.takes_certificates() {
-        schemes["certificate"] = json!({
-            "type": "mutualTLS", "description": "A client certificate whose thumbprint is bound.",
-        });
-    }
-    schemes
-}
-
-/// Any one of the schemes.
-fn security(context: &Context<'_>) -> Value {
-    let schemes = schemes(context);
-    let names = schemes.as_object().into_iter().flat_map(Map::keys);
-    names.map(|name| json!({ name: [] })).collect()
+/// A schema, looked up where it only names another.
+fn target<'v>(schema: &'v Value, schemas: &'v Value) -> &'v Value {
+    let name = schema["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next());
+    name.and_then(|name| schemas.get(name)).unwrap_or(schema)
 }

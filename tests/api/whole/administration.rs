@@ -106,7 +106,15 @@ async fn administration_and_what_needs_no_credential() {
         .await
         .expect(200);
     scene.get(admin, "/platform/v1/audit").await.expect(200);
-    for path in ["/v1/status", "/livez", "/readyz", "/openapi.json", "/docs"] {
+    for path in [
+        "/v1/status",
+        "/livez",
+        "/readyz",
+        "/openapi.json",
+        "/asyncapi.json",
+        "/docs",
+        "/",
+    ] {
         scene.get(nobody, path).await.expect(200);
     }
 }

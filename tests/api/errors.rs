@@ -1,0 +1,264 @@
+//! The catalogue of errors in openapi.yaml is that of the code: every entry is printed just so, and every code is there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::response::Response;
+use countersign::gateway::error::Error;
+use countersign::gateway::limit::{Kind, Rate, Throttled};
+use countersign::http::error::Description;
+use countersign::protocol::error::Code;
+use countersign::protocol::exchange::State;
+use countersign::protocol::json;
+use countersign::protocol::reader::{Fault, Invalid};
+use serde_json::{Value, json};
+
+fn source() -> Value {
+    serde_saphyr::from_str(include_str!("../../src/http/openapi.yaml")).expect("YAML")
+}
+
+fn unsupported(pointer: &str, offered: &'static str) -> Error {
+    Error::Invalid(Invalid {
+        pointer: pointer.to_owned(),
+        expected: offered.into(),
+        fault: Fault::Unsupported,
+    })
+}
+
+fn unreadable(body: &[u8]) -> Error {
+    json::parse(body).map_or_else(Error::Json, |_| panic!("JSON"))
+}
+
+fn forbidden(pointer: Option<&str>, expected: &'static str) -> Error {
+    Error::Forbidden {
+        pointer: pointer.map(str::to_owned),
+        expected,
+    }
+}
+
+fn parameter(name: &'static str, expected: &'static str) -> Error {
+    Error::Parameter { name, expected }
+}
+
+fn too_large(pointer: &'static str, limit: usize) -> Error {
+    Error::PayloadTooLarge { pointer, limit }
+}
+
+/// What stands for the placeholders of the catalogue.
+const VALUES: [(&str, &str); 9] = [
+    ("role", "an enforcer"),
+    ("rate", "submissions"),
+    ("pointer", "/here"),
+    ("parameter", "approverId"),
+    ("state", "decided"),
+    ("body_bytes", "1"),
+    ("limits.artifact_bytes", "2"),
+    ("limits.prompt_bytes", "3"),
+    ("limits.snapshot_bytes", "4"),
+];
+
+/// The error that each entry describes.
+fn errors() -> Vec<(&'static str, Error)> {
+    let own = "an id that this credential may act as";
+    let id = "1 to 128 characters without control characters";
+    let time = Invalid::timestamp("/createdAt", "an RFC 3339 date-time");
+    let key = "one key of 1 to 255 visible ASCII characters";
+    let (rate, second) = (
+        Rate {
+            per_second: 1,
+            burst: 1,
+        },
+        Duration::from_secs(1),
+    );
+    let throttled = Throttled {
+        kind: Kind::Submission,
+        rate,
+        retry_after: second,
+    };
+    vec![
+        (
+            "invalid",
+            Error::invalid("/member", "what this member should be"),
+        ),
+        ("malformedJson", unreadable(b"{]")),
+        ("notCanonical", unreadable(br#"{"a":1,"a":2}"#)),
+        ("timestamp", Error::Invalid(time)),
+        (
+            "unsupportedSignature",
+            unsupported("/body/sigAlg", "Ed25519"),
+        ),
+        ("unsupportedHash", unsupported("/here", "SHA-256")),
+        (
+            "invalidQuery",
+            parameter("query", "each parameter once, percent-encoded"),
+        ),
+        ("invalidId", parameter("approverId", id)),
+        ("invalidKeyId", parameter("signerKeyId", id)),
+        ("invalidIdempotencyKey", parameter("Idempotency-Key", key)),
+        ("decisionExpired", Error::DecisionExpired),
+        ("decisionHash", Error::DecisionHash),
+        ("unauthenticated", Error::Unauthenticated),
+        ("forbidden", forbidden(None, "an enforcer")),
+        ("otherId", forbidden(Some("/here"), own)),
+        ("otherIdParameter", forbidden(Some("approverId"), own)),
+        ("foreignOrigin", Error::ForeignOrigin),
+        (
+            "unencrypted",
+            Error::Unencrypted {
+                expected: "X-Forwarded-Proto: https from the proxy",
+            },
+        ),
+        ("openRefused", Error::OpenRefused),
+        ("pairingRevoked", Error::PairingRevoked),
+        ("signatureInvalid", Error::SignatureInvalid),
+        ("keyRevoked", Error::KeyRevoked),
+        ("notFound", Error::NotFound),
+        ("noSuchRoute", Error::NoSuchRoute),
+        ("methodNotAllowed", Error::MethodNotAllowed),
+        ("alreadyExists", Error::AlreadyExists),
+        ("promptExists", Error::PromptExists),
+        ("sessionStarted", Error::SessionStarted),
+        ("taken", Error::Taken { pointer: "/here" }),
+        ("idempotencyKeyReused", Error::IdempotencyKeyReused),
+        ("alreadyDecided", Error::AlreadyDecided),
+        ("expired", Error::Expired),
+        ("invalidState", Error::InvalidState(State::Decided)),
+        ("alreadyPaired", Error::AlreadyPaired),
+        ("promptMismatch", Error::PromptMismatch),
+        ("promptSettled", Error::PromptSettled("delivered")),
+        ("sessionClosed", Error::SessionClosed),
+        ("snapshotExists", Error::SnapshotExists),
+        ("bodyTooLarge", Error::BodyTooLarge { limit: 1 }),
+        ("artifactTooLarge", too_large("/body/ciphertext/data", 2)),
+        ("promptTooLarge", too_large("/body/text", 3)),
+        ("snapshotTooLarge", too_large("/body/payload", 4)),
+        ("unsupportedMediaType", Error::UnsupportedMediaType),
+        (
+            "invalidArtifact",
+            Error::InvalidArtifact(Invalid::shape("/body/repoRef", "a string")),
+        ),
+        (
+            "noRequestId",
+            Error::InvalidArtifact(Invalid::shape("/body/requestId", "a string (required)")),
+        ),
+        ("artifactHash", Error::ArtifactHash),
+        ("promptHash", Error::PromptHash),
+        ("snapshotHash", Error::SnapshotHash),
+        ("artifactExpired", Error::ArtifactExpired),
+        (
+            "promptExpired",
+            Error::PromptExpired {
+                pointer: "/expiresAt".to_owned(),
+            },
+        ),
+        (
+            "noApprover",
+            Error::NoApprover {
+                pointer: "/recipient/approverId",
+            },
+        ),
+        ("noRecipient", Error::NoRecipient),
+        ("throttled", Error::Throttled(throttled)),
+        (
+            "tooManyGuesses",
+            Error::TooManyGuesses {
+                retry_after: second,
+                quota: 1,
+            },
+        ),
+        ("inboxFull", Error::InboxFull),
+        ("tooManyWaits", Error::TooManyWaits),
+        ("internal", Error::Internal),
+        ("unavailable", Error::Unavailable),
+        ("tooManyChannels", Error::TooManyChannels),
+    ]
+}
+
+/// An error as the catalogue has it.
+fn entry(error: &Error) -> Value {
+    let described = Description::of(error);
+    let mut response = Response::default();
+    described.headers(&mut response, false);
+    let mut headers: Vec<_> = response.headers().keys().map(ToString::to_string).collect();
+    // The router adds it.
+    if described.status.as_u16() == 405 {
+        headers.push("allow".to_owned());
+    }
+    headers.sort_unstable();
+    json!({
+        "status": described.status.as_u16(), "code": described.code.as_str(), "message": described.message,
+        "details": described.details, "headers": headers, "retryable": described.code.retryable(),
+    })
+}
+
+#[test]
+fn every_entry_of_the_catalogue_is_an_error_as_the_gateway_prints_it() {
+    let source = source();
+    let all = source["x-errors"].as_object().unwrap();
+    let entries: BTreeSet<_> = all
+        .iter()
+        .filter(|(_, entry)| entry.is_object())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(entries, errors().iter().map(|(name, _)| *name).collect());
+    let mut codes = BTreeSet::new();
+    for (name, error) in errors() {
+        let mut text = all[name].to_string();
+        for (placeholder, value) in VALUES {
+            // A limit is a number where it stands alone.
+            if value.parse::<u32>().is_ok() {
+                text = text.replace(&format!("\"{{{{{placeholder}}}}}\""), value);
+            }
+            text = text.replace(&format!("{{{{{placeholder}}}}}"), value);
+        }
+        let mut described: Value = serde_json::from_str(&text).unwrap();
+        let members = described.as_object_mut().unwrap();
+        members.remove("x-if");
+        members.entry("details").or_insert_with(|| json!({}));
+        members.entry("retryable").or_insert(json!(false));
+        let headers = members.entry("headers").or_insert_with(|| json!([]));
+        let headers = headers.as_array_mut().unwrap();
+        for header in headers.iter_mut() {
+            *header = header.as_str().unwrap().to_lowercase().into();
+        }
+        headers.sort_by_key(ToString::to_string);
+        assert_eq!(described, entry(&error), "{name}");
+        codes.insert(described["code"].as_str().unwrap().to_owned());
+    }
+    let known: BTreeSet<_> = Code::ALL
+        .iter()
+        .map(|code| code.as_str().to_owned())
+        .collect();
+    assert_eq!(codes, known, "every code is documented");
+}
+
+/// The names that a list of errors holds.
+fn names<'v>(listed: &'v Value, found: &mut Vec<&'v str>) {
+    match listed {
+        Value::String(name) => found.push(name),
+        Value::Array(all) => all.iter().for_each(|one| names(one, found)),
+        Value::Object(with_values) => found.extend(with_values.keys().map(String::as_str)),
+        _ => panic!("{listed}"),
+    }
+}
+
+#[test]
+fn operations_list_only_errors_of_the_catalogue_and_use_all_of_them() {
+    let source = source();
+    let all = source["x-errors"].as_object().unwrap();
+    let mut used = vec!["methodNotAllowed"];
+    for group in all.values().filter(|entry| entry.is_array()) {
+        names(group, &mut used);
+    }
+    for operation in source["paths"].as_object().unwrap().values() {
+        for operation in operation.as_object().unwrap().values() {
+            let mut own = Vec::new();
+            names(&operation["x-errors"], &mut own);
+            let once: BTreeSet<_> = own.iter().collect();
+            assert_eq!(once.len(), own.len(), "{}", operation["operationId"]);
+            used.extend(own);
+        }
+    }
+    let used: BTreeSet<_> = used.into_iter().collect();
+    assert_eq!(used, all.keys().map(String::as_str).collect());
+}
