@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use opentelemetry::KeyValue;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -18,7 +19,7 @@ use crate::protocol::presence::parse_hello;
 use crate::protocol::trace::TraceContext;
 use crate::store::channel::Transport;
 use crate::telemetry::metrics::frame_label;
-use crate::telemetry::trace::{self, Attribute};
+use crate::telemetry::trace;
 use crate::wake::Key;
 
 pub enum Peer {
@@ -45,8 +46,8 @@ pub async fn answer(node: &Node, peer: &Peer, key: &Key, bytes: &[u8]) -> Option
             let outcome = trace::within(span.clone(), taking).await;
             if let Some(span) = span {
                 let name = || frame_label(head.msg_type.as_deref()).to_owned();
-                let transport = Attribute::Text(Transport::WebSocket.as_str().to_owned());
-                let attributes = || vec![("countersign.transport", transport)];
+                let transport = Transport::WebSocket.as_str();
+                let attributes = || vec![KeyValue::new("countersign.transport", transport)];
                 let failed = outcome
                     .as_ref()
                     .is_err_and(|refusal| Description::of(&refusal.error).status.is_server_error());

@@ -1,23 +1,23 @@
 //! Each request as an operator sees it: its id, its line in the log, its span, and the figures that it moves. Never a query, a
 //! header or a body: they may hold secrets.
 
+use std::sync::Arc;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+use opentelemetry::KeyValue;
 
 use super::error::Description;
 use super::reply::Node;
+use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
 use crate::protocol::trace::TraceContext;
-use crate::telemetry::instrument::Reading;
-use crate::telemetry::metrics::approximately;
-use crate::telemetry::routes::method_label;
-use crate::telemetry::trace::{self, Attribute, Span};
-
-/// What paths that are no route are called in metrics and logs.
-const UNMATCHED: &str = "unmatched";
+use crate::telemetry::instrument::as_f64;
+use crate::telemetry::metrics::{UNMATCHED, method_label};
+use crate::telemetry::trace::{self, Span};
 
 /// The id of one HTTP request, in its log line, its answer, and every envelope about no exchange.
 #[derive(Debug, Clone)]
@@ -51,12 +51,9 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
         let name = || format!("{method} {route}");
         let attributes = || {
             vec![
-                ("http.request.method", Attribute::Text(method.to_owned())),
-                ("http.route", Attribute::Text(route.to_owned())),
-                (
-                    "http.response.status_code",
-                    Attribute::Number(status.into()),
-                ),
+                KeyValue::new("http.request.method", method),
+                KeyValue::new("http.route", route.to_owned()),
+                KeyValue::new("http.response.status_code", i64::from(status)),
             ]
         };
         tracer.end(span, name, attributes, status >= 500);
@@ -93,15 +90,18 @@ impl Node {
         metrics.throttled.of([kind]).increment();
     }
 
-    #[must_use]
-    pub fn observed(&self) -> Vec<Reading> {
-        self.gateway.observe();
-        let (metrics, limits) = (&self.gateway.metrics, &self.gateway.config.limits);
-        let bytes = |kib: usize| approximately((kib as u64) << 10);
-        let most = limits.body_memory_bytes >> 10;
-        let used = most.saturating_sub(self.memory.available_permits());
-        metrics.body_memory.set(bytes(used));
-        metrics.body_memory_limit.set(bytes(most));
-        metrics.read()
+    /// Registers the gauges of the memory for bodies.
+    pub fn observe(&self) {
+        let Gateway {
+            metrics, config, ..
+        } = &*self.gateway;
+        let limit = config.limits.body_memory_bytes >> 10;
+        let memory = Arc::clone(&self.memory);
+        metrics.body_memory.observe([], move || {
+            let used = limit.saturating_sub(memory.available_permits());
+            Some(as_f64(used << 10))
+        });
+        let limit = as_f64(limit << 10);
+        metrics.body_memory_limit.observe([], move || Some(limit));
     }
 }
