@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use opentelemetry_sdk::trace::SpanData;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,6 @@ use crate::store::channel::LEASE_SECONDS;
 use crate::store::error::StoreError;
 use crate::store::schema::{RowSecurity, Schema};
 use crate::telemetry::export::{ExportError, Exporter};
-use crate::telemetry::trace::Ended;
 use crate::telemetry::{Metrics, Tracer};
 
 /// What is set aside of the drain for the background to end in, once nothing needs it.
@@ -119,7 +119,7 @@ pub struct App {
     listener_mode: ListenerMode,
     scrapes: Option<TcpListener>,
     /// Where metrics and spans are sent, and the spans to be.
-    exports: Option<(Exporter, mpsc::Receiver<Ended>)>,
+    exports: Option<(Exporter, mpsc::Receiver<SpanData>)>,
     gateway: Arc<Gateway>,
     work: TaskTracker,
     background: TaskTracker,
@@ -164,12 +164,12 @@ impl App {
             })?;
         let background = TaskTracker::new();
         let (drain, end) = (CancellationToken::new(), CancellationToken::new());
-        let metrics = Arc::new(Metrics::new(&clock));
+        let metrics = Arc::new(Metrics::of_node(&config.telemetry, node.as_str(), &clock));
         let listener_mode = ListenerMode::open(&config.tls, &metrics, &background, &end)?;
         let scrapes = listen_for_scrapes(&config).await?;
         let store = Store::open(&config, &node, &clock, &metrics, &background)?;
         let store = Arc::new(store);
-        let exporter = Exporter::new(&config.telemetry, node.as_str(), &clock, &metrics)?;
+        let exporter = Exporter::new(&config.telemetry, node.as_str(), &metrics)?;
         let (tracer, exports) = match exporter {
             None => (Tracer::silent(&clock, &metrics), None),
             Some(exporter) => {
@@ -193,6 +193,7 @@ impl App {
         join(&store, &secret, made_up).await?;
         let gateway = Gateway::start(&config, clock, store, tracer, &background, &drain, &end)
             .map_err(AppError::Certificates)?;
+        gateway.observe();
         Ok(Self {
             config,
             listener,
@@ -248,15 +249,13 @@ impl App {
         let leaving = Arc::clone(&gateway);
         let metrics = Arc::clone(&gateway.metrics);
         let node = Node::new(gateway, work.clone());
+        node.observe();
         if let Some(listener) = scrapes {
-            let served =
-                http::metrics::serve(listener, node.clone(), background.clone(), end.clone());
-            background.spawn(served);
+            let (metrics, tasks) = (Arc::clone(&metrics), background.clone());
+            background.spawn(http::metrics::serve(listener, metrics, tasks, end.clone()));
         }
         if let Some((exporter, spans)) = exports {
-            let observed = node.clone();
-            let observe = Box::new(move || observed.observed());
-            exporter.start(spans, observe, &background, &end);
+            exporter.start(spans, node.clone(), &background, &end);
         }
         let router = http::router(node);
         let drain_when_told = {

@@ -1,5 +1,5 @@
-//! Calls to other services: one client, bounded in time and size, that follows no redirect and sees no proxy. Errors say what
-//! went wrong and hold nothing that was sent.
+//! Calls to other services: one client, bounded in time and size, that follows no redirect and uses no proxy. Errors say what
+//! went wrong and contain nothing that was sent.
 
 use std::io;
 use std::sync::Arc;
@@ -15,30 +15,25 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::telemetry::trace;
+use crate::protocol::trace::TraceContext;
 
-/// The header that names a call's trace, and the span in it.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The header that carries what others add to that.
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-const KEPT_FOR: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a call brought no answer.
+/// Why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum OutboundError {
     #[error("no answer in time")]
     Slow,
-    /// It could not be made.
     #[error("no connection: {0}")]
     Unreachable(String),
-    /// The answer is no 200.
+    /// The status is not 200.
     #[error("the answer is {0}")]
     Status(StatusCode),
-    /// The answer broke off, or is too large.
     #[error("the answer broke off or is over 1 MiB")]
     Unread,
-    /// The request cannot be put together.
     #[error("the request cannot be put together")]
     Malformed,
 }
@@ -46,11 +41,13 @@ pub enum OutboundError {
 #[derive(Clone)]
 pub struct Outbound {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// The trace context of the task that makes a call.
+    context: fn() -> Option<TraceContext>,
 }
 
 impl Outbound {
-    /// A client that believes the certificates this system believes; `SSL_CERT_FILE` names others. Without `tls` it believes
-    /// none, and needs none to be there.
+    /// A client that trusts the system's root certificates, or those in `SSL_CERT_FILE`. Without `tls` it trusts none, and
+    /// none have to be installed.
     pub fn new(tls: bool) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
@@ -68,12 +65,21 @@ impl Outbound {
             .build();
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(KEPT_FOR)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .build(connector);
-        Ok(Self { client })
+        Ok(Self {
+            client,
+            context: || None,
+        })
     }
 
-    /// What a GET brings, by `deadline`.
+    /// The same client, whose calls are part of the trace that `context` names.
+    #[must_use]
+    pub fn traced(self, context: fn() -> Option<TraceContext>) -> Self {
+        Self { context, ..self }
+    }
+
+    /// The answer to a GET.
     pub async fn get(&self, url: &Uri, deadline: Instant) -> Result<Bytes, OutboundError> {
         let request = Request::builder()
             .method(Method::GET)
@@ -83,7 +89,7 @@ impl Outbound {
         self.call(request, deadline).await
     }
 
-    /// What a POST of a form brings, by `deadline`.
+    /// The answer to a POST of a form.
     pub async fn post_form(
         &self,
         url: &Uri,
@@ -101,12 +107,12 @@ impl Outbound {
         self.call(request, deadline).await
     }
 
-    /// What a POST of a protobuf message brings, by `deadline`.
+    /// The answer to a POST of a protobuf message.
     pub async fn post_protobuf(
         &self,
         url: &Uri,
         headers: &HeaderMap,
-        message: Vec<u8>,
+        message: Bytes,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
         let mut request = Request::builder().method(Method::POST).uri(url);
@@ -115,18 +121,17 @@ impl Outbound {
         }
         let request = request
             .header(header::CONTENT_TYPE, "application/x-protobuf")
-            .body(Full::from(message));
+            .body(Full::new(message));
         self.call(request, deadline).await
     }
 
-    /// Makes a call, as part of the trace of whoever made it necessary.
     async fn call(
         &self,
         request: Result<Request<Full<Bytes>>, axum::http::Error>,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
         let mut request = request.map_err(|_| OutboundError::Malformed)?;
-        if let Some(context) = trace::context() {
+        if let Some(context) = (self.context)() {
             let headers = request.headers_mut();
             let parent = HeaderValue::try_from(context.traceparent());
             headers.extend(parent.ok().map(|parent| (TRACEPARENT, parent)));

@@ -84,7 +84,6 @@ async fn an_exhausted_pool_says_so_in_time() {
     let metrics = metrics();
     let pool = Pool::new("tests", &metrics, options, 1, Duration::from_secs(2), false).unwrap();
     let gauges = || {
-        pool.observe();
         let read = read(&metrics);
         let open = |state| {
             let labels = [("pool", "tests"), ("state", state)];

@@ -1,25 +1,34 @@
 //! The metrics of the use cases. They carry no ids.
 
+use std::sync::Arc;
+
 use super::Gateway;
 use super::error::Error;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::timestamp::Timestamp;
+use crate::telemetry::instrument::as_f64;
 use crate::wake::Cause;
 
 /// Age from which a message counts as missed: longer than a wake-up takes, shorter than the polling period.
 const LATE_SECONDS: f64 = 1.0;
 
 impl Gateway {
-    /// Sets the gauges to the current values.
-    pub fn observe(&self) {
-        self.store.observe();
+    /// Registers the gauges that are read from the gateway when metrics are collected.
+    pub fn observe(self: &Arc<Self>) {
+        // Weak, since the gateway owns the metrics.
+        let read = |read: fn(&Self) -> f64| {
+            let gateway = Arc::downgrade(self);
+            move || gateway.upgrade().map(|gateway| read(&gateway))
+        };
+        let healthy = |gateway: &Self| f64::from(u8::from(gateway.wake.healthy()));
         let metrics = &self.metrics;
-        metrics.observe_process();
-        metrics.waits.set_count(self.waiting());
         metrics
-            .wake_healthy
-            .set(f64::from(u8::from(self.wake.healthy())));
-        metrics.heartbeat_age.set(self.lease_age().as_secs_f64());
+            .waits
+            .observe([], read(|gateway| as_f64(gateway.waiting())));
+        metrics.wake_healthy.observe([], read(healthy));
+        metrics
+            .heartbeat_age
+            .observe([], read(|gateway| gateway.lease_age().as_secs_f64()));
     }
 
     /// Counts exchanges that this node moved from one state to another.

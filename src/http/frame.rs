@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use opentelemetry::KeyValue;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -20,7 +21,7 @@ use crate::protocol::presence::{Hello, parse_hello};
 use crate::protocol::trace::TraceContext;
 use crate::store::channel::Transport;
 use crate::telemetry::metrics::frame_label;
-use crate::telemetry::trace::{self, Attribute};
+use crate::telemetry::trace;
 use crate::wake::Key;
 
 type Answer = Outgoing<Box<RawValue>>;

@@ -1,5 +1,6 @@
-//! The listener for `GET /metrics`: a door of its own, so that figures are not shown where callers are served. It asks for
-//! no credential, and is meant for loopback or a private network.
+//! The listener for `GET /metrics`, apart from the one that serves callers: it asks for no credential, and is meant for
+//! loopback or a private network. By hand, since `axum::serve` has no limit on connections, no timeouts, and cannot close a
+//! connection; a listener and a stream that add these to it are twice as long.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,21 +18,26 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::telemetry::prometheus;
+use crate::telemetry::Metrics;
 
-use super::reply::Node;
-
-/// Connections at once; whoever comes beyond waits at the door.
+const MEDIA_TYPE: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+/// Connections at once; further ones wait in the accept backlog.
 const MAX_CONNECTIONS: usize = 16;
 /// How long headers may take, and how long a connection may be idle between two scrapes.
-const PATIENCE: Duration = Duration::from_secs(75);
-/// How long one connection may last: a scraper that does not read must not keep its seat.
-const LONGEST: Duration = Duration::from_secs(600);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
+/// How long one connection may last, so that a scraper that does not read cannot keep its permit.
+const MAX_LIFETIME: Duration = Duration::from_secs(600);
 /// Pause when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves the node's metrics until `end`: through a drain too, which is when they are looked at most.
-pub async fn serve(listener: TcpListener, node: Node, tasks: TaskTracker, end: CancellationToken) {
+/// Serves the node's metrics until `end`, which is after the drain.
+pub async fn serve(
+    listener: TcpListener,
+    metrics: Arc<Metrics>,
+    tasks: TaskTracker,
+    end: CancellationToken,
+) {
     let limiter = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let next = async {
@@ -45,41 +51,47 @@ pub async fn serve(listener: TcpListener, node: Node, tasks: TaskTracker, end: C
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (node, end) = (node.clone(), end.clone());
+        let (metrics, end) = (Arc::clone(&metrics), end.clone());
         tasks.spawn(async move {
             let _permit = permit;
-            let conversation = timeout(LONGEST, converse(stream, node));
-            let _ended = end.run_until_cancelled(conversation).await;
+            let served = timeout(MAX_LIFETIME, serve_connection(stream, &metrics));
+            let _ended = end.run_until_cancelled(served).await;
         });
     }
 }
 
-async fn converse(stream: TcpStream, node: Node) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let answer = answer(&node, &request);
-        async move { Ok::<_, Infallible>(answer) }
+async fn serve_connection(stream: TcpStream, metrics: &Metrics) {
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(answer(metrics, &request))
     });
-    let conversation = http1::Builder::new()
+    let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(16 << 10)
         .serve_connection(TokioIo::new(stream), service)
         .await;
-    if let Err(error) = conversation {
+    if let Err(error) = served {
         tracing::debug!(%error, "a scrape broke off");
     }
 }
 
-fn answer(node: &Node, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+fn answer(metrics: &Metrics, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let mut response = Response::default();
     if (request.method(), request.uri().path()) != (&Method::GET, "/metrics") {
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;
     }
-    let content_type = HeaderValue::from_static(prometheus::MEDIA_TYPE);
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
-    *response.body_mut() = Full::from(prometheus::print(&node.observed()));
+    match metrics.print() {
+        Ok(text) => {
+            response
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, MEDIA_TYPE);
+            *response.body_mut() = Full::from(text);
+        }
+        Err(error) => {
+            tracing::error!(%error, "the metrics cannot be printed");
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        }
+    }
     response
 }

@@ -1,23 +1,23 @@
 //! Gives each request an id, a log line, a span and metrics. Queries, headers and bodies are never recorded: they may hold
 //! secrets.
 
+use std::sync::Arc;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+use opentelemetry::KeyValue;
 
 use super::reply::Node;
 use super::request_id::HttpRequestId;
+use crate::gateway::Gateway;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
 use crate::protocol::error::Description;
 use crate::protocol::trace::TraceContext;
-use crate::telemetry::instrument::Reading;
-use crate::telemetry::metrics::approximately;
-use crate::telemetry::routes::method_label;
-use crate::telemetry::trace::{self, Attribute, Span};
-
-/// The route label of paths that are no route.
-const UNMATCHED: &str = "unmatched";
+use crate::telemetry::instrument::as_f64;
+use crate::telemetry::metrics::{UNMATCHED, method_label};
+use crate::telemetry::trace::{self, Span};
 
 /// The trace context in a request's headers. Two parents count as none.
 fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
@@ -46,12 +46,9 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
         let name = || format!("{method} {route}");
         let attributes = || {
             vec![
-                ("http.request.method", Attribute::Text(method.to_owned())),
-                ("http.route", Attribute::Text(route.to_owned())),
-                (
-                    "http.response.status_code",
-                    Attribute::Number(status.into()),
-                ),
+                KeyValue::new("http.request.method", method),
+                KeyValue::new("http.route", route.to_owned()),
+                KeyValue::new("http.response.status_code", i64::from(status)),
             ]
         };
         tracer.end(span, name, attributes, status >= 500);
@@ -85,15 +82,18 @@ impl Node {
         }
     }
 
-    #[must_use]
-    pub fn observed(&self) -> Vec<Reading> {
-        self.gateway.observe();
-        let (metrics, limits) = (&self.gateway.metrics, &self.gateway.config.limits);
-        let bytes = |kib: usize| approximately((kib as u64) << 10);
-        let most = limits.body_memory_bytes >> 10;
-        let used = most.saturating_sub(self.memory.available_permits());
-        metrics.body_memory.set(bytes(used));
-        metrics.body_memory_limit.set(bytes(most));
-        metrics.read()
+    /// Registers the gauges of the memory for bodies.
+    pub fn observe(&self) {
+        let Gateway {
+            metrics, config, ..
+        } = &*self.gateway;
+        let limit = config.limits.body_memory_bytes >> 10;
+        let memory = Arc::clone(&self.memory);
+        metrics.body_memory.observe([], move || {
+            let used = limit.saturating_sub(memory.available_permits());
+            Some(as_f64(used << 10))
+        });
+        let limit = as_f64(limit << 10);
+        metrics.body_memory_limit.observe([], move || Some(limit));
     }
 }

@@ -69,10 +69,10 @@ struct Job<W: BatchStatement> {
 
 /// What is measured of one kind of statement.
 struct Measures {
-    rows: Arc<Histogram>,
-    time: Arc<Histogram>,
-    retried: Arc<Counter>,
-    failed: Arc<Counter>,
+    rows: Histogram,
+    time: Histogram,
+    retried: Counter,
+    failed: Counter,
 }
 
 impl Measures {

@@ -400,11 +400,6 @@ impl Store {
         self.pool.metrics()
     }
 
-    pub fn observe(&self) {
-        self.pool.observe();
-        self.background.observe();
-    }
-
     /// Connections for requests: how many are open, and how many of them idle.
     #[must_use]
     pub fn pool_usage(&self) -> (usize, usize) {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use deadpool::Status;
 use deadpool::managed::{self, Metrics, RecycleResult};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
@@ -14,7 +15,7 @@ use super::error::{Class, StoreError, classify};
 use super::tenant_scope::TenantScope;
 use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
-use crate::telemetry::instrument::Histogram;
+use crate::telemetry::instrument::{Histogram, as_f64};
 
 /// How long a connection may be idle before it is asked whether it still lives.
 const ASK_AFTER: Duration = Duration::from_secs(1);
@@ -102,8 +103,7 @@ pub struct Pool {
     row_security: bool,
     /// When the log last told why connections cannot be had.
     complained: Arc<Mutex<Option<Instant>>>,
-    name: &'static str,
-    acquire: Arc<Histogram>,
+    acquire: Histogram,
     metrics: Arc<NodeMetrics>,
 }
 
@@ -127,11 +127,11 @@ impl Pool {
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Fault(error.to_string()))?;
+        observe(&pool, name, metrics);
         Ok(Self {
             pool,
             row_security,
             complained: Arc::default(),
-            name,
             acquire: metrics.pool_acquire.of([name]),
             metrics: Arc::clone(metrics),
         })
@@ -202,26 +202,24 @@ impl Pool {
     pub fn metrics(&self) -> &Arc<NodeMetrics> {
         &self.metrics
     }
+}
 
-    pub fn observe(&self) {
-        let (status, metrics) = (self.pool.status(), &self.metrics);
-        let open = |state, count| {
-            metrics
-                .pool_connections
-                .of([self.name, state])
-                .set_count(count);
-        };
-        open("idle", status.available);
-        open("used", status.size.saturating_sub(status.available));
-        metrics
-            .pool_limit
-            .of([self.name])
-            .set_count(status.max_size);
-        metrics
-            .pool_waiting
-            .of([self.name])
-            .set_count(status.waiting);
-    }
+/// Registers the gauges of a pool; they end with it.
+fn observe(pool: &managed::Pool<Manager>, name: &'static str, metrics: &NodeMetrics) {
+    let read = |read: fn(Status) -> usize| {
+        let pool = pool.weak();
+        move || pool.upgrade().map(|pool| as_f64(read(pool.status())))
+    };
+    let used = |status: Status| status.size.saturating_sub(status.available);
+    let connections = &metrics.pool_connections;
+    connections.observe([name, "idle"], read(|status| status.available));
+    connections.observe([name, "used"], read(used));
+    metrics
+        .pool_limit
+        .observe([name], read(|status| status.max_size));
+    metrics
+        .pool_waiting
+        .observe([name], read(|status| status.waiting));
 }
 
 /// A borrowed connection, in use until its call is settled.

@@ -1,221 +1,227 @@
-//! Sending metrics and spans to a collector, beside everything else: a collector that is away costs a warning now and then,
-//! and what could not be sent.
+//! Sends metrics and spans to an OTLP collector, beside everything else: no request waits for it. A collector that does not
+//! answer costs a warning now and then, and the spans that could not be sent.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::{HeaderMap, Uri};
-use prost::Message;
-use time::OffsetDateTime;
+use async_trait::async_trait;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Request, Response, Uri};
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{
+    ExporterBuildError, MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig,
+    WithHttpConfig,
+};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::Temporality;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter as _;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Metrics;
-use super::instrument::Reading;
-use super::otlp::Source;
-use super::trace::Ended;
-use crate::clock::Clock;
-use crate::config;
-use crate::config::ConfigError;
+use super::metrics::Metrics;
+use super::provider;
+use crate::config::{self, ConfigError};
 use crate::jitter::jitter;
 use crate::outbound::Outbound;
 
-/// Spans sent at once.
-const PER_REQUEST: usize = 512;
+const SPANS_PER_REQUEST: usize = 512;
+/// How long a batch of spans waits for more.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long a collector may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may take when the node is stopping: within what the end of the background is given.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
-/// How often the log tells that a collector does not take what it is sent.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long exporting may go on once the node stops: less than all background work is given.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// Why there is no exporting.
+/// Why nothing can be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The configuration is no good.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// There is nothing to tell the collector by.
+    /// No root certificate can be read.
     #[error(transparent)]
     Certificates(#[from] std::io::Error),
+    #[error(transparent)]
+    Exporter(#[from] ExporterBuildError),
+}
+
+/// The HTTP client of the SDK's exporters. Its headers are the configured ones; `OTEL_` variables add none.
+struct Collector {
+    outbound: Outbound,
+    headers: HeaderMap,
+    /// When the log last said that the collector cannot be reached.
+    warned: Mutex<Option<Instant>>,
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Collector")
+    }
+}
+
+#[async_trait]
+impl HttpClient for Collector {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (head, message) = request.into_parts();
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        let sent = self
+            .outbound
+            .post_protobuf(&head.uri, &self.headers, message, deadline);
+        let sent = sent.await.inspect_err(|error| self.warn(error))?;
+        Ok(Response::new(sent))
+    }
+}
+
+impl Collector {
+    /// Logs why the collector did not take a request. The SDK's error does not say.
+    fn warn(&self, problem: &dyn fmt::Display) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_none_or(|at| at.elapsed() > WARN_EVERY) {
+            *warned = Some(Instant::now());
+            tracing::warn!(%problem, "the collector does not take metrics or spans");
+        }
+    }
 }
 
 pub struct Exporter {
-    outbound: Outbound,
-    traces: Uri,
-    metrics: Uri,
-    headers: HeaderMap,
-    source: Source,
+    spans: SpanExporter,
+    metrics: MetricExporter,
     every: Duration,
-    clock: Clock,
-    /// When the node was started.
-    start: OffsetDateTime,
     measures: Arc<Metrics>,
 }
-
-/// What metrics stand at, when asked.
-pub type Observe = Box<dyn Fn() -> Vec<Reading> + Send>;
 
 impl Exporter {
     /// An exporter to the configured collector, if there is one.
     pub fn new(
         config: &config::Telemetry,
         node: &str,
-        clock: &Clock,
         measures: &Arc<Metrics>,
     ) -> Result<Option<Self>, ExportError> {
         let Some((traces, metrics)) = config.otlp_urls()? else {
             return Ok(None);
         };
         let outbound = Outbound::new(traces.scheme_str() == Some("https"))?;
-        Ok(Some(Self {
+        let collector = Arc::new(Collector {
             outbound,
-            traces,
-            metrics,
             headers: config.otlp_header_map()?,
-            source: Source::new(&config.service_name, node),
+            warned: Mutex::default(),
+        });
+        let spans = SpanExporter::builder().with_http();
+        let mut spans = over_http(spans, &traces, &collector).build()?;
+        spans.set_resource(&provider::resource(config, node));
+        let builder = MetricExporter::builder().with_http();
+        let builder = builder.with_temporality(Temporality::Cumulative);
+        Ok(Some(Self {
+            spans,
+            metrics: over_http(builder, &metrics, &collector).build()?,
             every: Duration::from_secs(config.export_seconds),
-            start: clock.now().inner(),
-            clock: clock.clone(),
             measures: Arc::clone(measures),
         }))
     }
 
-    /// Exports until `end`, and then once more what is left.
+    /// Exports until `end`, and then once more what is left. `observed` is what the gauges read; it is kept for as long.
     pub fn start(
         self,
-        spans: mpsc::Receiver<Ended>,
-        observe: Observe,
+        spans: mpsc::Receiver<SpanData>,
+        observed: impl Send + 'static,
         tasks: &TaskTracker,
         end: &CancellationToken,
     ) {
         let exporter = Arc::new(self);
-        tasks.spawn(Arc::clone(&exporter).export_metrics(observe, end.clone()));
+        tasks.spawn(Arc::clone(&exporter).export_metrics(observed, end.clone()));
         tasks.spawn(exporter.export_spans(spans, end.clone()));
     }
 
-    async fn export_metrics(self: Arc<Self>, observe: Observe, end: CancellationToken) {
-        let mut complaints = Complaints::default();
-        let request = |readings: &[Reading]| {
-            let now = self.clock.now().inner();
-            self.source.metrics(readings, self.start, now)
-        };
-        while end
-            .run_until_cancelled(sleep(jitter(self.every)))
-            .await
-            .is_some()
-        {
-            let request = request(&observe());
-            let sent = self.send("metrics", &self.metrics, &request, PATIENCE);
-            // A collector that is slow to answer does not hold up a stop.
-            let sent = end.run_until_cancelled(sent).await;
-            complaints.note(sent.unwrap_or(Ok(())));
+    async fn export_metrics(self: Arc<Self>, observed: impl Send, end: CancellationToken) {
+        let pause = || sleep(jitter(self.every));
+        while end.run_until_cancelled(pause()).await.is_some() {
+            let metrics = self.measures.collect();
+            // A slow collector does not delay the stop.
+            let _stopping = end.run_until_cancelled(self.send_metrics(&metrics)).await;
         }
-        let last = request(&observe());
-        // What is observed must not be held by us any longer: the rest of the node ends with it.
-        drop(observe);
-        let sent = self.send("metrics", &self.metrics, &last, LAST_PATIENCE);
-        complaints.note(sent.await);
+        let last = self.measures.collect();
+        // Background work ends when this is dropped.
+        drop(observed);
+        let _late = timeout(STOP_TIMEOUT, self.send_metrics(&last)).await;
     }
 
     async fn export_spans(
         self: Arc<Self>,
-        mut spans: mpsc::Receiver<Ended>,
+        mut spans: mpsc::Receiver<SpanData>,
         end: CancellationToken,
     ) {
-        let mut complaints = Complaints::default();
-        loop {
+        let export = async {
             let mut batch = Vec::new();
-            let received = spans.recv_many(&mut batch, PER_REQUEST);
-            let ending = end.run_until_cancelled(received).await.is_none();
-            if ending {
-                break;
+            loop {
+                let received = spans.recv_many(&mut batch, SPANS_PER_REQUEST);
+                if matches!(end.run_until_cancelled(received).await, None | Some(0)) {
+                    break;
+                }
+                let _stopping = end.run_until_cancelled(sleep(LINGER)).await;
+                take_more(&mut spans, &mut batch);
+                let _counted = self.send_spans(std::mem::take(&mut batch)).await;
             }
-            if batch.is_empty() {
-                return;
+            loop {
+                take_more(&mut spans, &mut batch);
+                if batch.is_empty() || self.send_spans(std::mem::take(&mut batch)).await.is_err() {
+                    return;
+                }
             }
-            let _ending = end.run_until_cancelled(sleep(LINGER)).await;
-            take_more(&mut spans, &mut batch);
-            let hurry = async {
-                end.cancelled().await;
-                sleep(LAST_PATIENCE).await;
-            };
-            let sent = tokio::select! {
-                sent = self.send_spans(batch, PATIENCE) => sent,
-                () = hurry => Err("no answer in time".into()),
-            };
-            complaints.note(sent);
-        }
-        let deadline = Instant::now() + LAST_PATIENCE;
-        loop {
-            let mut batch = Vec::new();
-            take_more(&mut spans, &mut batch);
-            let left = deadline.saturating_duration_since(Instant::now());
-            if batch.is_empty() || left.is_zero() {
-                return;
-            }
-            let sent = self.send_spans(batch, left).await;
-            if sent.is_err() {
-                return complaints.note(sent);
-            }
+        };
+        let overdue = async {
+            end.cancelled().await;
+            sleep(STOP_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = export => {}
+            () = overdue => {}
         }
     }
 
-    async fn send_spans(&self, spans: Vec<Ended>, time_limit: Duration) -> Result<(), String> {
+    async fn send_metrics(&self, metrics: &ResourceMetrics) {
+        let sent = self.metrics.export(metrics).await;
+        self.count("metrics", &sent);
+    }
+
+    async fn send_spans(&self, spans: Vec<SpanData>) -> OTelSdkResult {
         let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
-        let request = self.source.spans(spans);
-        let sent = self
-            .send("traces", &self.traces, &request, time_limit)
-            .await;
+        let sent = self.spans.export(spans).await;
+        self.count("traces", &sent);
         if sent.is_err() {
             self.measures.spans_dropped.add(count);
         }
         sent
     }
 
-    async fn send(
-        &self,
-        signal: &'static str,
-        url: &Uri,
-        request: &impl Message,
-        time_limit: Duration,
-    ) -> Result<(), String> {
-        let deadline = Instant::now() + time_limit;
-        let body = request.encode_to_vec();
-        let sent = self
-            .outbound
-            .post_protobuf(url, &self.headers, body, deadline);
-        let sent = sent.await.map(drop).map_err(|error| error.to_string());
+    fn count(&self, signal: &'static str, sent: &OTelSdkResult) {
         let outcome = if sent.is_ok() { "ok" } else { "failed" };
         self.measures.exports.of([signal, outcome]).increment();
-        sent
     }
 }
 
-/// Takes what is waiting, up to a request's worth.
-fn take_more(spans: &mut mpsc::Receiver<Ended>, batch: &mut Vec<Ended>) {
-    while batch.len() < PER_REQUEST
+/// Without retries: the SDK would block the thread between them, and metrics are cumulative.
+fn over_http<B: WithExportConfig + WithHttpConfig>(
+    builder: B,
+    url: &Uri,
+    collector: &Arc<Collector>,
+) -> B {
+    builder
+        .with_endpoint(url.to_string())
+        .with_protocol(Protocol::HttpBinary)
+        .with_timeout(REQUEST_TIMEOUT)
+        .with_shared_http_client(Arc::clone(collector) as Arc<dyn HttpClient>)
+        .with_retry_policy(RetryPolicy::disabled())
+}
+
+/// Takes waiting spans, up to a request's worth.
+fn take_more(spans: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
+    while batch.len() < SPANS_PER_REQUEST
         && let Ok(span) = spans.try_recv()
     {
         batch.push(span);
-    }
-}
-
-/// When the log last told that something could not be sent.
-#[derive(Default)]
-struct Complaints(Option<Instant>);
-
-impl Complaints {
-    fn note(&mut self, sent: Result<(), String>) {
-        let Err(problem) = sent else {
-            return;
-        };
-        if self.0.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
-            self.0 = Some(Instant::now());
-            tracing::warn!(problem, "the collector does not take metrics or spans");
-        }
     }
 }

@@ -1,67 +1,124 @@
-//! Counters, gauges and histograms made of atomics: recording takes no lock that anyone holds for long and allocates
-//! nothing once a series exists. What they are called stands in `metrics`, how they are printed in `prometheus`.
+//! The instruments of the OpenTelemetry SDK as the table in `metrics` uses them: typed by their labels, and bound to label
+//! values once, so that recording looks nothing up and allocates nothing.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-#[derive(Debug, PartialEq)]
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{self, BoundUpDownCounter, Meter};
+
+#[derive(Debug)]
 pub struct Definition {
     pub name: &'static str,
-    pub help: &'static str,
+    /// As Prometheus names it.
+    pub kind: &'static str,
     pub labels: &'static [&'static str],
-    /// The upper bounds of its buckets, for a histogram.
+    /// The upper bounds of a histogram's buckets.
     pub bounds: &'static [f64],
+    pub help: &'static str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// It only grows.
-    Counter,
-    Gauge,
-    Histogram,
+impl Definition {
+    fn unit(&self) -> &'static str {
+        match self.name {
+            name if name.ends_with("_seconds") => "s",
+            name if name.ends_with("_bytes") => "By",
+            _ => "1",
+        }
+    }
+
+    /// Names these label values.
+    fn attributes<const N: usize>(&self, values: [&'static str; N]) -> Vec<KeyValue> {
+        let labels = self.labels.iter().zip(values);
+        labels
+            .map(|(name, value)| KeyValue::new(*name, value))
+            .collect()
+    }
 }
 
-pub struct Reading {
-    pub definition: &'static Definition,
-    pub kind: Kind,
-    pub series: Vec<Series>,
+/// What the table can hold: one series, or a family of them.
+pub trait Metric {
+    const KIND: &'static str;
+
+    fn new(meter: &Meter, definition: &'static Definition) -> Self;
 }
 
-pub struct Series {
-    /// The values of its labels, in the order of their names.
-    pub labels: Vec<String>,
-    pub value: Value,
+/// One series: an instrument bound to label values. It is exported from then on, at zero.
+pub trait Series: Clone {
+    const KIND: &'static str;
+    type Instrument;
+
+    fn instrument(meter: &Meter, definition: &Definition) -> Self::Instrument;
+
+    fn bind(instrument: &Self::Instrument, attributes: &[KeyValue]) -> Self;
 }
 
-pub enum Value {
-    Count(u64),
-    Level(f64),
-    /// A histogram: how many values fell into each bucket (one more than there are bounds), and their sum.
-    Spread(Vec<u64>, f64),
+impl<S: Series> Metric for S {
+    const KIND: &'static str = S::KIND;
+
+    fn new(meter: &Meter, definition: &'static Definition) -> Self {
+        let instrument = S::instrument(meter, definition);
+        // Without attributes the SDK exports a series only once it was recorded, and a histogram has no value that changes
+        // nothing. It gets an attribute with an empty value, which is no label to Prometheus.
+        match S::KIND {
+            "histogram" => S::bind(&instrument, &[KeyValue::new("labels", "")]),
+            _ => S::bind(&instrument, &[]),
+        }
+    }
 }
 
-/// Anything that can stand in the table of metrics.
-pub trait Instrument {
-    const KIND: Kind;
+macro_rules! series {
+    ($series:ident($bound:ty), $kind:literal, $instrument:ty, $build:ident $(, $record:ident($zero:expr))?) => {
+        #[derive(Clone)]
+        pub struct $series($bound);
 
-    fn new(definition: &'static Definition) -> Self;
+        impl Series for $series {
+            const KIND: &'static str = $kind;
+            type Instrument = $instrument;
 
-    fn read(&self) -> Vec<Series>;
+            fn instrument(meter: &Meter, definition: &Definition) -> Self::Instrument {
+                let builder = meter.$build(definition.name);
+                let builder = builder.with_description(definition.help);
+                builder.with_unit(definition.unit()).build()
+            }
+
+            fn bind(instrument: &Self::Instrument, attributes: &[KeyValue]) -> Self {
+                let bound = instrument.bind(attributes);
+                $(bound.$record($zero);)?
+                Self(bound)
+            }
+        }
+    };
 }
 
-/// A series without labels.
-fn bare(value: Value) -> Vec<Series> {
-    vec![Series {
-        labels: Vec::new(),
-        value,
-    }]
-}
-
-/// Something that only grows.
-#[derive(Default)]
-pub struct Counter(AtomicU64);
+series!(
+    Counter(metrics::BoundCounter<u64>),
+    "counter",
+    metrics::Counter<u64>,
+    u64_counter,
+    add(0)
+);
+series!(
+    UpDownCounter(BoundUpDownCounter<f64>),
+    "gauge",
+    metrics::UpDownCounter<f64>,
+    f64_up_down_counter,
+    add(0.0)
+);
+series!(
+    Gauge(metrics::BoundGauge<f64>),
+    "gauge",
+    metrics::Gauge<f64>,
+    f64_gauge,
+    record(0.0)
+);
+series!(
+    Histogram(metrics::BoundHistogram<f64>),
+    "histogram",
+    metrics::Histogram<f64>,
+    f64_histogram
+);
 
 impl Counter {
     pub fn increment(&self) {
@@ -69,165 +126,117 @@ impl Counter {
     }
 
     pub fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
+        self.0.add(count);
     }
 }
 
-impl Instrument for Counter {
-    const KIND: Kind = Kind::Counter;
-
-    fn new(_: &'static Definition) -> Self {
-        Self::default()
-    }
-
-    fn read(&self) -> Vec<Series> {
-        bare(Value::Count(self.0.load(Ordering::Relaxed)))
-    }
-}
-
-/// A number with a fraction, in an atomic's bits.
-#[derive(Default)]
-struct Real(AtomicU64);
-
-impl Real {
-    fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
-    }
-
-    fn add(&self, amount: f64) {
-        let mut bits = self.0.load(Ordering::Relaxed);
-        loop {
-            let sum = (f64::from_bits(bits) + amount).to_bits();
-            match self
-                .0
-                .compare_exchange_weak(bits, sum, Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(_) => return,
-                Err(now) => bits = now,
-            }
-        }
-    }
-}
-
-#[derive(Default)]
-pub struct Gauge(Real);
-
-impl Gauge {
-    pub fn set(&self, value: f64) {
-        self.0.0.store(value.to_bits(), Ordering::Relaxed);
-    }
-
-    pub fn set_count(&self, count: usize) {
-        self.set(u32::try_from(count).map_or(f64::INFINITY, f64::from));
-    }
-
+impl UpDownCounter {
     pub fn add(&self, amount: f64) {
         self.0.add(amount);
     }
 }
 
-impl Instrument for Gauge {
-    const KIND: Kind = Kind::Gauge;
-
-    fn new(_: &'static Definition) -> Self {
-        Self::default()
+impl Gauge {
+    pub fn set(&self, value: f64) {
+        self.0.record(value);
     }
 
-    fn read(&self) -> Vec<Series> {
-        bare(Value::Level(self.0.get()))
+    pub fn set_count(&self, count: usize) {
+        self.set(as_f64(count));
     }
-}
-
-pub struct Histogram {
-    bounds: &'static [f64],
-    /// One more than there are bounds: the last is for what is beyond them.
-    counts: Box<[AtomicU64]>,
-    sum: Real,
 }
 
 impl Histogram {
     pub fn observe(&self, value: f64) {
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
-        if let Some(count) = self.counts.get(bucket) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        self.sum.add(value);
+        self.0.record(value);
     }
 
-    /// Notes a time, in seconds.
+    /// Records a duration, in seconds.
     pub fn took(&self, time: Duration) {
         self.observe(time.as_secs_f64());
     }
-
-    #[must_use]
-    pub fn value(&self) -> Value {
-        let counts = self.counts.iter();
-        let counts = counts.map(|count| count.load(Ordering::Relaxed)).collect();
-        Value::Spread(counts, self.sum.get())
-    }
 }
 
-impl Instrument for Histogram {
-    const KIND: Kind = Kind::Histogram;
-
-    fn new(definition: &'static Definition) -> Self {
-        Self {
-            bounds: definition.bounds,
-            counts: std::iter::repeat_with(AtomicU64::default)
-                .take(definition.bounds.len() + 1)
-                .collect(),
-            sum: Real::default(),
-        }
-    }
-
-    fn read(&self) -> Vec<Series> {
-        bare(self.value())
-    }
-}
-
-/// A metric with `N` labels whose values are words of this program: never anything a caller sent.
-pub struct Family<M, const N: usize> {
+/// A metric with `N` labels whose values are words of this program, never anything a caller sent.
+pub struct Family<S: Series, const N: usize> {
     definition: &'static Definition,
+    instrument: S::Instrument,
     /// Locked for writing only when a series is new.
-    series: RwLock<HashMap<[&'static str; N], Arc<M>>>,
+    series: RwLock<HashMap<[&'static str; N], S>>,
 }
 
-impl<M: Instrument, const N: usize> Family<M, N> {
+impl<S: Series, const N: usize> Family<S, N> {
     /// The series with these label values, to keep or to use at once.
-    pub fn of(&self, labels: [&'static str; N]) -> Arc<M> {
+    pub fn of(&self, values: [&'static str; N]) -> S {
         let known = self.series.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(series) = known.get(&labels) {
-            return Arc::clone(series);
+        if let Some(series) = known.get(&values) {
+            return series.clone();
         }
         drop(known);
         let mut all = self.series.write().unwrap_or_else(PoisonError::into_inner);
-        let series = all
-            .entry(labels)
-            .or_insert_with(|| Arc::new(M::new(self.definition)));
-        Arc::clone(series)
+        let bind = || S::bind(&self.instrument, &self.definition.attributes(values));
+        all.entry(values).or_insert_with(bind).clone()
     }
 }
 
-impl<M: Instrument, const N: usize> Instrument for Family<M, N> {
-    const KIND: Kind = M::KIND;
+impl<S: Series, const N: usize> Metric for Family<S, N> {
+    const KIND: &'static str = S::KIND;
 
-    fn new(definition: &'static Definition) -> Self {
+    fn new(meter: &Meter, definition: &'static Definition) -> Self {
         Self {
             definition,
+            instrument: S::instrument(meter, definition),
             series: RwLock::default(),
         }
     }
+}
 
-    fn read(&self) -> Vec<Series> {
-        let all = self.series.read().unwrap_or_else(PoisonError::into_inner);
-        let mut sorted: Vec<_> = all.iter().collect();
-        sorted.sort_by_key(|(labels, _)| **labels);
-        let read = sorted.into_iter().flat_map(|(labels, series)| {
-            series.read().into_iter().map(|one| Series {
-                labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-                ..one
+/// A gauge that is read when metrics are collected.
+pub struct Observed<const N: usize> {
+    definition: &'static Definition,
+    meter: Meter,
+}
+
+impl<const N: usize> Observed<N> {
+    /// Adds the series with these label values; it is left out while `read` returns nothing. The metrics keep `read`, so it
+    /// must not own whatever owns them.
+    pub fn observe(
+        &self,
+        values: [&'static str; N],
+        read: impl Fn() -> Option<f64> + Send + Sync + 'static,
+    ) {
+        let attributes = self.definition.attributes(values);
+        let builder = self.meter.f64_observable_gauge(self.definition.name);
+        let builder = builder
+            .with_description(self.definition.help)
+            .with_unit(self.definition.unit());
+        let _registered = builder
+            .with_callback(move |observer| {
+                if let Some(value) = read() {
+                    observer.observe(value, &attributes);
+                }
             })
-        });
-        read.collect()
+            .build();
     }
+}
+
+impl<const N: usize> Metric for Observed<N> {
+    const KIND: &'static str = "gauge";
+
+    fn new(meter: &Meter, definition: &'static Definition) -> Self {
+        Self {
+            definition,
+            meter: meter.clone(),
+        }
+    }
+}
+
+/// A count of things or bytes, as gauges have it.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge may be off by one in 2^53"
+)]
+pub fn as_f64(count: usize) -> f64 {
+    count as f64
 }

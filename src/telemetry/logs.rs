@@ -1,4 +1,4 @@
-//! Logs, on standard error. A line reads alone and filters by field; no secret, token or payload ever gets here.
+//! Logs, on standard error. Each line is complete on its own and can be filtered by field. No secret, token or payload is logged.
 
 use std::io::IsTerminal as _;
 
@@ -10,8 +10,8 @@ use tracing_subscriber::{EnvFilter, fmt, registry};
 
 use crate::config::{Log, LogFormat};
 
-/// Whether an event may be logged at all. Libraries print headers, frames and statements at their finer levels, and with
-/// them whatever our clients keep secret; no filter brings those out.
+/// Whether an event may be logged at all. Below INFO, libraries log headers, frames and statements, which can contain
+/// clients' secrets; no configured filter enables those.
 fn is_safe(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with("countersign") || *metadata.level() <= Level::INFO
 }

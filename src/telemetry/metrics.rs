@@ -1,12 +1,20 @@
 //! Every metric of a node: name, labels, buckets and help. `docs/telemetry.md` lists the same for operators, and a test
 //! compares the two.
 
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{self, Meter};
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use time::OffsetDateTime;
 
-use super::instrument::{Counter, Definition, Family, Gauge, Histogram, Instrument, Reading};
+use super::instrument::{
+    Counter, Definition, Family, Gauge, Histogram, Metric, Observed, Series, UpDownCounter, as_f64,
+};
 use super::process;
-use super::routes::Routes;
+use super::provider::Provider;
 use crate::clock::Clock;
+use crate::config;
 use crate::protocol::error::Code;
 use crate::protocol::exchange::ExchangeState;
 
@@ -14,41 +22,43 @@ use crate::protocol::exchange::ExchangeState;
 const LATENCY: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
-const PATIENCE: &[f64] = &[
+/// From a second to a week: people's decisions.
+const DECISION: &[f64] = &[
     1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0,
 ];
-/// From a hundredth of a second to ten minutes: being late.
+/// From a hundredth of a second to ten minutes: delays.
 const LAG: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0];
 const ROWS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 macro_rules! table {
     ($($field:ident: $type:ty = $name:literal [$($label:literal),*] $(in $bounds:ident)?, $help:literal;)+) => {
-        pub struct Metrics { $(#[doc = $help] pub $field: $type),+ }
+        pub struct Metrics {
+            provider: Provider,
+            $(#[doc = $help] pub $field: $type),+
+        }
+
+        pub const DEFINITIONS: &[Definition] =
+            &[$(table!(@definition $type, $name, [$($label),*], [$($bounds)?], $help)),+];
 
         impl Metrics {
-            /// All at zero, those without a closed set of series at none.
-            fn at_zero() -> Self {
-                Self { $($field: <$type>::new(const { &Definition {
-                    name: $name,
-                    help: $help,
-                    labels: &[$($label),*],
-                    bounds: table!(@bounds $($bounds)?),
-                } })),+ }
+            fn of(provider: Provider) -> Self {
+                let meter = provider.meter();
+                Self {
+                    provider,
+                    $($field: <$type as Metric>::new(&meter, const {
+                        &table!(@definition $type, $name, [$($label),*], [$($bounds)?], $help)
+                    })),+
+                }
             }
-
-            #[must_use]
-            pub fn read(&self) -> Vec<Reading> {
-                vec![$(Reading {
-                    definition: const { &Definition {
-                        name: $name,
-                        help: $help,
-                        labels: &[$($label),*],
-                        bounds: table!(@bounds $($bounds)?),
-                    } },
-                    kind: <$type>::KIND,
-                    series: self.$field.read(),
-                }),+]
-            }
+        }
+    };
+    (@definition $type:ty, $name:literal, [$($label:literal),*], [$($bounds:ident)?], $help:literal) => {
+        Definition {
+            name: $name,
+            kind: <$type as Metric>::KIND,
+            labels: &[$($label),*],
+            bounds: table!(@bounds $($bounds)?),
+            help: $help,
         }
     };
     (@bounds) => { &[] };
@@ -56,7 +66,7 @@ macro_rules! table {
 }
 
 table! {
-    requests: Routes = "countersign_http_request_duration_seconds" ["method", "route", "status"] in LATENCY,
+    requests: Requests = "countersign_http_request_duration_seconds" ["method", "route", "status"] in LATENCY,
         "Time from a request's headers to its answer's, by route and class of status.";
     frames: Family<Histogram, 2> = "countersign_frame_duration_seconds" ["type", "outcome"] in LATENCY,
         "Time from a WebSocket frame to the answer to it, by type of message.";
@@ -64,7 +74,7 @@ table! {
         "Calls and frames refused, by error code.";
     throttled: Family<Counter, 1> = "countersign_rate_limited_total" ["kind"],
         "Calls and frames over their rate limit, by kind of call.";
-    connections: Gauge = "countersign_connections" [],
+    connections: UpDownCounter = "countersign_connections" [],
         "Connections that clients have open.";
     turned_away: Family<Counter, 1> = "countersign_connections_refused_total" ["reason"],
         "Connections closed at the door.";
@@ -72,9 +82,9 @@ table! {
         "Connections that the node closed, by what it no longer waited for.";
     tls_refused: Gauge = "countersign_tls_files_refused" [],
         "Whether the TLS files are no good, so that the node goes on with older ones (1), or not (0).";
-    body_memory: Gauge = "countersign_body_memory_bytes" [],
+    body_memory: Observed<0> = "countersign_body_memory_bytes" [],
         "Memory set aside for large bodies and answers.";
-    body_memory_limit: Gauge = "countersign_body_memory_limit_bytes" [],
+    body_memory_limit: Observed<0> = "countersign_body_memory_limit_bytes" [],
         "Most memory that large bodies and answers may take.";
 
     transitions: Family<Counter, 2> = "countersign_exchange_transitions_total" ["from", "to"],
@@ -83,20 +93,20 @@ table! {
         "Exchanges that wait for a decision, in the whole cluster; counted up to 1000.";
     overdue: Gauge = "countersign_exchanges_overdue" [],
         "Exchanges past their time that no node has closed yet, in the whole cluster; counted up to 1000.";
-    decision_latency: Histogram = "countersign_decision_latency_seconds" [] in PATIENCE,
+    decision_latency: Histogram = "countersign_decision_latency_seconds" [] in DECISION,
         "Time from an exchange's acceptance to its decision, by the database's clock.";
     push_latency: Family<Histogram, 2> = "countersign_push_latency_seconds" ["type", "transport"] in LATENCY,
         "Time from a message's commit to its first being written to a channel that was open.";
     sent: Family<Counter, 2> = "countersign_messages_sent_total" ["type", "transport"],
         "Messages written to channels, repeats included.";
-    channels: Family<Gauge, 2> = "countersign_channels" ["transport", "role"],
+    channels: Family<UpDownCounter, 2> = "countersign_channels" ["transport", "role"],
         "Channels open on this node.";
     closed: Family<Counter, 1> = "countersign_channels_closed_total" ["reason"],
         "Channels that the gateway ended.";
-    waits: Gauge = "countersign_waits" [],
+    waits: Observed<0> = "countersign_waits" [],
         "Waits under way on this node.";
 
-    wake_healthy: Gauge = "countersign_wake_healthy" [],
+    wake_healthy: Observed<0> = "countersign_wake_healthy" [],
         "Whether hints from other nodes arrive, or none are wanted (1); or the node polls because they do not (0).";
     canary: Histogram = "countersign_wake_canary_seconds" [] in LATENCY,
         "Time a canary takes through PostgreSQL and back.";
@@ -113,11 +123,11 @@ table! {
         "Time a batch took, its wait for a connection included.";
     batch_trouble: Family<Counter, 2> = "countersign_batch_trouble_total" ["statement", "outcome"],
         "Batches that did not go through at once: tried again, or given up.";
-    pool_connections: Family<Gauge, 2> = "countersign_pool_connections" ["pool", "state"],
+    pool_connections: Observed<2> = "countersign_pool_connections" ["pool", "state"],
         "Connections to PostgreSQL that are open.";
-    pool_limit: Family<Gauge, 1> = "countersign_pool_limit" ["pool"],
+    pool_limit: Observed<1> = "countersign_pool_limit" ["pool"],
         "Most connections a pool may open.";
-    pool_waiting: Family<Gauge, 1> = "countersign_pool_waiting" ["pool"],
+    pool_waiting: Observed<1> = "countersign_pool_waiting" ["pool"],
         "Calls that wait for a connection.";
     pool_acquire: Family<Histogram, 1> = "countersign_pool_acquire_seconds" ["pool"] in LATENCY,
         "Time until a connection was there, or was not.";
@@ -126,7 +136,7 @@ table! {
         "Time a sweep took.";
     sweep_lag: Family<Histogram, 1> = "countersign_sweep_lag_seconds" ["sweep"] in LAG,
         "How late expiry was written down, and messages were offered again.";
-    heartbeat_age: Gauge = "countersign_heartbeat_age_seconds" [],
+    heartbeat_age: Observed<0> = "countersign_heartbeat_age_seconds" [],
         "Time since the node's lease was last renewed; its channels are taken for dead after 15 s.";
     clock_offset: Gauge = "countersign_clock_offset_seconds" [],
         "How far the database's clock is ahead of this node's.";
@@ -140,22 +150,27 @@ table! {
         "1, labelled with the version that runs.";
     started: Gauge = "countersign_start_time_seconds" [],
         "When the node was started, in seconds since 1970.";
-    resident: Gauge = "countersign_resident_memory_bytes" [],
+    resident: Observed<0> = "countersign_resident_memory_bytes" [],
         "Memory of the process that is resident.";
-    descriptors: Gauge = "countersign_open_descriptors" [],
+    descriptors: Observed<0> = "countersign_open_descriptors" [],
         "File descriptors that the process has open.";
-    descriptor_limit: Gauge = "countersign_descriptor_limit" [],
+    descriptor_limit: Observed<0> = "countersign_descriptor_limit" [],
         "Most file descriptors that the process may have open.";
 }
 
-/// Types of frames that clients send; any other counts as `other`.
-const FRAMES: [&str; 5] = [
+/// Types of frames that clients send, and what stands for any other.
+const FRAMES: [&str; 6] = [
     "artifact.submit",
     "decision.submit",
     "ack.submit",
     "prompt.ack",
     "hello",
+    "other",
 ];
+/// Methods that routes take, and what stands for any other.
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "other"];
+/// What stands for every path that is no route.
+pub const UNMATCHED: &str = "unmatched";
 
 #[must_use]
 pub fn frame_label(msg_type: Option<&str>) -> &'static str {
@@ -163,16 +178,99 @@ pub fn frame_label(msg_type: Option<&str>) -> &'static str {
     known.unwrap_or("other")
 }
 
+#[must_use]
+pub fn method_label(method: &str) -> &'static str {
+    let known = METHODS.into_iter().find(|known| *known == method);
+    known.unwrap_or("other")
+}
+
+/// The duration of requests. The routes are `http`'s, so its series are not bound: each call names its labels.
+pub struct Requests(metrics::Histogram<f64>);
+
+impl Requests {
+    /// Records a request. `route` is a template, so that no path becomes a label.
+    pub fn took(&self, method: &'static str, route: &str, status: u16, time: Duration) {
+        let labels = Self::labels(method, route, status);
+        self.0.record(time.as_secs_f64(), &labels);
+    }
+
+    fn labels(method: &'static str, route: &str, status: u16) -> [KeyValue; 3] {
+        let class = match status {
+            ..200 => "1xx",
+            200..300 => "2xx",
+            300..400 => "3xx",
+            400..500 => "4xx",
+            500.. => "5xx",
+        };
+        [
+            KeyValue::new("method", method),
+            KeyValue::new("route", route.to_owned()),
+            KeyValue::new("status", class),
+        ]
+    }
+}
+
+impl Metric for Requests {
+    const KIND: &'static str = <Histogram as Series>::KIND;
+
+    fn new(meter: &Meter, definition: &'static Definition) -> Self {
+        let instrument = Histogram::instrument(meter, definition);
+        // Binding makes the series exist, at zero.
+        let _bound = instrument.bind(&Self::labels("GET", UNMATCHED, 404));
+        Self(instrument)
+    }
+}
+
 impl Metrics {
-    /// All at zero. Series whose labels can be told are there from the start, so that their first step is seen as one.
+    /// Metrics outside a node, read as Prometheus does.
     #[must_use]
     pub fn new(clock: &Clock) -> Self {
-        let metrics = Self::at_zero();
+        Self::of_node(&config::Telemetry::default(), "", clock)
+    }
+
+    #[must_use]
+    pub fn of_node(config: &config::Telemetry, node: &str, clock: &Clock) -> Self {
+        let metrics = Self::of(Provider::new(config, node, DEFINITIONS));
+        metrics.start_at_zero();
         let now = clock.now().inner() - OffsetDateTime::UNIX_EPOCH;
         metrics.started.set(now.as_seconds_f64());
         metrics.build_info.of([env!("CARGO_PKG_VERSION")]).set(1.0);
+        metrics
+    }
+
+    /// In Prometheus' text format.
+    pub fn print(&self) -> Result<String, prometheus::Error> {
+        self.provider.print()
+    }
+
+    /// For the OTLP exporter.
+    #[must_use]
+    pub fn collect(&self) -> ResourceMetrics {
+        self.provider.collect()
+    }
+
+    /// Creates the series whose labels are known, so that their first increase is seen as one.
+    fn start_at_zero(&self) {
+        let process = [
+            (&self.resident, process::resident_bytes as fn() -> _),
+            (&self.descriptors, process::open_descriptors),
+            (&self.descriptor_limit, process::max_descriptors),
+        ];
+        for (gauge, read) in process {
+            gauge.observe([], move || Some(as_f64(read().unwrap_or_default())));
+        }
+        for frame in FRAMES {
+            for outcome in ["accepted", "refused"] {
+                self.frames.of([frame, outcome]);
+            }
+        }
+        for signal in ["metrics", "traces"] {
+            for outcome in ["ok", "failed"] {
+                self.exports.of([signal, outcome]);
+            }
+        }
         for code in Code::ALL {
-            metrics.refusals.of([code.as_str()]);
+            self.refusals.of([code.as_str()]);
         }
         let pending = ExchangeState::PendingApproval;
         for (from, to) in [
@@ -183,28 +281,28 @@ impl Metrics {
             (pending.as_str(), ExchangeState::Withdrawn),
             (pending.as_str(), ExchangeState::Cancelled),
         ] {
-            metrics.transitions.of([from, to.as_str()]);
+            self.transitions.of([from, to.as_str()]);
         }
         for transport in ["websocket", "sse"] {
             for role in ["enforcer", "approver"] {
-                metrics.channels.of([transport, role]);
+                self.channels.of([transport, role]);
             }
             for kind in ["approval.request", "decision.deliver"] {
-                metrics.push_latency.of([kind, transport]);
-                metrics.sent.of([kind, transport]);
+                self.push_latency.of([kind, transport]);
+                self.sent.of([kind, transport]);
             }
         }
         for waiter in ["approver", "enforcer", "exchange"] {
-            metrics.missed.of([waiter]);
+            self.missed.of([waiter]);
         }
         for sweep in ["expiry", "redelivery"] {
-            metrics.sweep_lag.of([sweep]);
+            self.sweep_lag.of([sweep]);
         }
         for reason in ["full", "address", "proxy", "handshake"] {
-            metrics.turned_away.of([reason]);
+            self.turned_away.of([reason]);
         }
         for reason in ["idle", "headers", "unread", "stopping"] {
-            metrics.cut.of([reason]);
+            self.cut.of([reason]);
         }
         for reason in [
             "drain",
@@ -217,7 +315,7 @@ impl Metrics {
             "full",
             "too_big",
         ] {
-            metrics.closed.of([reason]);
+            self.closed.of([reason]);
         }
         for kind in [
             "submissions",
@@ -228,30 +326,7 @@ impl Metrics {
             "address",
             "guesses",
         ] {
-            metrics.throttled.of([kind]);
-        }
-        metrics
-    }
-
-    pub fn observe_process(&self) {
-        let set = |gauge: &Gauge, value: Option<u64>| {
-            if let Some(value) = value {
-                gauge.set(approximately(value));
-            }
-        };
-        set(&self.resident, process::resident_bytes());
-        set(&self.descriptor_limit, process::most_descriptors());
-        if let Some(count) = process::open_descriptors() {
-            self.descriptors.set_count(count);
+            self.throttled.of([kind]);
         }
     }
-}
-
-#[must_use]
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a gauge of bytes may be off by one in 2^53"
-)]
-pub fn approximately(count: u64) -> f64 {
-    count as f64
 }

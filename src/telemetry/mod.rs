@@ -1,14 +1,12 @@
-//! What operators see: logs, metrics, traces. A node has metrics of its own, so that several live in one process; nothing
-//! here is global but the logs. No label, span or line ever holds an id of a caller's choosing, a secret or a payload.
+//! What operators see: logs, metrics, traces. Each node has its own metrics and tracer, since several can run in one process;
+//! only the log is global. No label, span or log line holds an id that a caller chose, a secret or a payload.
 
 pub mod export;
 pub mod instrument;
 mod logs;
 pub mod metrics;
-mod otlp;
 mod process;
-pub mod prometheus;
-pub mod routes;
+mod provider;
 pub mod trace;
 
 pub use self::logs::start;

@@ -1,57 +1,31 @@
-//! Spans, and the trace context that travels with a call whether or not anything is recorded. A span is handed to the
-//! exporter when it ends; what the exporter cannot take is dropped and counted, and nobody waits for it.
+//! Spans, and the trace context that is propagated whether or not anything is recorded. A span is queued for the exporter when
+//! it ends; if the queue is full it is dropped and counted. Spans are our own: those of the SDK cannot get a parent later on.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId};
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use time::OffsetDateTime;
 use tokio::sync::mpsc;
 
-use super::Metrics;
+use super::metrics::Metrics;
+use super::provider;
 use crate::clock::Clock;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
 
-/// Spans that wait to be exported; past this they are dropped.
+/// Spans that wait to be exported; further ones are dropped.
 const QUEUE: usize = 4_096;
 
 tokio::task_local! {
-    /// The span of the call that this task works on.
+    /// The span of the call that this task handles.
     static CURRENT: Option<Span>;
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    Server,
-    Producer,
-}
-
-#[derive(Debug)]
-pub struct Ended {
-    /// What it is called: a route or a message type, never anything a caller chose.
-    pub name: String,
-    pub role: Role,
-    pub context: TraceContext,
-    pub parent: Option<[u8; 8]>,
-    /// Spans of other traces that it has to do with.
-    pub links: Vec<TraceContext>,
-    /// When it began.
-    pub began: OffsetDateTime,
-    /// When it ended.
-    pub ended: OffsetDateTime,
-    pub attributes: Vec<(&'static str, Attribute)>,
-    pub failed: bool,
-}
-
-#[derive(Debug, Clone)]
-pub enum Attribute {
-    /// A word of this program, or a route.
-    Text(String),
-    Number(i64),
-}
-
 struct Recorder {
-    queue: mpsc::Sender<Ended>,
-    /// How much of what nobody else began is recorded, from 0 to 2^63.
+    queue: mpsc::Sender<SpanData>,
+    /// The share of traces begun here that is recorded, from 0 to 2^63.
     share: u64,
 }
 
@@ -61,7 +35,7 @@ pub struct Tracer {
     metrics: Arc<Metrics>,
 }
 
-/// A span under way, or only a context to be carried on.
+/// A span in progress, or only a context to propagate.
 #[derive(Clone)]
 pub struct Span(Arc<Mutex<SpanState>>);
 
@@ -69,7 +43,7 @@ struct SpanState {
     context: TraceContext,
     parent: Option<[u8; 8]>,
     links: Vec<TraceContext>,
-    /// Whether it is a span of ours; else it is the caller's, and only carried on.
+    /// Whether the span is ours to record. Otherwise it is the caller's, and its context is propagated.
     own: bool,
     began: Timestamp,
 }
@@ -84,7 +58,7 @@ impl Span {
         self.state().context.clone()
     }
 
-    /// Learns what it is about: a span that nobody caused becomes part of that trace, another one points to it.
+    /// Relates the span to the trace of what it handles: a root span joins that trace, another one links to it.
     fn adopt(&self, context: &TraceContext) {
         let mut state = self.state();
         if !state.own || state.context.trace_id == context.trace_id {
@@ -102,32 +76,44 @@ impl Span {
     }
 }
 
-/// A share of 0 to 1 in 63 bits.
+/// A share from 0 to 1, scaled to 63 bits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "a share is between 0 and 1, and need not be exact"
+    reason = "the share is between 0 and 1, and need not be exact"
 )]
 fn in_bits(share: f64) -> u64 {
     (share.clamp(0.0, 1.0) * (1_u64 << 63) as f64) as u64
 }
 
-/// Random bytes; zeros, which no id may be, where there are none to be had.
+/// Random bytes; without a source of randomness zeros, which are no valid id.
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let _unavailable = getrandom::fill(&mut bytes);
     bytes
 }
 
-/// The last 63 bits of a trace's id, which are random in every kind of id: they decide whether it is recorded.
+/// The last 63 bits of a trace's id decide whether it is recorded: they are random in every kind of id.
 fn chance(trace_id: [u8; 16]) -> u64 {
     let last = u128::from_be_bytes(trace_id) & u128::from(u64::MAX >> 1);
     u64::try_from(last).unwrap_or_default()
 }
 
+fn span_context(context: &TraceContext) -> SpanContext {
+    let flags = TraceFlags::default().with_sampled(context.sampled);
+    let state = context.state.as_deref().map(str::parse);
+    SpanContext::new(
+        TraceId::from_bytes(context.trace_id),
+        SpanId::from_bytes(context.span_id),
+        flags,
+        true,
+        state.and_then(Result::ok).unwrap_or_default(),
+    )
+}
+
 impl Tracer {
-    /// One that records nothing and carries contexts on.
+    /// A tracer that records nothing and propagates contexts.
     #[must_use]
     pub fn silent(clock: &Clock, metrics: &Arc<Metrics>) -> Self {
         Self {
@@ -137,13 +123,13 @@ impl Tracer {
         }
     }
 
-    /// One that records a share of what begins here, and whatever callers record; and where its spans come out.
+    /// A tracer that records a share of the traces that begin here, and all that callers record; and its finished spans.
     #[must_use]
     pub fn recording(
         clock: &Clock,
         metrics: &Arc<Metrics>,
         share: f64,
-    ) -> (Self, mpsc::Receiver<Ended>) {
+    ) -> (Self, mpsc::Receiver<SpanData>) {
         let (queue, spans) = mpsc::channel(QUEUE);
         let share = in_bits(share);
         let tracer = Self {
@@ -158,7 +144,7 @@ impl Tracer {
         self.recorder.is_some()
     }
 
-    /// The span of a call that came with this context, or none where there is nothing to record or carry on.
+    /// The span of a call that came with this context, or none if there is nothing to record or propagate.
     #[must_use]
     pub fn begin(&self, caller: Option<TraceContext>) -> Option<Span> {
         let state = match (&self.recorder, caller) {
@@ -201,27 +187,31 @@ impl Tracer {
         &self,
         span: &Span,
         name: impl FnOnce() -> String,
-        attributes: impl FnOnce() -> Vec<(&'static str, Attribute)>,
+        attributes: impl FnOnce() -> Vec<KeyValue>,
         failed: bool,
     ) {
         let state = span.state();
         if !state.own || !state.context.sampled {
             return;
         }
-        self.record(Ended {
-            name: name(),
-            role: Role::Server,
-            context: state.context.clone(),
-            parent: state.parent,
-            links: state.links.clone(),
-            began: state.began.inner(),
-            ended: self.clock.now().inner(),
-            attributes: attributes(),
-            failed,
-        });
+        let began = state.began.inner();
+        let mut data = self.ended(
+            name(),
+            SpanKind::Server,
+            &state.context,
+            state.parent,
+            began,
+        );
+        data.attributes = attributes();
+        let links = state.links.iter().map(span_context);
+        data.links.links = links.map(Link::with_context).collect();
+        if failed {
+            data.status = Status::error("");
+        }
+        self.queue(data);
     }
 
-    /// Records a message that was sent as part of the trace it belongs to.
+    /// Records that a message was sent, as part of the trace it belongs to.
     pub fn sent(
         &self,
         of: &TraceContext,
@@ -232,24 +222,45 @@ impl Tracer {
         if self.recorder.is_none() || !of.sampled {
             return;
         }
-        let ended = self.clock.now().inner();
-        self.record(Ended {
-            name: format!("send {msg_type}"),
-            role: Role::Producer,
-            context: TraceContext {
-                span_id: random(),
-                ..of.clone()
-            },
-            parent: Some(of.span_id),
-            links: Vec::new(),
-            began: began.min(ended),
-            ended,
-            attributes: vec![("countersign.transport", Attribute::Text(transport.into()))],
-            failed: false,
-        });
+        let context = TraceContext {
+            span_id: random(),
+            ..of.clone()
+        };
+        let name = format!("send {msg_type}");
+        let mut data = self.ended(name, SpanKind::Producer, &context, Some(of.span_id), began);
+        data.attributes = vec![KeyValue::new("countersign.transport", transport)];
+        self.queue(data);
     }
 
-    fn record(&self, span: Ended) {
+    /// A span that ends now.
+    fn ended(
+        &self,
+        name: String,
+        kind: SpanKind,
+        context: &TraceContext,
+        parent: Option<[u8; 8]>,
+        began: OffsetDateTime,
+    ) -> SpanData {
+        let ended = self.clock.now().inner();
+        SpanData {
+            span_context: span_context(context),
+            parent_span_id: parent.map_or(SpanId::INVALID, SpanId::from_bytes),
+            parent_span_is_remote: parent.is_some(),
+            span_kind: kind,
+            name: name.into(),
+            // The clock may have been set back, and a message has the database's time.
+            start_time: began.min(ended).into(),
+            end_time: ended.into(),
+            attributes: Vec::new(),
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: Status::Unset,
+            instrumentation_scope: provider::scope(),
+        }
+    }
+
+    fn queue(&self, span: SpanData) {
         if let Some(recorder) = &self.recorder
             && recorder.queue.try_send(span).is_err()
         {
@@ -258,7 +269,7 @@ impl Tracer {
     }
 }
 
-/// Does `work` for the call of this span. No async function: that would hold the work twice.
+/// Runs `work` for the call of this span. Not an async function: its future would hold `work` twice.
 pub fn within<F: Future>(span: Option<Span>, work: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(span, work)
 }
@@ -268,13 +279,13 @@ pub fn current() -> Option<Span> {
     CURRENT.try_with(Clone::clone).ok().flatten()
 }
 
-/// The context of the call that this task works on, to be carried on.
+/// The context of the call that this task handles, to propagate.
 #[must_use]
 pub fn context() -> Option<TraceContext> {
     current().map(|span| span.context())
 }
 
-/// A `trace` to be kept with what a call submits: its own context, or else the call's.
+/// The `trace` to store with what a call submits: its own context, or else the call's.
 #[must_use]
 pub fn carry(trace: Option<String>) -> Option<String> {
     let Some(span) = current() else {
@@ -287,14 +298,14 @@ pub fn carry(trace: Option<String>) -> Option<String> {
     Some(span.context().carried_by(trace))
 }
 
-/// Learns what the call that this task works on is about.
+/// Relates the call that this task handles to the trace of what it is about.
 pub fn adopt(context: Option<&TraceContext>) {
     if let (Some(span), Some(context)) = (current(), context) {
         span.adopt(context);
     }
 }
 
-/// The same, from the `trace` of an Envelope.
+/// The same, with the `trace` of an Envelope.
 pub fn adopt_from(trace: Option<&str>) {
     if let (Some(span), Some(trace)) = (current(), trace)
         && let Some(context) = TraceContext::of_trace(trace)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign::telemetry::{Metrics, prometheus};
+use countersign::telemetry::Metrics;
 
 /// What a scrape showed.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub async fn scrape(url: &str) -> Scrape {
 
 /// Reads the metrics of no node.
 pub fn read(metrics: &Metrics) -> Scrape {
-    parse(&prometheus::print(&metrics.read()))
+    parse(&metrics.print().expect("metrics"))
 }
 
 /// A value that counts something.

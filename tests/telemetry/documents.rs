@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign::telemetry::instrument::Kind;
+use countersign::telemetry::metrics::DEFINITIONS;
 use serde_json::Value;
 
 use crate::support::Cluster;
-use crate::support::cluster::metrics;
-use crate::support::scrape::scrape;
+use crate::support::scrape::{scrape, whole};
 
 const GUIDE: &str = include_str!("../../docs/telemetry.md");
 
@@ -33,16 +32,9 @@ fn in_guide() -> Described {
 }
 
 fn in_code() -> Described {
-    let readings = metrics().read();
-    let described = readings.iter().map(|reading| {
-        let definition = reading.definition;
-        let kind = match reading.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        };
+    let described = DEFINITIONS.iter().map(|definition| {
         let row = [
-            kind.to_owned(),
+            definition.kind.to_owned(),
             definition.labels.join(", "),
             definition.help.to_owned(),
         ];
@@ -112,6 +104,12 @@ fn expressions() -> Vec<String> {
 async fn dashboard_and_alerts_ask_for_what_a_node_shows() {
     let cluster = Cluster::start(1).await;
     let read = scrape(&cluster.nodes[0].metrics).await;
+    for (name, [kind, _, help]) in in_code() {
+        assert_eq!(read.types.get(&name), Some(&kind), "{name}");
+        assert_eq!(read.helps.get(&name), Some(&help), "{name}");
+    }
+    let decisions = "countersign_decision_latency_seconds_count";
+    assert_eq!(whole(read.value(decisions, &[])), 0, "at zero, not absent");
     let mut asked = BTreeSet::new();
     for expression in expressions() {
         let mut known = BTreeSet::from(["instance", "job", "le"].map(str::to_owned));

@@ -22,6 +22,7 @@ use crate::outbound::Outbound;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, Claims, TokenError, looks_signed};
 use crate::store::credential::RoleName;
+use crate::telemetry::trace;
 
 /// Tokens of live channels that are rechecked at once: few, as it is not urgent.
 const RECHECKED_AT_ONCE: usize = 8;
@@ -42,6 +43,7 @@ impl Tokens {
     ) -> std::io::Result<Self> {
         let urls = [&config.jwt_jwks_url, &config.introspection_url];
         let outbound = Outbound::new(urls.iter().any(|url| url.starts_with("https:")))?;
+        let outbound = outbound.traced(trace::context);
         let names = ClaimNames {
             tenant: config.jwt_tenant_claim.clone(),
             role: config.jwt_role_claim.clone(),
