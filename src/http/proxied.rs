@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -16,11 +17,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::Refusal;
 use super::peer::Peer;
-use crate::config::{self, Network};
+use crate::config;
 use crate::gateway::error::Error;
 
 pub struct Proxies {
-    networks: Vec<Network>,
+    networks: Vec<IpNet>,
     certificate: Option<HeaderName>,
 }
 
@@ -37,10 +38,13 @@ impl Proxies {
         }
     }
 
-    fn lists(&self, address: IpAddr) -> bool {
+    /// Whether the address lies in a listed network. An IPv4 address mapped into IPv6 counts as IPv4.
+    #[must_use]
+    pub fn lists(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
         self.networks
             .iter()
-            .any(|network| network.contains(address))
+            .any(|network| network.contains(&address))
     }
 
     /// Whether a connection is let in: from a listed proxy, or from this machine, which may ask how the node is.
