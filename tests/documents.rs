@@ -45,6 +45,7 @@ async fn the_first_exchange_of_the_readme_works_as_printed() {
         .replacen("csk_…", &text("/approver/apiKey"), 1);
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &script])
+        .env("TMPDIR", directory.path())
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

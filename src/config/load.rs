@@ -44,9 +44,10 @@ impl From<figment::Error> for ConfigError {
         let Kind::UnknownField(name, known) = &error.kind else {
             return Self::Unreadable(Box::new(error));
         };
+        let likeness = |key: &&&str| strsim::jaro_winkler(name, key);
         let nearest = known
             .iter()
-            .min_by_key(|key| strsim::damerau_levenshtein(name, key));
+            .max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
         let mut near = error.path.clone();
         if let (Some(last), Some(nearest)) = (near.last_mut(), nearest) {
             (*nearest).clone_into(last);
