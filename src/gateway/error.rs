@@ -97,6 +97,8 @@ pub enum Error {
     Unauthenticated,
     /// A token, and none that is good.
     InvalidToken,
+    /// An API key that cannot be one: a part is missing, or it is a placeholder.
+    MalformedKey,
     /// The credential does not reach that far.
     Forbidden {
         /// The member or path segment it may not name, if that is why.

@@ -259,6 +259,16 @@ impl Description {
                 "a valid credential is needed",
             )
             .about_token(matches!(error, Error::InvalidToken)),
+            Error::MalformedKey => Self::new(
+                S::UNAUTHORIZED,
+                Code::Unauthenticated,
+                "a valid credential is needed",
+            )
+            .with(
+                "expected",
+                "an API key as printed when it was made: csk_…, complete and without placeholders",
+            )
+            .about_token(true),
             Error::Forbidden { pointer, expected } => {
                 let described = Self::new(
                     S::FORBIDDEN,
