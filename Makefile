@@ -1,6 +1,7 @@
-# Every check that decides whether a change is good is a target here; CI runs `make test`.
+# Every check of a change is a target here; CI runs `make test`. Programs that are missing are installed from Debian's or
+# Ubuntu's packages, except make and cargo.
 
-# The steps of `test` are an order, not a set.
+# The steps of `test` run in this order.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -11,22 +12,24 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: dev
-dev: postgres ## Run a gateway with a database of its own; ARGS="--nodes 2" and the like are passed on.
+dev: $(if $(findstring --database-url,$(ARGS)),tools,postgres) ## Run a gateway with its own database; ARGS="--nodes 2" and the like are passed on.
+	@scripts/install curl openssl || echo 'going on: only the examples in the README need them' >&2
 	$(CARGO) run --locked -- dev $(ARGS)
 
 .PHONY: test
 test: test-fmt test-clippy test-doc test-sqlx test-run ## Check everything: format, lints, docs, .sqlx, tests.
 
 .PHONY: test-fmt
-test-fmt: ## Check the formatting.
+test-fmt: tools ## Check the formatting.
 	$(CARGO) fmt --check
 
 .PHONY: test-clippy
-test-clippy: ## Check the lints.
+test-clippy: tools ## Check the lints, with and without `countersign dev`.
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --no-default-features -- -D warnings
 
 .PHONY: test-doc
-test-doc: ## Check that the documentation builds, private items included.
+test-doc: tools ## Check that the documentation builds, private items included.
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
 .PHONY: test-sqlx
@@ -34,7 +37,8 @@ test-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
 	scripts/prepare --check
 
 .PHONY: test-run
-test-run: postgres haproxy ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
+test-run: postgres ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
+	@scripts/install curl haproxy openssl
 	$(CARGO) test --locked $(ARGS)
 
 .PHONY: fmt
@@ -80,10 +84,12 @@ fuzz: ## Fuzz what reads callers' bytes, FUZZ_SECONDS for each target; needs a n
 clean: ## Remove everything that was built.
 	$(CARGO) clean
 
-.PHONY: postgres
-postgres:
-	@scripts/install-postgres
+.PHONY: tools
+tools:
+	@command -v $(CARGO) >/dev/null || { \
+		echo 'cargo is missing: install Rust 1.90 or later, see https://www.rust-lang.org/tools/install' >&2; exit 1; }
+	@scripts/install cc
 
-.PHONY: haproxy
-haproxy:
-	@scripts/install-haproxy
+.PHONY: postgres
+postgres: tools
+	@scripts/install postgresql

@@ -1,5 +1,5 @@
-//! A node: built from a configuration and a listener, run until stopped. Stopping has two stages: draining answers what
-//! is under way and takes nothing new; then the background ends too.
+//! A node: built from a configuration and a listener, run until stopped. Stopping has two stages: draining finishes the
+//! requests in progress and accepts no new ones; then the background tasks end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,36 +28,30 @@ use crate::store::schema::{RowSecurity, Schema};
 use crate::telemetry::export::{ExportError, Exporter};
 use crate::telemetry::{Metrics, Tracer};
 
-/// What is set aside of the drain for the background to end in, once nothing needs it.
-const BACKGROUND_PATIENCE: Duration = Duration::from_secs(3);
+/// The part of the drain time that is reserved for ending the background tasks.
+const BACKGROUND_STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What a node waits for a dead predecessor beyond its lease.
+/// How long a node waits for a dead predecessor beyond its lease.
 const HEARTBEAT_MARGIN: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const JOIN_RETRY: Duration = Duration::from_millis(500);
 
 /// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// The configuration is no good.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The database is no good.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no secret to be had.
-    #[error("cannot make up a cluster secret: {0}; set security.cluster_secret")]
+    #[error("cannot generate a cluster secret: {0}; set security.cluster_secret")]
     Secret(#[from] Error),
-    /// There is nothing to tell an issuer or authorization server by.
     #[error(
-        "no certificate of an authority can be read: {0}; install them, or name a file in SSL_CERT_FILE"
+        "cannot read the system's CA certificates: {0}; install the package ca-certificates, or name a file in SSL_CERT_FILE"
     )]
     Certificates(std::io::Error),
-    /// The schema is not one this binary works on.
     #[error(
-        "the database's schema is {0}; run `countersign migrate` with this version, or deploy the one it belongs to"
+        "the database's schema is {0}; run `countersign migrate` with this version, or deploy the version of the schema"
     )]
     Schema(&'static str),
-    /// There are other nodes, and no secret to share with them.
     #[error(
         "other nodes run on this database, and security.cluster_secret is not set; set the same on every node, at least 32 \
          characters (or in a file: security.cluster_secret_file)"
@@ -65,44 +59,38 @@ pub enum AppError {
     Alone,
     #[error("{}", RowSecurity::MISSING)]
     RowSecurity,
-    /// There is no listening for those who read metrics.
     #[error(
         "cannot serve metrics on {address}: {error}; set telemetry.metrics_listen to another address, or to \"\" for none"
     )]
     Metrics {
         address: SocketAddr,
-        /// Why not.
         error: std::io::Error,
     },
-    /// There is no telling a collector by.
     #[error("telemetry.otlp_endpoint: {0}")]
     Export(#[from] ExportError),
-    /// The socket is no good.
     #[error("cannot listen on {address}: {error}; choose another with --listen")]
     Listen {
         address: SocketAddr,
-        /// Why not.
         error: std::io::Error,
     },
 }
 
-/// Puts the node on the books. One with a secret that nobody else knows joins nobody: it waits for a predecessor that died
-/// without a word to be forgotten, and then gives up.
-async fn join(store: &Store, secret: &ClusterSecret, made_up: bool) -> Result<(), AppError> {
+/// Registers the node. With a generated cluster secret it must be the only live node: it waits until the lease of a
+/// crashed predecessor has expired, and then gives up.
+async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<(), AppError> {
     let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
     let deadline = tokio::time::Instant::now() + time_limit;
-    while store.heartbeat(&secret.check()).await?.secrets_differ && made_up {
+    while store.heartbeat(&secret.check()).await?.secrets_differ && generated {
         if tokio::time::Instant::now() >= deadline {
-            // It must not look alive to the next that tries.
+            // Otherwise the next node that starts would wait for this one.
             store.leave().await?;
             return Err(AppError::Alone);
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(JOIN_RETRY).await;
     }
     Ok(())
 }
 
-/// The listener for metrics, if there is to be one.
 async fn listen_for_scrapes(config: &Config) -> Result<Option<TcpListener>, AppError> {
     let Some(address) = config.telemetry.metrics_address()? else {
         return Ok(None);
@@ -143,8 +131,8 @@ impl App {
         listener: TcpListener,
     ) -> Result<Self, AppError> {
         config.validate()?;
-        let made_up = config.security.cluster_secret.is_empty();
-        if made_up {
+        let generated = config.security.cluster_secret.is_empty();
+        if generated {
             config.security.cluster_secret = secret::generate()?;
         }
         let config = Arc::new(config);
@@ -188,9 +176,9 @@ impl App {
             RowSecurity::Missing => return Err(AppError::RowSecurity),
             RowSecurity::Idle => tracing::warn!("{}", RowSecurity::IDLE),
         }
-        // Before the first channel: one on a node that is not on the books would be taken for dead.
+        // Before the first channel: a channel on an unregistered node counts as dead.
         let secret = ClusterSecret::new(&config.security.cluster_secret);
-        join(&store, &secret, made_up).await?;
+        join(&store, &secret, generated).await?;
         let gateway = Gateway::start(&config, clock, store, tracer, &background, &drain, &end)
             .map_err(AppError::Certificates)?;
         gateway.observe();
@@ -214,13 +202,13 @@ impl App {
         self.address
     }
 
-    /// Where its metrics are read, if anywhere.
+    /// The address that serves metrics, if any.
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.scrapes.as_ref()?.local_addr().ok()
     }
 
-    /// The use cases, for those who hold the node in their own process.
+    /// The use cases, for tests that run the node in their own process.
     #[must_use]
     pub fn gateway(&self) -> &Arc<Gateway> {
         &self.gateway
@@ -280,10 +268,10 @@ impl App {
         tracing::info!("draining");
         work.close();
         let time_limit = Duration::from_secs(config.server.drain_seconds)
-            .saturating_sub(BACKGROUND_PATIENCE)
+            .saturating_sub(BACKGROUND_STOP_TIMEOUT)
             .saturating_sub(Duration::from_millis(config.server.lame_duck_ms));
         if tokio::time::timeout(time_limit, work.wait()).await.is_err() {
-            tracing::warn!(left = work.len(), "cutting off what did not finish in time");
+            tracing::warn!(left = work.len(), "aborting what did not finish in time");
             stops.hard.cancel();
         }
         let ending = async {
@@ -293,7 +281,7 @@ impl App {
             background.close();
             background.wait().await;
         };
-        if tokio::time::timeout(BACKGROUND_PATIENCE, ending)
+        if tokio::time::timeout(BACKGROUND_STOP_TIMEOUT, ending)
             .await
             .is_err()
         {

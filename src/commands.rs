@@ -1,23 +1,23 @@
-//! The commands of the binary: each reads the configuration, does one thing, and says what it did.
+//! The command line. Results go to standard output, remarks and logs to standard error.
 
 mod administer;
 mod check;
 mod health;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
-use countersign::app::App;
+use countersign::app::{App, AppError};
 use countersign::clock::Clock;
 use countersign::config::{Config, Secret, TlsMode};
 use countersign::gateway::administration::Administration;
 use countersign::protocol::id::{NodeId, TextId as _};
 use countersign::store::Store;
 use countersign::store::audit::Actor;
-use countersign::store::schema::{self, RowSecurity};
+use countersign::store::schema::{self, RowSecurity, Schema};
 use countersign::telemetry::{self, Metrics};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncReadExt as _;
@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::administer::{CredentialCommand, KeyCommand, TenantCommand, credential, key, tenant};
+#[cfg(feature = "dev")]
 use crate::dev::{self, DevOptions};
 
 /// An open, self-hosted approval gateway for AI agents.
@@ -47,7 +48,6 @@ pub struct Cli {
     command: Command,
 }
 
-/// The commands.
 #[derive(Subcommand)]
 enum Command {
     /// Run a node.
@@ -67,53 +67,76 @@ enum Command {
         address: Option<String>,
     },
     /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
+    #[cfg(feature = "dev")]
     Dev(DevArgs),
     /// Manage tenants.
-    #[command(subcommand)]
-    Tenant(TenantCommand),
+    Tenant {
+        /// Print JSON, for programs.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: TenantCommand,
+    },
     /// Manage credentials.
-    #[command(subcommand)]
-    Credential(CredentialCommand),
+    Credential {
+        /// Print JSON, for programs.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: CredentialCommand,
+    },
     /// Manage approvers' signing keys.
-    #[command(subcommand)]
-    Key(KeyCommand),
+    Key {
+        /// Print JSON, for programs.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
 }
 
-/// `countersign serve`.
 #[derive(Args)]
 struct ServeArgs {
-    /// Where to listen, instead of server.listen.
-    #[arg(long)]
+    /// The address to listen on, instead of server.listen; a port alone means 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
     /// Written with the node's URL once it is ready, and on a second line that of its metrics.
     #[arg(long, hide = true)]
     ready_file: Option<PathBuf>,
-    /// Stop when standard input ends: the parent is gone.
+    /// Stop when standard input ends, because the parent is gone.
     #[arg(long, hide = true)]
     stop_with_stdin: bool,
 }
 
-/// `countersign dev`.
+#[cfg(feature = "dev")]
 #[derive(Args)]
 struct DevArgs {
-    /// Where the first node listens; the others follow. Port 0: free ones.
-    #[arg(long, default_value = "127.0.0.1:8080")]
+    /// The address of the first node; the others use the ports after it. A port alone means 127.0.0.1, port 0 free ports.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// How many nodes, each a process of its own.
+    /// How many nodes to run, each as a process.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     nodes: u16,
-    /// Where to keep PostgreSQL and the demo credentials.
+    /// Where to keep PostgreSQL's data and the demo credentials.
     #[arg(long, conflicts_with = "ephemeral")]
     data_dir: Option<PathBuf>,
-    /// Leave nothing behind.
+    /// Keep the data in a temporary directory and remove it at the end.
     #[arg(long)]
     ephemeral: bool,
-    /// A file to write, whole, once every node is ready.
+    /// A JSON file with addresses and keys, written once every node is ready.
     #[arg(long)]
     ready_file: Option<PathBuf>,
 }
 
-/// Runs a command.
+/// A port alone means loopback, where a node serves without TLS.
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse()
+        .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
     let database_url = cli.database_url;
     let loaded = Config::load(cli.config.as_deref()).map(|mut config| {
@@ -132,10 +155,11 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Migrate => {
             config.validate()?;
             schema::migrate(config.database.url.expose()).await?;
-            say("the schema is up to date")
+            print_line("the schema is up to date")
         }
         Command::Check { json } => check::run(Ok(config), json).await,
-        Command::Health { address } => say(&health::ask(&config, address).await?),
+        Command::Health { address } => print_line(&health::ask(&config, address).await?),
+        #[cfg(feature = "dev")]
         Command::Dev(args) => {
             let options = DevOptions {
                 listen: args.listen,
@@ -148,13 +172,18 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             };
             anyhow::ensure!(
                 options.listen.ip().is_loopback(),
-                "dev serves plain HTTP, on loopback only"
+                "dev serves plain HTTP, on loopback only: use --listen 127.0.0.1:{}",
+                options.listen.port()
             );
             dev::run(options, config, stop_signals()?).await
         }
-        Command::Tenant(command) => tenant(&administration(&config).await?, command).await,
-        Command::Credential(command) => credential(&administration(&config).await?, command).await,
-        Command::Key(command) => key(&administration(&config).await?, command).await,
+        Command::Tenant { json, command } => {
+            tenant(&administration(&config).await?, command, json).await
+        }
+        Command::Credential { json, command } => {
+            credential(&administration(&config).await?, command, json).await
+        }
+        Command::Key { json, command } => key(&administration(&config).await?, command, json).await,
     }
 }
 
@@ -180,7 +209,10 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
     if let Some(listen) = args.listen {
         config.server.listen = listen;
     }
-    // A channel is a file descriptor, and the usual soft limit is for programs that open files.
+    for variable in Config::unknown_variables() {
+        tracing::warn!(variable, "this variable is not a setting and is ignored");
+    }
+    // Each channel takes a file descriptor, and the usual soft limit is 1,024.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     let stop = stop_signals()?;
@@ -233,9 +265,13 @@ fn open(config: &Config) -> anyhow::Result<Arc<Store>> {
 async fn administration(config: &Config) -> anyhow::Result<Administration> {
     config.validate()?;
     let store = open(config)?;
-    // An empty list would look like an empty database.
     anyhow::ensure!(
-        store.row_security().await.context("database")? != RowSecurity::Missing,
+        store.schema().await? != Schema::Behind,
+        AppError::Schema("behind this binary")
+    );
+    // Otherwise every list would be empty.
+    anyhow::ensure!(
+        store.row_security().await? != RowSecurity::Missing,
         RowSecurity::MISSING
     );
     Ok(Administration::new(
@@ -245,17 +281,22 @@ async fn administration(config: &Config) -> anyhow::Result<Administration> {
     ))
 }
 
-/// Prints a value as JSON, for people and for scripts.
-fn print<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
-    say(&serde_json::to_string_pretty(value)?)
+fn print_json<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
+    print_line(&serde_json::to_string_pretty(value)?)
 }
 
 #[expect(
     clippy::print_stdout,
     clippy::unnecessary_wraps,
-    reason = "a command's answer, as the last thing it does"
+    reason = "the result of a command, printed as the last thing it does"
 )]
-fn say(text: &str) -> anyhow::Result<()> {
+fn print_line(text: &str) -> anyhow::Result<()> {
     println!("{text}");
     Ok(())
+}
+
+/// An explanation for people, kept out of the way of scripts that read the result.
+#[expect(clippy::print_stderr, reason = "standard output is for results")]
+fn remark(text: &str) {
+    eprintln!("{text}");
 }

@@ -1,5 +1,5 @@
-//! Configuration: defaults, then a file, then the environment, then flags. Unknown keys are refused, secrets redacted.
-//! Every number of the protocol's limits is a key here.
+//! Configuration: defaults, then a file, then the environment, then flags. Unknown keys are errors, secrets are redacted.
+//! Every limit of the protocol is a key here.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub use self::auth::Auth;
 pub use self::load::ConfigError;
 pub use self::secret::Secret;
 pub use self::telemetry::Telemetry;
-pub use self::tls::{ClientAuth, Network, Tls, TlsMode};
+pub use self::tls::{ClientAuth, Tls, TlsMode};
 
 section! {
     /// `[server]`: how the node serves.
@@ -44,19 +44,19 @@ section! {
         gateway_id: String = "countersign".into(),
         /// How long a client may take to send its headers.
         header_timeout_seconds: u64 = 10,
-        /// How long a connection may be idle, before its first request and between requests. Longer than clients keep one, so that they close it.
+        /// How long a connection may be idle, before its first request and between requests. Longer than clients keep idle connections, so that the client closes first.
         idle_timeout_seconds: u64 = 100,
         /// How long a client may take to send a body.
         body_timeout_seconds: u64 = 30,
-        /// How long a client may take nothing of what is written to it.
+        /// How long a client may read nothing of what is written to it.
         write_timeout_seconds: u64 = 30,
         /// Most connections at once.
         max_connections: usize = 25_000,
-        /// Most connections at once from one address, or one /64 of IPv6 (a load balancer is one).
+        /// Most connections at once from one address, or one /64 of IPv6. A load balancer counts as one address.
         max_connections_per_address: usize = 20_000,
-        /// Origins whose pages may call and open channels; from any other, nothing is changed and no channel opened.
+        /// Origins whose pages may call the API and open channels. Pages of other origins can change nothing.
         origins: Vec<String> = Vec::new(),
-        /// How long a stopping node still takes connections, for load balancers to see that it is no longer ready.
+        /// How long a stopping node still accepts connections, so that load balancers see that it is no longer ready.
         lame_duck_ms: u64 = 2_000,
         /// How long a stopping node may take to finish its work.
         drain_seconds: u64 = 20,
@@ -66,7 +66,7 @@ section! {
 section! {
     /// `[node]`: this process.
     Node {
-        /// Its name in the history; made up if empty.
+        /// Its name in the history; generated if empty.
         id: String = String::new(),
     }
 }
@@ -77,7 +77,7 @@ section! {
         url: Secret = Secret::default(),
         /// A file that holds `url`, instead.
         url_file: Option<PathBuf> = None,
-        /// Where it is without a pooler in between, for LISTEN; `url` if empty.
+        /// The same database without a pooler in between, for LISTEN; `url` if empty.
         listen_url: Secret = Secret::default(),
         /// A file that holds `listen_url`, instead.
         listen_url_file: Option<PathBuf> = None,
@@ -90,9 +90,9 @@ section! {
         lock_timeout_ms: u64 = 2_000,
         idle_in_transaction_timeout_ms: u64 = 10_000,
         statement_cache: usize = 100,
-        /// Whether to set the timeouts at connect; false behind `PgBouncer`, where `alter role … set` does it.
+        /// Whether to set the timeouts on connect; false behind `PgBouncer`, where `alter role … set` does it.
         session_settings: bool = true,
-        /// Whether to tell the database for which tenants each call is; for a role that does not own the tables.
+        /// Whether to set the tenants of each call for row-level security; for a role that does not own the tables.
         row_security: bool = false,
     }
 }
@@ -117,16 +117,16 @@ section! {
 }
 
 section! {
-    /// `[artifacts]`: what is taken for review.
+    /// `[artifacts]`: what is accepted for review.
     Artifacts {
-        /// Whether plaintext artifacts are taken; false for gateways that must never see any.
+        /// Whether plaintext artifacts are accepted; false for gateways that must never see any.
         open: bool = true,
         max_lifetime_seconds: u64 = 30 * 24 * 3_600,
     }
 }
 
 section! {
-    /// `[decisions]`: how decisions are judged.
+    /// `[decisions]`: how decisions are verified.
     Decisions {
         /// Whether signatures must verify: `registered`, `required` or `off`.
         verify: Verify = Verify::Registered,
@@ -148,10 +148,10 @@ section! {
         artifact_bytes: usize = 2 << 20,
         prompt_bytes: usize = 256 << 10,
         snapshot_bytes: usize = 5 << 20,
-        /// What a submission may hold around its payload.
+        /// What a submission may contain besides its payload.
         envelope_bytes: usize = 64 << 10,
         body_bytes: usize = 256 << 10,
-        /// Memory for large bodies and messages that are being read or worked on, and large answers that are being sent, all together; past it they wait, then 503, or 1013 over a WebSocket.
+        /// Memory for large bodies and messages being read or processed and large responses being sent, in total; beyond it they wait, then get 503, or 1013 over a WebSocket.
         body_memory_bytes: usize = 256 << 20,
         pending_per_approver: u32 = 10_000,
         waits_per_identity: usize = 1_000,
@@ -159,7 +159,7 @@ section! {
         channels_per_identity: usize = 50,
         channels_per_node: usize = 20_000,
         channels_per_tenant: usize = 15_000,
-        /// How far ahead of ours a client's clock may be.
+        /// How far a client's clock may be ahead of ours.
         clock_skew_seconds: u64 = 60,
         /// Wait, when none is asked for.
         wait_default_seconds: u64 = 30,
@@ -173,10 +173,10 @@ section! {
 }
 
 section! {
-    /// `[rates]`: how many calls a second a node takes from one caller: per credential and the id it acts as.
+    /// `[rates]`: calls per second that a node accepts from one caller: per credential and the id it acts as.
     Rates {
         enabled: bool = true,
-        /// Artifacts, prompts, session events and pairings begun.
+        /// Artifacts, prompts, session events and new pairings.
         submissions: u32 = 50,
         /// How many of them at once.
         submissions_burst: u32 = 100,
@@ -193,7 +193,7 @@ section! {
         connects: u32 = 5,
         /// How many of them at once.
         connects_burst: u32 = 20,
-        /// Anything from one address, before anyone is known.
+        /// All calls from one address, before authentication.
         address: u32 = 100,
         /// How many of them at once.
         address_burst: u32 = 200,
@@ -207,9 +207,9 @@ section! {
         /// How long a WebSocket may be silent.
         idle_seconds: u64 = 120,
         sse_ping_seconds: u64 = 15,
-        /// How long a client may take to accept one message before it is closed, to catch up later.
+        /// How long a client may take to accept one message before its channel is closed. It catches up after it reconnects.
         send_timeout_seconds: u64 = 10,
-        /// First pause before an unacknowledged message is offered again; it doubles.
+        /// First delay before an unacknowledged message is sent again; it doubles.
         reoffer_seconds: u64 = 10,
         reoffer_max_seconds: u64 = 300,
         /// Over how long a draining node spreads the closing of its channels.
@@ -217,7 +217,7 @@ section! {
     }
 }
 
-/// How nodes learn that they must look.
+/// How nodes learn of new rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WakeMode {
@@ -227,16 +227,16 @@ pub enum WakeMode {
 }
 
 section! {
-    /// `[wake]`: how fast news travels between nodes.
+    /// `[wake]`: how nodes wake each other.
     Wake {
         /// `notify` or `poll`.
         mode: WakeMode = WakeMode::Notify,
-        /// How often the net looks while notifications arrive.
+        /// How often the fallback polls while notifications arrive.
         sweep_ms: u64 = 5_000,
-        /// How often it looks while they do not, or in mode `poll`.
+        /// How often it polls while they do not, or in mode `poll`.
         poll_ms: u64 = 250,
         canary_ms: u64 = 5_000,
-        /// How soon it must be back.
+        /// How soon the canary must be received.
         canary_timeout_ms: u64 = 2_000,
     }
 }
@@ -246,10 +246,10 @@ section! {
     Retention {
         exchange_seconds: u64 = 90 * 24 * 3_600,
         prompt_seconds: u64 = 90 * 24 * 3_600,
-        /// Sessions, from the last that was heard of them, and enforcers that were not seen since.
+        /// Sessions, since their last event, and enforcers that have not been seen since.
         session_seconds: u64 = 90 * 24 * 3_600,
         audit_seconds: u64 = 400 * 24 * 3_600,
-        /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as those.
+        /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as the row.
         scrub_seconds: u64 = 0,
         every_seconds: u64 = 600,
     }
@@ -268,11 +268,11 @@ section! {
     /// `[pairing]`: pairing by code.
     Pairing {
         code_seconds: u64 = 600,
-        /// Wrong codes a minute before a principal must wait.
+        /// Wrong codes per minute before a principal must wait.
         guesses_per_principal: u32 = 10,
-        /// Wrong codes a minute in a tenant before everyone who guessed wrong must wait.
+        /// Wrong codes per minute in a tenant before everyone who entered a wrong one must wait.
         guesses_per_tenant: u32 = 100,
-        /// How long an attempt at pairing is remembered.
+        /// How long an attempt at pairing is kept.
         keep_seconds: u64 = 24 * 3_600,
     }
 }
@@ -281,9 +281,9 @@ section! {
     /// `[presence]`: which enforcers are online.
     Presence {
         call_seconds: u64 = 600,
-        /// How often a node writes down the calls it has served.
+        /// How often a node records the calls it has served.
         write_seconds: u64 = 15,
-        /// Most enforcers in a list: those that were seen last.
+        /// Most enforcers in a list: the most recently seen.
         list_max: u32 = 10_000,
     }
 }
@@ -323,7 +323,6 @@ pub struct Config {
     pub protocol: Protocol,
     pub artifacts: Artifacts,
     pub decisions: Decisions,
-    /// The `Idempotency-Key` header.
     pub idempotency: Idempotency,
     pub limits: Limits,
     pub rates: Rates,
@@ -334,7 +333,6 @@ pub struct Config {
     pub pairing: Pairing,
     pub presence: Presence,
     pub platform: Platform,
-    /// JWT, OAuth 2.0 and Basic.
     pub auth: Auth,
     pub log: Log,
     pub telemetry: Telemetry,

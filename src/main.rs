@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+#[cfg(feature = "dev")]
 mod dev;
 
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ fn main() -> ExitCode {
         Err(error) => return fail(&error.into()),
     };
     let outcome = runtime.block_on(commands::run(cli));
-    // Not waited for: a read of standard input may be under way that nothing will ever end.
+    // Does not wait: a pending read of standard input may never end.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -29,9 +30,16 @@ fn main() -> ExitCode {
 
 #[expect(
     clippy::print_stderr,
-    reason = "the last words of a command are for the person who ran it"
+    reason = "the error is for the person who ran the command"
 )]
 fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("countersign: {error:#}");
+    let mut text = error.to_string();
+    // Many errors already include their cause, which must not be repeated.
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("countersign: {text}");
     ExitCode::FAILURE
 }

@@ -105,6 +105,44 @@ async fn without_a_good_credential_every_route_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_api_key_gets_a_hint_and_every_other_wrong_one_the_same_answer() {
+    let cluster = Cluster::start(1).await;
+    let key = cluster.key(&cluster.tenant, RoleName::Admin, None).await;
+    let (id, secret) = key.strip_prefix("csk_").unwrap().split_once('_').unwrap();
+    let nobody = cluster.client(None);
+    let refused = async |name: &str, value: &str| {
+        let call = nobody.call(Method::GET, "/platform/v1/credentials");
+        let answer = call.header(name, value).send().await;
+        let answer = answer.refused(401, "UNAUTHENTICATED").json();
+        (answer["message"].clone(), answer["details"].clone())
+    };
+    let said = "a valid credential is needed";
+    let hint = "an API key as printed when it was made: csk_…, complete and without placeholders";
+    for malformed in [
+        "csk_…".to_owned(),
+        "csk_".to_owned(),
+        "csk_a_b".to_owned(),
+        format!("csk_{id}"),
+        format!("csk_{id}_{}", &secret[1..]),
+        format!("{key}x"),
+    ] {
+        let expected = (json!(said), json!({ "expected": hint }));
+        let bearer = format!("Bearer {malformed}");
+        assert_eq!(refused("authorization", &bearer).await, expected);
+        assert_eq!(refused("x-api-key", &malformed).await, expected);
+    }
+    for unknown in [
+        format!("csk_nobody_{secret}"),
+        format!("csk_{id}_{}", "x".repeat(secret.len())),
+        "not-an-api-key".to_owned(),
+        "not…ascii".to_owned(),
+    ] {
+        let expected = (json!(said), json!(null));
+        assert_eq!(refused("x-api-key", &unknown).await, expected, "{unknown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_route_is_for_its_roles_alone_and_reads_no_body_to_find_out() {
     let cluster = Cluster::start(1).await;
     let url = cluster.urls().remove(0);

@@ -171,14 +171,83 @@ fn every_secret_can_stand_in_a_file_and_nothing_is_guessed() {
 }
 
 #[test]
-fn a_variable_that_is_no_key_refuses_to_start() {
-    for (name, named) in [
-        ("COUNTERSIGN_SERVER__LISTNE", "listne"),
-        ("COUNTERSIGN_SERVRE__LISTEN", "servre"),
-        ("COUNTERSIGN_DATABASE_URL", "database_url"),
+fn a_misspelt_variable_refuses_to_start_and_the_nearest_is_named() {
+    for (name, named, nearest) in [
+        (
+            "COUNTERSIGN_SERVER__LISTNE",
+            "listne",
+            "COUNTERSIGN_SERVER__LISTEN?",
+        ),
+        (
+            "COUNTERSIGN_SERVRE__LISTEN",
+            "servre",
+            "COUNTERSIGN_SERVER__…?",
+        ),
+        (
+            "COUNTERSIGN_DATABASE_URL",
+            "database_url",
+            "COUNTERSIGN_DATABASE__URL?",
+        ),
+        (
+            "COUNTERSIGN_DATABASE_URL_FILE",
+            "database_url_file",
+            "COUNTERSIGN_DATABASE__URL_FILE?",
+        ),
     ] {
         let (ok, text) = run(countersign().arg("check").env(name, "x"));
         assert!(!ok && text.contains(named), "{text}");
+        assert!(text.contains(name.trim_end_matches("LISTEN")), "{text}");
+        assert!(text.contains(nearest), "{text}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_in_the_file_refuses_to_start_and_the_nearest_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("countersign.toml");
+    for (text, key, nearest) in [
+        (
+            "[server]\nlistne = '127.0.0.1:0'\n",
+            "server.listne",
+            "server.listen",
+        ),
+        ("[wake]\npoll = 3\n", "wake.poll", "wake.poll_ms"),
+        ("[servre]\nlisten = '127.0.0.1:0'\n", "servre", "server"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let refused = Config::load(Some(&file)).unwrap_err().to_string();
+        let expected = format!("sets {key}, which does not exist; did you mean ");
+        assert!(refused.contains(&expected), "{refused}");
+        assert!(
+            refused.starts_with(&file.display().to_string()),
+            "{refused}"
+        );
+        assert!(refused.ends_with(&format!(" {nearest}?")), "{refused}");
+    }
+}
+
+#[test]
+fn a_variable_of_no_section_is_ignored_with_a_warning() {
+    let node = |arguments: &[&str]| {
+        run(countersign()
+            .args(["--database-url", "postgres://127.0.0.1:1/none"])
+            .args(arguments)
+            .env("COUNTERSIGN_BIN", "/usr/bin/countersign")
+            .env("COUNTERSIGN_PROFILE", "x"))
+    };
+    let (_, text) = node(&["check"]);
+    let found = |check: &str| text.lines().find(|line| line.contains(check)).unwrap();
+    assert!(found(" configuration ").starts_with("ok "), "{text}");
+    let warning = found(" environment ");
+    assert!(warning.starts_with("warning "), "{text}");
+    let (_, log) = node(&["serve", "--listen", "127.0.0.1:0"]);
+    for name in ["COUNTERSIGN_BIN", "COUNTERSIGN_PROFILE"] {
+        assert!(warning.contains(name), "{text}");
+        assert!(log.contains(name), "{log}");
+    }
+    assert!(log.contains("is ignored"), "{log}");
+    for name in ["COUNTERSIGN_CONFIG_FILE", "COUNTERSIGN_POSTGRES_BIN"] {
+        assert!(!text.contains(name), "{text}");
     }
 }
 

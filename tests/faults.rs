@@ -246,7 +246,7 @@ async fn a_database_that_takes_no_writes_is_no_place_to_send_requests_to() {
     let refused = enforcer.submit(&request_id(), "alice", sealed()).await;
     refused.refused(503, "UNAVAILABLE");
     let (ok, text) = check();
-    assert!(!ok && text.contains("takes no writes; let "), "{text}");
+    assert!(!ok && text.contains("read-only; point "), "{text}");
 
     turn("reset default_transaction_read_only").await;
     says(200, "ready").await;

@@ -1,5 +1,6 @@
 //! How much one caller may take of a node: each kind of call by itself, per credential and id, before its body is read.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use countersign::clock::Clock;
@@ -242,7 +243,7 @@ async fn an_address_has_a_limit_before_anyone_is_known() {
         config.rates.enabled = true;
         (config.rates.address, config.rates.address_burst) = (1, 5);
         config.tls.mode = countersign::config::TlsMode::Upstream;
-        config.tls.proxies = vec!["127.0.0.1".to_owned().try_into().unwrap()];
+        config.tls.proxies = vec![IpAddr::from([127, 0, 0, 1]).into()];
     })
     .await;
     let nobody = cluster.client(None);

@@ -1,38 +1,37 @@
-//! Tenants, credentials and signing keys on the command line: what can be said of them, and what is done then.
+//! Tenants, credentials and signing keys on the command line.
 
 use anyhow::Context as _;
 use clap::Subcommand;
 use countersign::gateway::administration::{Administration, CredentialRequest};
-use countersign::http::platform::parse_thumbprint;
+use countersign::gateway::error::Error;
+use countersign::http::platform::{key_json, parse_thumbprint};
 use countersign::protocol::id::{ApproverId, CredentialId, SignerKeyId, TenantId, TextId};
 use countersign::protocol::signature::PublicKey;
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::credential::RoleName;
 use countersign::store::signing_key::NewSigningKey;
 
-use super::{print, say};
+use super::{print_json, print_line, remark};
 
-/// `countersign tenant`.
 #[derive(Subcommand)]
 pub enum TenantCommand {
-    /// Make a tenant.
+    /// Create a tenant and print its id.
     Create {
-        /// Its name.
+        /// Its name, for people.
         name: String,
     },
     /// List tenants.
     List,
-    /// Disable a tenant: its credentials stop, its data stays.
+    /// Disable a tenant: its credentials stop working, its data is kept.
     Disable {
         /// Its id.
         tenant: String,
     },
 }
 
-/// `countersign credential`.
 #[derive(Subcommand)]
 pub enum CredentialCommand {
-    /// Make a credential; its key is shown this once.
+    /// Create a credential and print its API key, which is not shown again.
     Create {
         /// The tenant's id.
         #[arg(long)]
@@ -40,19 +39,19 @@ pub enum CredentialCommand {
         /// enforcer, approver or admin.
         #[arg(long)]
         role: String,
-        /// The one id it may act as.
+        /// The only id it may act as; without it, any id of its role.
         #[arg(long)]
         bound_id: Option<String>,
-        /// A client certificate's SHA-256 thumbprint, instead of an API key.
+        /// The SHA-256 thumbprint of a client certificate, instead of an API key.
         #[arg(long)]
         thumbprint: Option<String>,
-        /// When it ends (RFC 3339).
+        /// When it expires (RFC 3339).
         #[arg(long)]
         expires_at: Option<String>,
     },
     /// List credentials.
     List {
-        /// Only of this tenant.
+        /// Only those of this tenant.
         #[arg(long)]
         tenant: Option<String>,
     },
@@ -63,7 +62,6 @@ pub enum CredentialCommand {
     },
 }
 
-/// `countersign key`.
 #[derive(Subcommand)]
 pub enum KeyCommand {
     /// Register a signing key.
@@ -71,19 +69,19 @@ pub enum KeyCommand {
         /// The tenant's id.
         #[arg(long)]
         tenant: String,
-        /// The approver.
+        /// The approver's id.
         #[arg(long)]
         approver: String,
-        /// The key's name.
+        /// The key's id.
         #[arg(long)]
         key: String,
         /// The Ed25519 public key, in base64url.
         #[arg(long)]
         public_key: String,
-        /// When it begins to be valid (RFC 3339).
+        /// When it becomes valid (RFC 3339).
         #[arg(long)]
         not_before: Option<String>,
-        /// When it ends to be valid (RFC 3339).
+        /// When it ceases to be valid (RFC 3339).
         #[arg(long)]
         not_after: Option<String>,
     },
@@ -92,7 +90,7 @@ pub enum KeyCommand {
         /// The tenant's id.
         #[arg(long)]
         tenant: String,
-        /// The approver.
+        /// The approver's id.
         #[arg(long)]
         approver: String,
     },
@@ -101,10 +99,10 @@ pub enum KeyCommand {
         /// The tenant's id.
         #[arg(long)]
         tenant: String,
-        /// The approver.
+        /// The approver's id.
         #[arg(long)]
         approver: String,
-        /// The key's name.
+        /// The key's id.
         #[arg(long)]
         key: String,
     },
@@ -119,32 +117,68 @@ fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
     })
 }
 
-/// A time on the command line.
 fn time(text: &str) -> anyhow::Result<Timestamp> {
     Timestamp::parse(text).with_context(|| format!("{text} should be an RFC 3339 time"))
 }
 
-/// Manages tenants.
-pub async fn tenant(administration: &Administration, command: TenantCommand) -> anyhow::Result<()> {
+/// The tenant with this id, which must exist.
+async fn existing_tenant(administration: &Administration, text: &str) -> anyhow::Result<TenantId> {
+    let tenants = administration.tenants().await?;
+    let found = tenants
+        .into_iter()
+        .find(|tenant| tenant.tenant_id.as_str() == text);
+    let found = found.with_context(|| {
+        format!("no tenant {text:?}; list them, with their ids, with `countersign tenant list`")
+    })?;
+    Ok(found.tenant_id)
+}
+
+/// Replaces "not found" by an error that says what was not found.
+fn found<T>(outcome: Result<T, Error>, missing: &str) -> anyhow::Result<T> {
+    outcome.map_err(|error| match error {
+        Error::NotFound => anyhow::anyhow!("{missing}"),
+        error => error.into(),
+    })
+}
+
+pub async fn tenant(
+    administration: &Administration,
+    command: TenantCommand,
+    json: bool,
+) -> anyhow::Result<()> {
     match command {
         TenantCommand::Create { name } => {
             let tenant = administration.create_tenant(&name).await?;
-            print(&serde_json::json!({ "tenantId": tenant, "name": name }))
+            if json {
+                return print_json(&serde_json::json!({ "tenantId": tenant, "name": name }));
+            }
+            remark("The tenant's id, for --tenant:");
+            print_line(tenant.as_str())
         }
-        TenantCommand::List => print(&administration.tenants().await?),
+        TenantCommand::List => {
+            let tenants = administration.tenants().await?;
+            if json {
+                return print_json(&tenants);
+            }
+            for tenant in tenants {
+                let disabled = tenant.disabled_at.map_or("", |_| "  (disabled)");
+                print_line(&format!("{}  {}{disabled}", tenant.tenant_id, tenant.name))?;
+            }
+            Ok(())
+        }
         TenantCommand::Disable { tenant } => {
-            administration
-                .disable_tenant(&id::<TenantId>("tenant", &tenant)?)
-                .await?;
-            say("disabled")
+            let tenant = existing_tenant(administration, &tenant).await?;
+            administration.disable_tenant(&tenant).await?;
+            remark("disabled");
+            Ok(())
         }
     }
 }
 
-/// Manages credentials.
 pub async fn credential(
     administration: &Administration,
     command: CredentialCommand,
+    json: bool,
 ) -> anyhow::Result<()> {
     match command {
         CredentialCommand::Create {
@@ -166,29 +200,61 @@ pub async fn credential(
                     .transpose()?,
                 expires_at: expires_at.as_deref().map(time).transpose()?,
             };
-            let made = administration
-                .create_credential(&id("tenant", &tenant)?, request)
-                .await?;
-            print(&serde_json::json!({ "credentialId": made.id, "apiKey": made.api_key }))
+            let tenant = existing_tenant(administration, &tenant).await?;
+            let made = administration.create_credential(&tenant, request).await;
+            let made = found(made, &format!("tenant {tenant} is disabled"))?;
+            if json {
+                let made = serde_json::json!({ "credentialId": made.id, "apiKey": made.api_key });
+                return print_json(&made);
+            }
+            if let Some(key) = made.api_key {
+                remark(&format!(
+                    "The API key of credential {}, which is not shown again:",
+                    made.id
+                ));
+                print_line(&key)
+            } else {
+                remark("The credential's id:");
+                print_line(made.id.as_str())
+            }
         }
         CredentialCommand::List { tenant } => {
-            let tenant = tenant
-                .map(|tenant| id::<TenantId>("tenant", &tenant))
-                .transpose()?;
-            print(&administration.credentials(tenant.as_ref(), None).await?)
+            let tenant = match tenant {
+                Some(tenant) => Some(existing_tenant(administration, &tenant).await?),
+                None => None,
+            };
+            let credentials = administration.credentials(tenant.as_ref(), None).await?;
+            if json {
+                return print_json(&credentials);
+            }
+            for credential in credentials {
+                print_line(&format!(
+                    "{}  tenant {}  {:<8}  {}{}",
+                    credential.credential_id,
+                    credential.tenant_id,
+                    credential.role,
+                    credential.bound_id.as_deref().unwrap_or("(any id)"),
+                    credential.revoked_at.map_or("", |_| "  (revoked)"),
+                ))?;
+            }
+            Ok(())
         }
         CredentialCommand::Revoke { credential } => {
-            let credential = id::<CredentialId>("credential", &credential)?;
-            administration
-                .revoke_credential(None, None, &credential)
-                .await?;
-            say("revoked")
+            let id = id::<CredentialId>("credential", &credential)?;
+            let revoked = administration.revoke_credential(None, None, &id).await;
+            let missing = "list them with `countersign credential list`";
+            found(revoked, &format!("no credential {credential:?}; {missing}"))?;
+            remark("revoked");
+            Ok(())
         }
     }
 }
 
-/// Manages approvers' signing keys.
-pub async fn key(administration: &Administration, command: KeyCommand) -> anyhow::Result<()> {
+pub async fn key(
+    administration: &Administration,
+    command: KeyCommand,
+    json: bool,
+) -> anyhow::Result<()> {
     match command {
         KeyCommand::Put {
             tenant,
@@ -206,35 +272,42 @@ pub async fn key(administration: &Administration, command: KeyCommand) -> anyhow
                 not_before: not_before.as_deref().map(time).transpose()?,
                 not_after: not_after.as_deref().map(time).transpose()?,
             };
-            let (tenant, approver) = (id("tenant", &tenant)?, id("approver", &approver)?);
-            administration
+            let approver = id("approver", &approver)?;
+            let tenant = existing_tenant(administration, &tenant).await?;
+            let registered = administration
                 .register_key(&tenant, &approver, &key, false)
-                .await?;
-            say("registered")
+                .await;
+            found(registered, &format!("tenant {tenant} is disabled"))?;
+            remark("registered");
+            Ok(())
         }
         KeyCommand::List { tenant, approver } => {
-            let (tenant, approver) = (
-                id("tenant", &tenant)?,
-                id::<ApproverId>("approver", &approver)?,
-            );
+            let approver = id::<ApproverId>("approver", &approver)?;
+            let tenant = existing_tenant(administration, &tenant).await?;
             let keys = administration.keys(&tenant, &approver).await?;
-            print(
-                &keys
-                    .iter()
-                    .map(countersign::http::platform::key_json)
-                    .collect::<Vec<_>>(),
-            )
+            if json {
+                return print_json(&keys.iter().map(key_json).collect::<Vec<_>>());
+            }
+            for key in keys {
+                let revoked = key.revoked_at.map_or("", |_| "  (revoked)");
+                let public_key = key.public_key.to_text();
+                print_line(&format!("{}  {public_key}{revoked}", key.id))?;
+            }
+            Ok(())
         }
         KeyCommand::Revoke {
             tenant,
             approver,
             key,
         } => {
-            let (tenant, approver) = (id("tenant", &tenant)?, id("approver", &approver)?);
-            administration
-                .revoke_key(&tenant, &approver, &id::<SignerKeyId>("key", &key)?)
-                .await?;
-            say("revoked")
+            let approver = id::<ApproverId>("approver", &approver)?;
+            let key = id::<SignerKeyId>("key", &key)?;
+            let tenant = existing_tenant(administration, &tenant).await?;
+            let revoked = administration.revoke_key(&tenant, &approver, &key).await;
+            let missing = "list them with `countersign key list`";
+            found(revoked, &format!("{approver} has no key {key}; {missing}"))?;
+            remark("revoked");
+            Ok(())
         }
     }
 }

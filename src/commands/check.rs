@@ -1,5 +1,5 @@
-//! `countersign check`: what would keep a node from starting, or from working well, each with what to do about it. It goes as
-//! far as it can: one finding does not hide the next, unless nothing more can be asked. It changes nothing.
+//! `countersign check`: finds what would keep a node from starting or working well, and says what to do about it. One finding
+//! does not hide the next, unless nothing more can be checked. It changes nothing.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -13,30 +13,27 @@ use countersign::store::diagnosis::Server;
 use countersign::store::schema::{RowSecurity, Schema};
 use serde::Serialize;
 
-/// The oldest PostgreSQL that will do, as `server_version_num`.
+/// The oldest supported PostgreSQL, as `server_version_num`.
 const OLDEST: i32 = 150_000;
-/// Connections of a node beside its pools: one that listens and one that notifies.
+/// Connections of a node besides its pools: one for LISTEN and one for NOTIFY.
 const WAKING: usize = 2;
-/// How far two clocks may be apart before anyone should care.
+/// Clock difference from which a warning is given.
 const SAME_TIME: Duration = Duration::from_secs(1);
-/// How long an issuer may take to show its keys.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an issuer may take to return its keys.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest file of keys that is read.
 const MAX_KEY_BYTES: u64 = 1 << 20;
 
-/// How a check went.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
-    /// Nothing to do.
     Ok,
-    /// A node works, but not as it should.
+    /// A node works, but not as well as it should.
     Warning,
     /// A node does not start, or does not work.
     Failed,
 }
 
-/// What one check found.
 #[derive(Serialize)]
 struct Finding {
     check: &'static str,
@@ -53,7 +50,7 @@ impl Finding {
             Status::Warning => "warning",
             Status::Failed => "failed",
         };
-        // One line each, whatever an error looks like.
+        // One line each, even if an error has several.
         let message = self
             .message
             .split_whitespace()
@@ -65,7 +62,6 @@ impl Finding {
     }
 }
 
-/// What was found so far.
 #[derive(Default)]
 struct Report(Vec<Finding>);
 
@@ -108,10 +104,10 @@ pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Res
         .filter(|finding| finding.status == Status::Failed)
         .count();
     if json {
-        super::print(&serde_json::json!({ "ok": failed == 0, "findings": findings }))?;
+        super::print_json(&serde_json::json!({ "ok": failed == 0, "findings": findings }))?;
     } else {
         for finding in &findings {
-            super::say(&finding.line())?;
+            super::print_line(&finding.line())?;
         }
     }
     anyhow::ensure!(failed == 0, "{failed} of {} checks failed", findings.len());
@@ -119,17 +115,25 @@ pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Res
 }
 
 async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
-    const REFERENCE: &str = "docs/configuration.md has every key";
+    const REFERENCE: &str = "docs/configuration.md describes every key";
     let valid = loaded.and_then(|config| config.validate().map(|()| config));
     let config = match valid {
         Ok(config) => config,
         Err(error) => return report.fail("configuration", error.to_string(), REFERENCE),
     };
-    report.ok("configuration", "every key is known and makes sense");
+    report.ok("configuration", "every key is known and valid");
+    let unknown = Config::unknown_variables();
+    if !unknown.is_empty() {
+        let message = format!(
+            "ignored, as no setting has this name: {}",
+            unknown.join(", ")
+        );
+        report.warn("environment", message, REFERENCE);
+    }
     if config.tls.mode == TlsMode::On {
         match Tls::check(&config.tls) {
             Ok(()) => report.ok("tls", "the certificate and its key can be used"),
-            Err(error) => report.fail("tls", error.to_string(), "mend or replace the file"),
+            Err(error) => report.fail("tls", error.to_string(), "correct or replace the file"),
         }
     }
     if config.auth.jwt() && config.auth.jwt_secret.is_empty() {
@@ -138,7 +142,7 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
     if config.security.cluster_secret.is_empty() {
         report.warn(
             "cluster secret",
-            "none is set, so that a second node refuses to start",
+            "not set, so a second node would refuse to start",
             "set security.cluster_secret or security.cluster_secret_file, the same on every node",
         );
     }
@@ -152,15 +156,11 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
     };
     match reached {
         Ok((store, server)) => database(&config, &store, server, report).await,
-        Err(error) => report.fail(
-            "database",
-            format!("{error:#}"),
-            "see that the server runs, that database.url is right, and that pg_hba.conf lets its role in",
-        ),
+        // The message says what to do.
+        Err(error) => report.add("database", Status::Failed, format!("{error:#}"), None),
     }
 }
 
-/// Whether the issuer's keys can be had.
 async fn issuer_keys(auth: &Auth, report: &mut Report) {
     let found = match &auth.jwt_jwks_file {
         Some(path) => std::fs::File::open(path)
@@ -174,33 +174,32 @@ async fn issuer_keys(auth: &Auth, report: &mut Report) {
     };
     match found.map(|bytes| KeySet::parse(&bytes)) {
         Ok(Some(keys)) if !keys.is_empty() => {
-            report.ok("issuer's keys", format!("{} of them", keys.len()));
+            report.ok("issuer's keys", format!("{} keys", keys.len()));
         }
         Ok(_) => report.fail(
             "issuer's keys",
-            "what was found is no JWK set with a key of a kind we know",
-            "see what auth.jwt_jwks_file or auth.jwt_jwks_url leads to",
+            "not a JWK set with a key of a supported type",
+            "check auth.jwt_jwks_file or auth.jwt_jwks_url",
         ),
-        // A node starts without them, and tries again.
+        // A node starts without them and retries.
         Err(error) => report.warn(
             "issuer's keys",
             error,
-            "until they can be read, JWTs get 503; see auth.jwt_jwks_file or auth.jwt_jwks_url",
+            "until they can be read, JWTs get 503; check auth.jwt_jwks_file or auth.jwt_jwks_url",
         ),
     }
 }
 
 async fn fetch(url: &str) -> Result<Vec<u8>, String> {
-    let uri = url.parse().map_err(|_| format!("{url} is no URL"))?;
+    let uri = url.parse().map_err(|_| format!("{url} is not a URL"))?;
     let outbound = Outbound::new(url.starts_with("https")).map_err(|error| error.to_string())?;
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + FETCH_TIMEOUT;
     match outbound.get(&uri, deadline).await {
         Ok(bytes) => Ok(bytes.to_vec()),
         Err(error) => Err(format!("cannot read {url}: {error}")),
     }
 }
 
-/// What is asked of a database that answers.
 async fn database(config: &Config, store: &Store, server: Server, report: &mut Report) {
     let version = format!(
         "PostgreSQL {}.{}, {}",
@@ -212,7 +211,7 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
         return report.fail(
             "database",
             version,
-            "15 is the oldest that will do: upgrade it",
+            "version 15 is the oldest supported: upgrade it",
         );
     }
     if server.writable {
@@ -220,8 +219,8 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
     } else {
         report.fail(
             "database",
-            format!("{version}, takes no writes"),
-            "let database.url lead to the primary, or see who set default_transaction_read_only",
+            format!("{version}, read-only"),
+            "point database.url to the primary, or unset default_transaction_read_only",
         );
     }
     schema(store, report).await;
@@ -235,7 +234,7 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
 
 async fn schema(store: &Store, report: &mut Report) {
     const UNREAD: &str =
-        "see that the role of database.url may read the tables: deploy/roles.sql grants it";
+        "check that the role of database.url may read the tables: deploy/roles.sql grants it";
     let found = match store.schema().await {
         Ok(Schema::Behind) => store.missing_migrations().await.map(|missing| {
             let message = format!("migrations are missing: {}", missing.join(", "));
@@ -268,14 +267,17 @@ async fn schema(store: &Store, report: &mut Report) {
 }
 
 fn clock(config: &Config, server: &Server, report: &mut Report) {
-    const REMEDY: &str = "let both machines follow a time server";
+    const REMEDY: &str = "synchronize both machines with a time server";
     let apart = server.ahead.unsigned_abs();
     let side = if server.ahead.is_negative() {
         "behind"
     } else {
         "ahead of"
     };
-    let message = format!("the database's is {:.3} s {side} ours", apart.as_secs_f64());
+    let message = format!(
+        "the database's clock is {:.3} s {side} ours",
+        apart.as_secs_f64()
+    );
     if apart > Duration::from_secs(config.limits.clock_skew_seconds) {
         report.fail("clock", message, REMEDY);
     } else if apart > SAME_TIME {
@@ -295,7 +297,7 @@ fn connections(config: &Config, server: &Server, report: &mut Report) {
     let given = usize::try_from(server.connections).unwrap_or_default();
     let nodes = given / (pools + waking);
     let message = format!(
-        "a node opens up to {}, the database gives {given}: room for {nodes} nodes",
+        "a node opens up to {}, the database gives {given}: enough for {nodes} nodes",
         pools + waking
     );
     match nodes {
@@ -306,7 +308,7 @@ fn connections(config: &Config, server: &Server, report: &mut Report) {
 }
 
 async fn notifications(config: &Config, store: &Store, report: &mut Report) {
-    const REMEDY: &str = "set database.listen_url to a URL that leads to the same database without a pooler, or wake.mode = \"poll\"";
+    const REMEDY: &str = "set database.listen_url to a URL of the same database without a pooler, or wake.mode = \"poll\"";
     match store.hears(&config.database).await {
         Ok(true) => report.ok("notifications", "arrive"),
         Ok(false) => report.fail("notifications", "one was sent and did not arrive", REMEDY),

@@ -1,5 +1,4 @@
-//! `countersign health`: one GET, by hand, as a health check should need nothing but a socket; through TLS where the
-//! node speaks it.
+//! `countersign health`: one GET over a plain socket, or over TLS if the node serves it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -16,14 +15,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// How long a node may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks a node whether it is ready: the one at `address`, else the configured one.
 pub async fn ask(config: &Config, address: Option<String>) -> anyhow::Result<String> {
     let address = address.unwrap_or_else(|| {
         let mut listen = config.server.listen;
-        // What listens everywhere is here, too.
+        // A node that listens on every address listens on loopback, too.
         if listen.ip().is_unspecified() {
             listen.set_ip(match listen.ip() {
                 IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -42,9 +40,9 @@ pub async fn ask(config: &Config, address: Option<String>) -> anyhow::Result<Str
             get(stream, &address).await
         }
     };
-    let answer = tokio::time::timeout(PATIENCE, asking)
+    let answer = tokio::time::timeout(TIMEOUT, asking)
         .await
-        .context("no answer in 5 s")??;
+        .context("no response within 5 s")??;
     let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
     anyhow::ensure!(answer.starts_with("HTTP/1.1 200"), "not ready: {body}");
     Ok(body.to_owned())
@@ -62,20 +60,20 @@ async fn get(
     Ok(answer)
 }
 
-/// The name that a client of this address would ask for.
+/// The server name that a client of this address would ask for.
 fn name(address: &str) -> anyhow::Result<ServerName<'static>> {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     Ok(ServerName::try_from(host.to_owned())?)
 }
 
-/// The client's side. Where the node demands a certificate it is shown its own, which it knows.
+/// The client's configuration. A node that requires a client certificate is shown its own, which it accepts.
 fn client(config: &config::Tls) -> anyhow::Result<ClientConfig> {
     let provider = tls::provider();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone(provider)));
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)));
     match (config.client_auth, &config.cert_file, &config.key_file) {
         (ClientAuth::Required, Some(certificate), Some(key)) => {
             let certificate = tls::read("tls.cert_file", certificate)?;
@@ -89,12 +87,12 @@ fn client(config: &config::Tls) -> anyhow::Result<ClientConfig> {
     }
 }
 
-/// Takes whoever answers at the node's address for the node, as over plain HTTP: nothing secret is sent, and the answer
-/// is one word. To insist on the certificate in the file would call a node sick that has not reloaded it yet.
+/// Accepts any certificate: nothing secret is sent or received. Requiring the certificate in the file would report a node as
+/// unhealthy that has not reloaded it yet.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

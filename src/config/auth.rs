@@ -1,5 +1,5 @@
-//! `[auth]`: ways to authenticate beside API keys. What is set by halves, or could be mixed up, refuses to start: a shared
-//! secret is never taken beside public keys, and tokens and keys never travel in the clear.
+//! `[auth]`: ways to authenticate besides API keys. An incomplete or ambiguous configuration is an error: a shared secret is
+//! never combined with public keys, and tokens and keys are never sent unencrypted.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{ConfigError, Secret};
 use crate::protocol::token::Algorithm;
 
-/// Shortest shared secret: as long as the hash, as RFC 7518 demands.
+/// Shortest shared secret: as long as the hash, as RFC 7518 requires.
 const MIN_SECRET_BYTES: usize = 32;
-/// Longest that an introspected token is believed.
+/// Longest time that an introspection response may be cached.
 const MAX_CACHE_SECONDS: u64 = 60;
 
 section! {
@@ -27,7 +27,7 @@ section! {
         jwt_secret: Secret = Secret::default(),
         jwt_secret_file: Option<PathBuf> = None,
         jwt_algorithms: Vec<Algorithm> = vec![Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa],
-        /// How far the issuer's clock may be from ours.
+        /// Allowed difference between the issuer's clock and ours.
         jwt_leeway_seconds: u64 = 60,
         jwt_tenant_claim: String = "tenant".into(),
         jwt_role_claim: String = "role".into(),
@@ -40,15 +40,15 @@ section! {
         introspection_client_id: String = String::new(),
         introspection_client_secret: Secret = Secret::default(),
         introspection_client_secret_file: Option<PathBuf> = None,
-        /// What the `aud` of an introspected token must contain; not asked for if empty.
+        /// What the `aud` of an introspected token must contain; not checked if empty.
         introspection_audience: String = String::new(),
         introspection_cache_seconds: u64 = 60,
         introspection_cache_entries: usize = 10_000,
-        /// How long an answer may take before 503.
+        /// How long a response may take before the caller gets 503.
         introspection_timeout_ms: u64 = 2_000,
-        /// How long channels outlive the last answer about their token while there is none to be had.
+        /// How long channels stay open without a response about their token.
         introspection_grace_seconds: u64 = 300,
-        /// Whether `Authorization: Basic` with a credential's id and secret is taken.
+        /// Whether `Authorization: Basic` with a credential's id and secret is accepted.
         basic: bool = false,
     }
 }
@@ -64,7 +64,7 @@ impl Auth {
         !self.introspection_url.is_empty()
     }
 
-    /// Checks what types cannot say.
+    /// Checks what types cannot express.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         for (key, name) in [
             ("auth.jwt_tenant_claim", &self.jwt_tenant_claim),
@@ -111,7 +111,7 @@ impl Auth {
         if shared && self.jwt_secret.expose().len() < MIN_SECRET_BYTES {
             return invalid("auth.jwt_secret", "must have at least 32 characters");
         }
-        // A public key must never be tried as a secret, nor a secret as a key.
+        // A public key must never be used as a shared secret, nor the reverse.
         let fitting = |algorithm: &Algorithm| (*algorithm == Algorithm::Hs256) == shared;
         if self.jwt_algorithms.is_empty() || !self.jwt_algorithms.iter().all(fitting) {
             return invalid(
@@ -170,7 +170,7 @@ fn invalid(key: &'static str, problem: &str) -> Result<(), ConfigError> {
     })
 }
 
-/// Refuses a URL over which keys or tokens would travel in the clear.
+/// Rejects a URL over which keys or tokens would be sent unencrypted.
 fn encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
     let safe = url.parse::<Uri>().is_ok_and(|url| {
         let host = url.host().unwrap_or_default();
@@ -180,7 +180,7 @@ fn encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
                 .parse::<std::net::IpAddr>()
                 .is_ok_and(|address| address.is_loopback());
         let plain_here = url.scheme_str() == Some("http") && here;
-        // What stands before an @ would be a password, and end up in logs.
+        // User and password before an @ would end up in logs.
         let bare_authority = url
             .authority()
             .is_some_and(|name| !name.as_str().contains('@'));

@@ -1,13 +1,15 @@
-//! Reading the configuration, and checking what types cannot say.
+//! Reading the configuration, and checking what types cannot express.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use figment::Figment;
+use figment::error::Kind;
 use figment::providers::{Env, Format, Serialized, Toml};
+use figment::value::Dict;
+use figment::{Figment, Source};
 
 use super::Config;
 
-/// What every environment variable of ours begins with.
 const ENV_PREFIX: &str = "COUNTERSIGN_";
 
 /// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
@@ -15,39 +17,112 @@ const OTHER_VARIABLES: [&str; 2] = ["config_file", "postgres_bin"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read, or a key is unknown or has the wrong type.
+    /// It cannot be read, or a value has the wrong type.
     #[error(transparent)]
-    Unreadable(#[from] Box<figment::Error>),
+    Unreadable(Box<figment::Error>),
+    #[error("{place} sets {key}, which does not exist; did you mean {nearest}?")]
+    UnknownKey {
+        /// A file or a variable.
+        place: String,
+        key: String,
+        nearest: String,
+    },
     /// A file that a key names cannot be read.
     #[error("{key}: cannot read {}: {error}", path.display())]
     File {
         key: &'static str,
         path: PathBuf,
-        /// Why not.
         error: std::io::Error,
     },
-    /// A value makes no sense.
     #[error("{key}: {problem}")]
     Invalid { key: &'static str, problem: String },
+}
+
+impl From<figment::Error> for ConfigError {
+    /// Names the nearest key where one is unknown.
+    fn from(error: figment::Error) -> Self {
+        let Kind::UnknownField(name, known) = &error.kind else {
+            return Self::Unreadable(Box::new(error));
+        };
+        let likeness = |key: &&&str| strsim::jaro_winkler(name, key);
+        let nearest = known
+            .iter()
+            .max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+        let mut near = error.path.clone();
+        if let (Some(last), Some(nearest)) = (near.last_mut(), nearest) {
+            (*nearest).clone_into(last);
+        }
+        let source = error
+            .metadata
+            .as_ref()
+            .and_then(|data| data.source.as_ref());
+        let (place, nearest) = match source {
+            Some(Source::File(file)) => (file.display().to_string(), near.join(".")),
+            _ => (variable(&error.path), variable(&near)),
+        };
+        Self::UnknownKey {
+            place,
+            key: error.path.join("."),
+            nearest,
+        }
+    }
+}
+
+/// The variable that sets a key, or `COUNTERSIGN_SECTION__…` for a whole section.
+fn variable(path: &[String]) -> String {
+    let rest = if path.len() == 1 { "__…" } else { "" };
+    let name = path.join("__").to_uppercase();
+    format!("{ENV_PREFIX}{name}{rest}")
+}
+
+/// The variables with our prefix that name no section, in lower case and without the prefix. They may belong to a script
+/// around the gateway, so they are no error.
+fn variables_without_section() -> Vec<String> {
+    let variables = Env::prefixed(ENV_PREFIX).ignore(&OTHER_VARIABLES);
+    let variables = variables.filter(|name| !name.as_str().contains("__"));
+    variables.iter().map(|(name, _)| name.to_string()).collect()
+}
+
+/// Rejects `COUNTERSIGN_DATABASE_URL`, which should be `COUNTERSIGN_DATABASE__URL`.
+fn reject_single_underscores(sections: &BTreeMap<String, Dict>) -> Result<(), ConfigError> {
+    for name in variables_without_section() {
+        for (section, keys) in sections {
+            let rest = name.strip_prefix(section);
+            if let Some(key) = rest.and_then(|rest| rest.strip_prefix('_'))
+                && keys.contains_key(key)
+            {
+                return Err(ConfigError::UnknownKey {
+                    place: format!("{ENV_PREFIX}{}", name.to_uppercase()),
+                    nearest: variable(&[section.clone(), key.to_owned()]),
+                    key: name,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Config {
     /// Reads the configuration: defaults, then `file`, then the environment.
     pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
         let mut figment = Figment::from(Serialized::defaults(Self::default()));
+        reject_single_underscores(&figment.extract()?)?;
         if let Some(file) = file {
             figment = figment.merge(Toml::file_exact(file));
         }
-        let mut config: Self = figment
-            .merge(
-                Env::prefixed(ENV_PREFIX)
-                    .ignore(&OTHER_VARIABLES)
-                    .split("__"),
-            )
-            .extract()
-            .map_err(Box::new)?;
+        let environment = Env::prefixed(ENV_PREFIX).filter(|name| name.as_str().contains("__"));
+        let mut config: Self = figment.merge(environment.split("__")).extract()?;
         config.read_secret_files()?;
         Ok(config)
+    }
+
+    /// Environment variables with our prefix that set nothing.
+    #[must_use]
+    pub fn unknown_variables() -> Vec<String> {
+        variables_without_section()
+            .iter()
+            .map(|name| format!("{ENV_PREFIX}{}", name.to_uppercase()))
+            .collect()
     }
 
     fn read_secret_files(&mut self) -> Result<(), ConfigError> {
@@ -92,7 +167,7 @@ impl Config {
                 &mut telemetry.otlp_headers,
             ),
         ] {
-            // An empty path takes back what an earlier layer set.
+            // An empty path unsets what an earlier layer set.
             if let Some(file) = file.as_deref().filter(|file| !file.as_os_str().is_empty()) {
                 secret.read(key, file)?;
             }
@@ -100,7 +175,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks what types cannot say.
+    /// Checks what types cannot express.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let invalid = |key, problem: &str| {
             Err(ConfigError::Invalid {
@@ -153,14 +228,14 @@ impl Config {
                 "this and database.background_pool_size must be at least 1",
             );
         }
-        // sqlx prepares under a name all the same, and would never let go of it.
+        // With 0, sqlx would still prepare named statements and never close them.
         if self.database.statement_cache == 0 {
             return invalid("database.statement_cache", "must be at least 1");
         }
         if self.database.row_security && !self.database.session_settings {
             return invalid(
                 "database.row_security",
-                "needs sessions of its own, which PgBouncer in transaction mode does not give: connect directly or in \
+                "needs its own sessions, which PgBouncer in transaction mode does not provide: connect directly or in \
                  session mode with database.session_settings = true, or as the tables' owner without row_security",
             );
         }

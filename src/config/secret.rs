@@ -23,7 +23,7 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Takes the value from the file that `key` names. Beside a value that is there already it would be open which one holds.
+    /// Reads the value from the file that `key` names. It is an error if the value is set directly, too.
     pub(super) fn read(&mut self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
         let invalid = |problem| Err(ConfigError::Invalid { key, problem });
         if !self.is_empty() {

@@ -12,24 +12,24 @@ use super::{ConfigError, Secret};
 section! {
     /// `[telemetry]`: metrics and traces.
     Telemetry {
-        /// Where `GET /metrics` is answered, without credentials; nowhere if empty.
+        /// The address that serves `GET /metrics`, without credentials; none if empty.
         metrics_listen: String = "127.0.0.1:9464".into(),
         /// Where metrics and spans are sent by OTLP over HTTP, such as `http://collector:4318`; nowhere if empty.
         otlp_endpoint: String = String::new(),
-        /// Headers that go with them, as `name=value,name=value`, values percent-encoded.
+        /// Headers of these exports, as `name=value,name=value`, values percent-encoded.
         otlp_headers: Secret = Secret::default(),
         /// A file that holds `otlp_headers`; read where it is not set itself.
         otlp_headers_file: Option<PathBuf> = None,
         export_seconds: u64 = 15,
-        /// How much of what no caller traces is traced, from 0 to 1; what a caller traces is.
+        /// The share of requests that is traced, from 0 to 1; a request whose caller traces it always is.
         sample_ratio: f64 = 1.0,
-        /// What the nodes are called in traces and metrics that are sent.
+        /// The `service.name` of exported traces and metrics.
         service_name: String = "countersign".into(),
     }
 }
 
 impl Telemetry {
-    /// Where metrics are read, if anywhere.
+    /// The address that serves metrics, if any.
     pub fn metrics_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         if self.metrics_listen.is_empty() {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Telemetry {
         !self.otlp_endpoint.is_empty()
     }
 
-    /// Where spans and metrics are sent, if anywhere.
+    /// The URLs for spans and for metrics, if they are exported.
     pub fn otlp_urls(&self) -> Result<Option<(Uri, Uri)>, ConfigError> {
         if !self.exports() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Telemetry {
         Ok(headers)
     }
 
-    /// Checks what types cannot say.
+    /// Checks what types cannot express.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.metrics_address()?;
         self.otlp_urls()?;

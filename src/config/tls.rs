@@ -1,31 +1,32 @@
-//! `[tls]`: who ends TLS, us or a proxy that we believe. Without either, plain HTTP is served on loopback only.
+//! `[tls]`: where TLS terminates, in the node or in a trusted proxy. Without either, plain HTTP is served on loopback only.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use axum::http::HeaderName;
-use serde::{Deserialize, Serialize};
+use ipnet::IpNet;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::ConfigError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TlsMode {
-    /// Nobody: plain HTTP, on loopback only.
+    /// Plain HTTP, on loopback only.
     Off,
+    /// In the node.
     On,
+    /// In a proxy.
     Upstream,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientAuth {
-    /// They are not asked.
     None,
-    /// They may; one that is shown must verify.
+    /// A certificate that is presented must verify.
     Optional,
-    /// They must.
     Required,
 }
 
@@ -37,22 +38,23 @@ section! {
         /// The certificate and its chain, in PEM, for `on`.
         cert_file: Option<PathBuf> = None,
         key_file: Option<PathBuf> = None,
-        /// Who may sign client certificates, in PEM.
+        /// The certificate authorities for client certificates, in PEM.
         client_ca_file: Option<PathBuf> = None,
         /// `none`, `optional` or `required`.
         client_auth: ClientAuth = ClientAuth::None,
         reload_seconds: u64 = 10,
         /// How long a handshake may take.
         handshake_timeout_seconds: u64 = 10,
-        /// The networks of the proxies that are believed, for `upstream`.
-        proxies: Vec<Network> = Vec::new(),
-        /// The header in which they hand on the client's certificate; none if empty.
+        /// The networks of the trusted proxies, for `upstream`.
+        #[serde(deserialize_with = "networks")]
+        proxies: Vec<IpNet> = Vec::new(),
+        /// The header in which they pass the client's certificate on; none if empty.
         client_cert_header: String = String::new(),
     }
 }
 
 impl Tls {
-    /// Whether a client certificate can stand for a caller.
+    /// Whether a client certificate can authenticate a caller.
     #[must_use]
     pub fn takes_certificates(&self) -> bool {
         match self.mode {
@@ -62,7 +64,7 @@ impl Tls {
         }
     }
 
-    /// Checks what types cannot say. The files themselves are read when the node is built.
+    /// Checks what types cannot express. The files themselves are read when the node is built.
     pub(super) fn validate(&self, listen: SocketAddr) -> Result<(), ConfigError> {
         let invalid = |key, problem: &str| {
             Err(ConfigError::Invalid {
@@ -74,7 +76,7 @@ impl Tls {
             TlsMode::Off if !listen.ip().to_canonical().is_loopback() => invalid(
                 "server.listen",
                 "plain HTTP is served on loopback only; set tls.mode = \"on\" with tls.cert_file and tls.key_file, \
-                 or tls.mode = \"upstream\" with tls.proxies behind a proxy that ends TLS, or listen on 127.0.0.1 or [::1]",
+                 or tls.mode = \"upstream\" with tls.proxies behind a proxy that terminates TLS, or listen on 127.0.0.1 or [::1]",
             ),
             TlsMode::On if self.cert_file.is_none() => invalid(
                 "tls.cert_file",
@@ -89,7 +91,7 @@ impl Tls {
             {
                 invalid(
                     "tls.client_ca_file",
-                    "is not set; client certificates (tls.client_auth) need who signs them, in PEM",
+                    "is not set; client certificates (tls.client_auth) need their certificate authorities in PEM",
                 )
             }
             TlsMode::On if self.reload_seconds == 0 || self.handshake_timeout_seconds == 0 => {
@@ -106,69 +108,24 @@ impl Tls {
                 if !self.client_cert_header.is_empty()
                     && HeaderName::try_from(&self.client_cert_header).is_err() =>
             {
-                invalid("tls.client_cert_header", "should be the name of a header")
+                invalid("tls.client_cert_header", "must be the name of a header")
             }
             TlsMode::Off | TlsMode::On | TlsMode::Upstream => Ok(()),
         }
     }
 }
 
-/// A network: an address and how many of its bits count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Network {
-    address: IpAddr,
-    bits: u8,
-}
-
-impl Network {
-    #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let shift = |width: u8| u32::from(width - self.bits);
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let differ = network.to_bits() ^ address.to_bits();
-                differ.checked_shr(shift(32)).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let differ = network.to_bits() ^ address.to_bits();
-                differ.checked_shr(shift(128)).unwrap_or(0) == 0
-            }
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        }
-    }
-}
-
-impl TryFrom<String> for Network {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text.as_str(), None),
-        };
-        let parsed = address.parse::<IpAddr>().ok().and_then(|address| {
-            let width = if address.is_ipv4() { 32 } else { 128 };
-            let bits = match bits {
-                Some(bits) => bits.parse().ok().filter(|bits| *bits <= width)?,
-                None => width,
-            };
-            Some(Self { address, bits })
-        });
-        parsed.ok_or_else(|| {
-            format!("{text} is no network; write an address, or one with a prefix such as 10.0.0.0/8 or fd00::/8")
+/// Reads a list of networks. A plain address is a network of its own.
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let parse = |text: &String| {
+        let address = |_| text.parse::<IpAddr>().map(IpNet::from);
+        let network = text.parse::<IpNet>().or_else(address);
+        network.map_err(|_| {
+            D::Error::custom(format!(
+                "{text} is not a network; write an address, or one with a prefix such as 10.0.0.0/8 or fd00::/8"
+            ))
         })
-    }
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
-impl From<Network> for String {
-    fn from(network: Network) -> Self {
-        network.to_string()
-    }
+    };
+    texts.iter().map(parse).collect()
 }

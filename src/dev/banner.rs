@@ -1,15 +1,12 @@
-//! What `countersign dev` prints once it is up: where it is, the keys, and a first exchange to paste.
+//! What `countersign dev` prints once it is ready: addresses, keys, and what to do next.
 
 use std::path::Path;
 
 use super::DevOptions;
-use super::demo::{APPROVER, Demo, ENFORCER};
+use super::demo::Demo;
 use super::nodes::Nodes;
 
-#[expect(
-    clippy::print_stdout,
-    reason = "this is what the person at the terminal came for"
-)]
+#[expect(clippy::print_stdout, reason = "it is the output of the command")]
 pub fn print(
     nodes: &Nodes,
     demo: &Demo,
@@ -20,7 +17,7 @@ pub fn print(
     let url = nodes.urls().first().map_or("", String::as_str);
     let kept = match (options.ephemeral, &options.database_url) {
         (true, None) => "removed at the end",
-        (true, Some(_)) => "removed at the end; what is in your database stays",
+        (true, Some(_)) => "removed at the end; your database is not",
         (false, _) => "kept for the next run",
     };
     let included = match options.database_url {
@@ -29,7 +26,7 @@ pub fn print(
     };
     println!(
         r#"
-Countersign is up. Ctrl-C stops it{included}.
+Countersign is running. Ctrl-C stops it{included}.
 
   nodes      {urls}
   metrics    {metrics}
@@ -38,26 +35,21 @@ Countersign is up. Ctrl-C stops it{included}.
   tenant     {tenant}
   operator   {operator}
   admin      {admin}
-  enforcer   {enforcer}   (may act as any enforcer, say {ENFORCER})
-  approver   {approver}   (may act as any approver, say {APPROVER})
+  enforcer   {enforcer}   (may act as any enforcer)
+  approver   {approver}   (may act as any approver)
 
-A first exchange: paste this into another terminal, then look into the approver's inbox.
+Next, paste this into another terminal; it prints the gateway's status:
 
-  export URL={url} ENFORCER_KEY={enforcer} APPROVER_KEY={approver}
-  export REQUEST=$(cat /proc/sys/kernel/random/uuid) EXPIRES=$(date -u -d '+1 hour' +%FT%TZ)
+  export URL={url}
+  export ENFORCER_KEY={enforcer}
+  export APPROVER_KEY={approver}
+  curl -sS -w '\n' "$URL/v1/status"
 
-  curl -sS $URL/v1/artifacts -H "Authorization: Bearer $ENFORCER_KEY" -H 'Content-Type: application/json' -d '{{
-    "msgType": "artifact.submit", "requestId": "'$REQUEST'", "createdAt": "'$(date -u +%FT%TZ)'",
-    "sender": {{"enforcerId": "{ENFORCER}"}}, "recipient": {{"approverId": "{APPROVER}"}},
-    "body": {{"artifactType": "command.review", "expiresAt": "'$EXPIRES'",
-      "artifactHash": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-      "ciphertext": {{"alg": "A256GCM", "data": "c2VhbGVk"}}}}}}'
-
-  curl -sS $URL/v1/approvers/{APPROVER}/inbox -H "Authorization: Bearer $APPROVER_KEY"
+Then go on there with "A first exchange" in README.md, which uses these variables. The API is described at {url}/docs
 "#,
         urls = nodes.urls().join(" "),
         metrics = match nodes.metrics() {
-            [] => "nowhere".to_owned(),
+            [] => "off".to_owned(),
             urls => urls.join(" "),
         },
         data_dir = data_dir.display(),

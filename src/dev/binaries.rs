@@ -1,6 +1,5 @@
-//! PostgreSQL's programs: where they are, whether they are new enough, as whom they run, what they
-//! said. PostgreSQL refuses to run as root, so for root every program, and every file it is to own,
-//! goes to an unprivileged account; anybody else runs them as themselves.
+//! Finds and runs PostgreSQL's programs. PostgreSQL refuses to run as root, so for root the programs and their files belong
+//! to an unprivileged account; any other user runs them as themselves.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -12,13 +11,13 @@ use nix::unistd::{User, chown, geteuid};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// The variable that names the directory of the programs, for one that is not found by itself.
+/// The variable that names the directory of the programs, if it is not found automatically.
 const OVERRIDE: &str = "COUNTERSIGN_POSTGRES_BIN";
 
-/// The oldest PostgreSQL that is still maintained and that the schema is tested on.
+/// The oldest supported version.
 const OLDEST: u32 = 15;
 
-/// Where distributions keep the versions: a directory, and what precedes the number in names there.
+/// Where distributions install versions: a directory, and the prefix of the version number in it.
 const PLACES: [(&str, &str); 4] = [
     ("/usr/lib/postgresql", ""),
     ("/usr", "pgsql-"),
@@ -26,66 +25,64 @@ const PLACES: [(&str, &str); 4] = [
     ("/usr/local/opt", "postgresql@"),
 ];
 
-/// How many bytes of the log explain a failure: some twenty lines.
+/// How many bytes of the log an error shows: about twenty lines.
 const TAIL: i64 = 2048;
 
-/// Why no private PostgreSQL could be had.
+/// How to get a PostgreSQL that is new enough.
+const REMEDY: &str = "Debian 12, Ubuntu 24.04 and later have it in the package postgresql; for older ones use \
+                      apt.postgresql.org, for other systems https://www.postgresql.org/download/. Or name the directory of \
+                      its programs in COUNTERSIGN_POSTGRES_BIN, or use a server of yours with --database-url";
+
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
-    /// No PostgreSQL is installed where we look.
-    #[error(
-        "PostgreSQL was not found: install version 15 or later (Debian and Ubuntu: \
-         `apt-get install postgresql`), name the directory of its programs in \
-         COUNTERSIGN_POSTGRES_BIN, or use a server of your own with --database-url"
-    )]
+    #[error("PostgreSQL {OLDEST} or later is needed, and none was found. {REMEDY}")]
     NotFound,
-    /// Only an old PostgreSQL is installed.
-    #[error("PostgreSQL 15 or later is needed; {bin} holds {version}", bin = .bin.display())]
+    #[error("PostgreSQL {OLDEST} or later is needed; {bin} has version {version}. {REMEDY}", bin = .bin.display())]
     TooOld { version: u32, bin: PathBuf },
-    /// We are root, and there is nobody else to run the server as.
     #[error(
         "PostgreSQL refuses to run as root, and there is neither a user `postgres` nor `nobody`"
     )]
     NoAccount,
-    /// We are root, and the account that runs the server cannot get to its data.
     #[error(
         "PostgreSQL runs as `{account}`, who may not enter {directory}: choose another --data-dir, \
          or run as an ordinary user",
         directory = .directory.display()
     )]
     Unreachable { directory: PathBuf, account: String },
-    /// Another process is using this data directory.
-    #[error("{data_dir} is in use by another `countersign dev`", data_dir = .data_dir.display())]
+    #[error(
+        "{data_dir} is in use by another `countersign dev`: stop that one, or choose another --data-dir",
+        data_dir = .data_dir.display()
+    )]
     InUse { data_dir: PathBuf },
-    /// A file, a process or a port could not be had.
     #[error("could not {what}")]
     Io { what: String, source: io::Error },
-    #[error("could not {what}; PostgreSQL says:\n{log_tail}")]
+    #[error("could not {what}; the end of {log}:\n{log_tail}", log = .log.display())]
     Failed {
         what: &'static str,
+        log: PathBuf,
         log_tail: String,
     },
 }
 
 impl PostgresError {
-    /// Wraps the failure of `verb`ing `path`.
+    /// Wraps an I/O error of `verb` on `path`.
     pub fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let what = format!("{verb} {}", path.display());
         |source| Self::Io { what, source }
     }
 }
 
-/// A PostgreSQL installation, the account that it runs as, and the file that takes its words.
+/// A PostgreSQL installation, the account that runs it, and its log file.
 #[derive(Debug)]
 pub struct Binaries {
     bin: PathBuf,
-    /// Whom to become; nobody else unless we are root.
+    /// The account to switch to, if we are root.
     account: Option<User>,
     log: PathBuf,
 }
 
 impl Binaries {
-    /// Finds one that is new enough: the one named, else the one on `PATH`, else the newest.
+    /// Finds one that is new enough: the one named in the environment, else the one on `PATH`, else the newest.
     pub async fn find(log: PathBuf) -> Result<Self, PostgresError> {
         let mut refusal = PostgresError::NotFound;
         for bin in candidates() {
@@ -101,7 +98,7 @@ impl Binaries {
         Err(refusal)
     }
 
-    /// One of the programs, as the right account, and out of reach of our terminal's Ctrl-C.
+    /// One of the programs, as the right account, and in its own process group, which Ctrl-C does not reach.
     pub fn command(&self, program: &str, directory: &Path) -> Result<Command, PostgresError> {
         let mut options = File::options();
         let out = options
@@ -114,7 +111,7 @@ impl Binaries {
             .try_clone()
             .map_err(PostgresError::io("write", &self.log))?;
         let mut command = Command::new(self.bin.join(program));
-        // PGPORT, PGOPTIONS and the like are about some other server of the user's.
+        // PGPORT, PGOPTIONS and the like are meant for another server.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"PG") {
                 command.env_remove(name);
@@ -131,7 +128,7 @@ impl Binaries {
         Ok(command)
     }
 
-    /// Runs a program to its end with `input`; its failure is explained by the log.
+    /// Runs a program to its end with `input`. If it fails, the error shows the log.
     pub async fn run(
         &self,
         mut command: Command,
@@ -148,7 +145,7 @@ impl Binaries {
             .spawn()
             .map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that ended early says why by its exit code.
+            // A program that has ended early is reported by its exit code.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
         if child.wait().await.map_err(failed)?.success() {
@@ -160,6 +157,7 @@ impl Binaries {
     pub fn failed(&self, what: &'static str) -> PostgresError {
         PostgresError::Failed {
             what,
+            log: self.log.clone(),
             log_tail: self.log_tail(),
         }
     }
@@ -167,7 +165,7 @@ impl Binaries {
     pub fn log_tail(&self) -> String {
         let mut bytes = Vec::new();
         if let Ok(mut file) = File::open(&self.log) {
-            // A log shorter than that is read from its beginning, where the file then still is.
+            // A shorter log cannot be sought in and is read from its start.
             let cut = file.seek(SeekFrom::End(-TAIL)).is_ok();
             let _ = file.read_to_end(&mut bytes);
             if cut {
@@ -178,7 +176,7 @@ impl Binaries {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Gives a file or directory to the account that the programs run as.
+    /// Makes the account that runs the programs the owner of `path`.
     pub fn hand_over(&self, path: &Path) -> io::Result<()> {
         let Some(account) = &self.account else {
             return Ok(());
@@ -186,10 +184,8 @@ impl Binaries {
         Ok(chown(path, Some(account.uid), Some(account.gid))?)
     }
 
-    /// Makes sure that the account can enter `data_dir`, whose path must be absolute.
-    ///
-    /// `data_dir` is ours and is opened if need be; the directories above it are not, so one that
-    /// is closed is named in the error.
+    /// Makes sure that the account can enter `data_dir`, an absolute path. The mode of `data_dir` is changed if necessary;
+    /// a directory above it that cannot be entered is an error.
     pub fn open_way_to(&self, data_dir: &Path) -> Result<(), PostgresError> {
         let Some(account) = &self.account else {
             return Ok(());
@@ -213,7 +209,7 @@ impl Binaries {
     }
 }
 
-/// Whether the account may go through a directory, by its mode.
+/// Whether the directory's mode lets the account enter it.
 fn may_enter(account: &User, directory: &Metadata) -> bool {
     let bit = if directory.uid() == account.uid.as_raw() {
         0o100
@@ -225,13 +221,13 @@ fn may_enter(account: &User, directory: &Metadata) -> bool {
     directory.mode() & bit != 0
 }
 
-/// The directories to look into, the preferred ones first.
+/// The directories to search, in order of preference.
 fn candidates() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(OVERRIDE) {
         return vec![PathBuf::from(named)];
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // A link on PATH leads to the directory that holds the other programs too.
+    // A link on PATH leads to the directory of all the programs.
     let mut found: Vec<PathBuf> = std::env::split_paths(&path)
         .filter_map(|directory| directory.join("initdb").canonicalize().ok())
         .filter_map(|initdb| initdb.parent().map(Path::to_owned))
@@ -251,7 +247,7 @@ fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// The major version of the server in `bin`, if there is one that runs.
+/// The major version of the server in `bin`.
 async fn version(bin: &Path) -> Option<u32> {
     let output = Command::new(bin.join("postgres"))
         .arg("--version")
@@ -268,7 +264,7 @@ async fn version(bin: &Path) -> Option<u32> {
         .ok()
 }
 
-/// Whom to run as: ourselves, or for root the account made for PostgreSQL, or else for nothing.
+/// The account to switch to: none unless we are root.
 fn account() -> Result<Option<User>, PostgresError> {
     if !geteuid().is_root() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The demo tenant and its credentials. Keys are shown once, so `dev` keeps them beside its data and shows them again.
+//! The demo tenant and its credentials. `dev` keeps the keys with its data, to print the same ones at every start.
 
 use std::path::Path;
 
@@ -30,8 +30,8 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// The demo of the last run on this database if it is still good, or a new one. `database_url` names a database that
-    /// is not our own: its keys are kept apart.
+    /// The demo of the last run on this database if it is still valid, else a new one. Each `database_url` that is not
+    /// our own has its own file of keys.
     pub async fn prepare(
         administration: &Administration,
         data_dir: &Path,
@@ -43,22 +43,22 @@ impl Demo {
         };
         let text = std::fs::read(&file).unwrap_or_default();
         let kept = serde_json::from_slice::<Self>(&text).ok();
-        // Kept even if the keys are not good any more: other tenants' pairings hang on it.
+        // Kept even if the keys are no longer valid: pairings of other tenants depend on it.
         let secret = kept.as_ref().map(|demo| demo.cluster_secret.clone());
         let mut demo = match kept {
-            Some(demo) if demo.is_good(administration).await? => demo,
+            Some(demo) if demo.is_valid(administration).await? => demo,
             _ => Self::make(administration).await?,
         };
         demo.cluster_secret = match secret {
             Some(secret) if !secret.is_empty() => secret,
             _ => random_text::<32>()?,
         };
-        super::write_whole(&file, &serde_json::to_vec_pretty(&demo)?)?;
+        super::write_private(&file, &serde_json::to_vec_pretty(&demo)?)?;
         Ok(demo)
     }
 
-    /// Whether every key still stands in this database.
-    async fn is_good(&self, administration: &Administration) -> anyhow::Result<bool> {
+    /// Whether every key is still valid in this database.
+    async fn is_valid(&self, administration: &Administration) -> anyhow::Result<bool> {
         let Some(tenant) = TenantId::parse(&self.tenant_id) else {
             return Ok(false);
         };

@@ -1,5 +1,5 @@
-//! `countersign dev`: a whole gateway from nothing. A private PostgreSQL, a demo tenant, and nodes that are processes of
-//! their own, so that one can be killed and the others live. All of it ends together.
+//! `countersign dev`: a whole gateway with a private PostgreSQL and a demo tenant. Its nodes are processes, so that one can be
+//! killed while the others run on. All of it ends together.
 
 mod banner;
 mod binaries;
@@ -7,10 +7,11 @@ mod demo;
 mod nodes;
 pub mod postgres;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,20 +27,45 @@ use countersign::store::audit::Actor;
 use countersign::store::{Store, schema};
 use countersign::telemetry::Metrics;
 
-/// What `countersign dev` is asked to do.
 #[derive(Debug)]
 pub struct DevOptions {
-    /// Where the first node listens; the others on the ports that follow, or on free ones for port 0.
+    /// The address of the first node. The others use the ports after it, or free ones for port 0.
     pub listen: SocketAddr,
     pub nodes: u16,
-    /// Where PostgreSQL and the demo credentials are kept.
     pub data_dir: Option<PathBuf>,
-    /// Whether to leave nothing behind.
+    /// Whether to remove all data at the end.
     pub ephemeral: bool,
     /// Written once every node is ready.
     pub ready_file: Option<PathBuf>,
     pub config_file: Option<PathBuf>,
     pub database_url: Option<String>,
+}
+
+impl DevOptions {
+    /// The address of a node, counted from 0.
+    fn address(&self, node: u16) -> anyhow::Result<SocketAddr> {
+        let mut address = self.listen;
+        if address.port() != 0 {
+            let port = address.port().checked_add(node);
+            address.set_port(port.context("there are not that many ports after --listen")?);
+        }
+        Ok(address)
+    }
+
+    /// Fails if a node could not listen. Without this check, that would show only after the database and the keys have
+    /// been created.
+    fn check_addresses(&self) -> anyhow::Result<()> {
+        for node in 0..self.nodes {
+            let address = self.address(node)?;
+            TcpListener::bind(address).map_err(|error| {
+                anyhow::anyhow!(
+                    "cannot listen on {address}: {error}; stop what uses this address (another `countersign dev`?), or choose \
+                     another with --listen"
+                )
+            })?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Serialize)]
@@ -66,6 +92,7 @@ struct Ready<'a> {
 
 /// Runs a whole gateway until `stop`.
 pub async fn run(options: DevOptions, base: Config, stop: CancellationToken) -> anyhow::Result<()> {
+    options.check_addresses()?;
     let data_dir = DataDir::open(&options)?;
     let postgres = match &options.database_url {
         Some(_) => None,
@@ -77,7 +104,7 @@ pub async fn run(options: DevOptions, base: Config, stop: CancellationToken) -> 
         (None, None) => anyhow::bail!("there is no database"),
     };
     let outcome = run_on(&options, base, &url, data_dir.path(), stop).await;
-    // PostgreSQL is stopped whatever happened to the nodes.
+    // PostgreSQL is stopped even if the nodes failed.
     if let Some(postgres) = postgres {
         postgres.stop().await?;
     }
@@ -123,7 +150,7 @@ async fn run_on(
                     api_key: &demo.approver,
                 },
             };
-            write_whole(file, &serde_json::to_vec_pretty(&ready)?)?;
+            write_private(file, &serde_json::to_vec_pretty(&ready)?)?;
         }
         banner::print(&nodes, &demo, url, data_dir, options);
         nodes.watch(&stop).await
@@ -133,7 +160,6 @@ async fn run_on(
     outcome
 }
 
-/// Finds or makes the demo tenant and its credentials.
 async fn prepare_demo(
     config: &Config,
     data_dir: &Path,
@@ -141,15 +167,15 @@ async fn prepare_demo(
 ) -> anyhow::Result<Demo> {
     let clock = Clock::system();
     let tasks = TaskTracker::new();
-    let node = NodeId::parse("dev").ok_or_else(|| anyhow::anyhow!("dev is no node id"))?;
+    let node = NodeId::parse("dev").context("no node id")?;
     let metrics = Arc::new(Metrics::new(&clock));
     let store = Arc::new(Store::open(config, &node, &clock, &metrics, &tasks)?);
     let administration = Administration::new(store, clock, Actor::command_line());
     Demo::prepare(&administration, data_dir, database_url).await
 }
 
-/// Writes a file that appears whole or not at all, readable by its owner only: it holds keys.
-fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+/// Writes a file atomically, readable by its owner only because it contains keys.
+fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let part = path.with_extension("part");
@@ -164,7 +190,7 @@ fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     Ok(std::fs::rename(&part, path)?)
 }
 
-/// Where things are kept; an ephemeral one is removed at the end.
+/// The data directory, removed on drop if it is ephemeral.
 struct DataDir {
     path: PathBuf,
     ephemeral: bool,
@@ -197,12 +223,12 @@ impl Drop for DataDir {
         if self.ephemeral
             && let Err(error) = std::fs::remove_dir_all(&self.path)
         {
-            tracing::warn!(%error, path = %self.path.display(), "could not be removed");
+            tracing::warn!(%error, path = %self.path.display(), "the data directory could not be removed");
         }
     }
 }
 
-/// The user's own data directory; the system's for root, whose home PostgreSQL's user cannot enter.
+/// A directory in the user's home; for root one of the system, since PostgreSQL's account cannot enter root's home.
 fn default_data_dir() -> PathBuf {
     if nix::unistd::geteuid().is_root() {
         return PathBuf::from("/var/lib/countersign-dev");

@@ -1,5 +1,5 @@
-//! The nodes of `countersign dev`: processes of their own. Each holds the other end of a pipe to us, so that none
-//! outlives us however we end.
+//! The nodes of `countersign dev`, each a process. Each stops when its standard input, a pipe from us, ends, so that none
+//! outlives us.
 
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
@@ -19,12 +19,11 @@ use super::demo::Demo;
 use countersign::config::Config;
 
 /// How long a node may take to become ready.
-const START_PATIENCE: Duration = Duration::from_secs(30);
-const GLANCE: Duration = Duration::from_millis(20);
-/// What a node may take beyond its drain before it is killed.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a node may take beyond its drain before it is killed.
 const STOP_MARGIN: Duration = Duration::from_secs(6);
 
-/// Whether a node limits how many calls it takes from one caller.
 const RATES: &str = "COUNTERSIGN_RATES__ENABLED";
 const THREADS: &str = "TOKIO_WORKER_THREADS";
 
@@ -42,7 +41,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Starts them all and waits until each is ready.
+    /// Starts all nodes and waits until each is ready.
     pub async fn start(
         options: &DevOptions,
         config: &Config,
@@ -63,17 +62,9 @@ impl Nodes {
             let name = format!("node-{}", index + 1);
             let ready_file = run_dir.join(format!("{name}.json"));
             drop(std::fs::remove_file(&ready_file));
-            let mut listen = options.listen;
-            if listen.port() != 0 {
-                let port = listen
-                    .port()
-                    .checked_add(index)
-                    .context("there are not that many ports")?;
-                listen.set_port(port);
-            }
             nodes.members.push(spawn(
                 &name,
-                listen,
+                options.address(index)?,
                 &metrics_listen(config, index)?,
                 &ready_file,
                 config,
@@ -100,7 +91,7 @@ impl Nodes {
     }
 
     async fn await_ready(&mut self, index: usize, file: &PathBuf) -> anyhow::Result<String> {
-        let deadline = Instant::now() + START_PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         let member = self.members.get_mut(index).context("no such node")?;
         loop {
             if let Ok(text) = std::fs::read_to_string(file) {
@@ -109,16 +100,16 @@ impl Nodes {
             if let Some(status) = member.child.try_wait()? {
                 member.exited = true;
                 anyhow::bail!(
-                    "node {} ended at once with {status}; its log says why",
+                    "node {} ended before it was ready ({status}); its log on standard error, above, says why",
                     index + 1
                 );
             }
             anyhow::ensure!(
                 Instant::now() < deadline,
-                "node {} is not ready after {START_PATIENCE:?}",
+                "node {} is not ready after {START_TIMEOUT:?}",
                 index + 1
             );
-            sleep(GLANCE).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -126,7 +117,7 @@ impl Nodes {
         &self.urls
     }
 
-    /// Where their metrics are read, in the same order.
+    /// The addresses of their metrics, in the same order.
     pub fn metrics(&self) -> &[String] {
         &self.metrics
     }
@@ -163,12 +154,12 @@ impl Nodes {
             }
             anyhow::ensure!(
                 self.members.iter().any(|member| !member.exited),
-                "every node has ended"
+                "every node has ended; their logs on standard error, above, say why"
             );
         }
     }
 
-    /// Drains them all at once and waits until they are gone.
+    /// Drains all nodes at once and waits for their end.
     pub async fn stop(&mut self) {
         for member in self.members.iter().filter(|member| !member.exited) {
             if let Ok(pid) = i32::try_from(member.pid) {
@@ -181,7 +172,10 @@ impl Nodes {
                 .await
                 .is_err()
             {
-                tracing::warn!(pid = member.pid, "a node did not stop and is killed");
+                tracing::warn!(
+                    pid = member.pid,
+                    "a node did not stop in time and is killed"
+                );
                 drop(member.child.kill().await);
             }
             member.exited = true;
@@ -189,8 +183,8 @@ impl Nodes {
     }
 }
 
-/// Where the metrics of a node are read: on the port that follows its predecessor's, or on any if that is taken, since
-/// whoever tries things out may have a node running already.
+/// The address of a node's metrics: the port after its predecessor's, or a free one if that is taken, for instance by
+/// another node on this machine.
 fn metrics_listen(config: &Config, index: u16) -> anyhow::Result<String> {
     let Some(mut address) = config.telemetry.metrics_address()? else {
         return Ok(String::new());
@@ -204,7 +198,7 @@ fn metrics_listen(config: &Config, index: u16) -> anyhow::Result<String> {
     Ok(address.to_string())
 }
 
-/// Starts one node. What differs from its surroundings goes by environment, so that no key stands in a process list.
+/// Starts one node. Its settings are passed in the environment, so that no key appears in the list of processes.
 fn spawn(
     name: &str,
     listen: SocketAddr,
@@ -214,9 +208,9 @@ fn spawn(
     demo: &Demo,
     options: &DevOptions,
 ) -> anyhow::Result<Member> {
-    // Whoever tries things out is not to be told to slow down, unless that is what is being tried.
+    // No rate limits for experiments, unless they are asked for.
     let rates = std::env::var(RATES).unwrap_or_else(|_| "false".to_owned());
-    // They share one machine: with more threads than it has cores they mostly wake each other.
+    // The nodes share one machine: more threads than cores would cost context switches.
     let threads = std::env::var(THREADS).unwrap_or_else(|_| {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         (cores / usize::from(options.nodes)).max(1).to_string()
@@ -233,18 +227,18 @@ fn spawn(
         .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
         .env("COUNTERSIGN_NODE__ID", name)
         .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", metrics)
-        // Not from files, whatever the surroundings say: they are given below.
+        // Files from the environment must not replace the values below.
         .env("COUNTERSIGN_DATABASE__URL_FILE", "")
         .env("COUNTERSIGN_DATABASE__LISTEN_URL_FILE", "")
         .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE", "")
         .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE", "")
-        // Whatever the surroundings say: what is printed is plain, on loopback.
+        // The addresses that are printed are plain HTTP, on loopback.
         .env("COUNTERSIGN_TLS__MODE", "off")
-        // Nothing balances load here that would have to notice.
+        // There is no load balancer that would have to notice.
         .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
         .env(RATES, rates)
         .env(THREADS, threads)
-        // Empty means: where the URL leads.
+        // Empty: the same as the URL.
         .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
         .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())
         .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY", &demo.operator)
@@ -253,7 +247,7 @@ fn spawn(
             config.security.cluster_secret.expose(),
         )
         .stdin(Stdio::piped())
-        // A Ctrl-C at the terminal is for us alone: we drain the nodes in our own time.
+        // Ctrl-C must reach this process only, which then drains the nodes.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()

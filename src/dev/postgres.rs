@@ -1,6 +1,6 @@
-//! A PostgreSQL of our own: found, initialised, started, recovered and stopped.
-//! Whatever way the last run ended, the next start finds the data as that run committed it, and no
-//! two servers ever share a data directory. Only this machine, with the password, can connect.
+//! A private PostgreSQL: initialised, started, recovered and stopped. However the last run ended, the next start finds the
+//! committed data, and no two servers ever share a data directory. It accepts connections from this machine only, with a
+//! password.
 
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
@@ -20,35 +20,33 @@ use tokio::time::{sleep, timeout};
 use super::binaries::Binaries;
 pub use super::binaries::PostgresError;
 
-/// How long the server may take to start or stop: after a crash it first replays its log.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the server may take to start or stop. After a crash it first replays its log.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a starting server is looked at.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How many ports are tried; each is free when asked for, and seldom gone a moment later.
+/// How many ports are tried: a free port may be taken before the server binds it.
 const PORTS_TO_TRY: u32 = 5;
 
-/// How the name of a data directory in the making begins.
+/// The prefix of a data directory that is being initialised.
 const UNFINISHED: &str = "postgres.new-";
 
-/// Creates the database, unless it is there.
+/// Creates the database if it does not exist.
 const CREATE_DATABASE: &str = "select 'create database countersign' \
      where not exists (select from pg_database where datname = 'countersign') \\gexec\n";
 
-/// A running private server; stopped by `stop`, and by a best effort on drop.
+/// A running private server. Call `stop`; dropping it only sends the signal.
 pub struct PrivatePostgres {
     server: Server,
     url: String,
-    /// What started it, and can explain why it would not stop.
     binaries: Binaries,
-    /// Held for as long as we live; the system lets go of it however we die.
+    /// Released by the system however this process ends.
     _lock: File,
 }
 
 impl PrivatePostgres {
-    /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it
-    /// when the last run was killed.
+    /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it if the last run was
+    /// killed.
     pub async fn start(data_dir: &Path) -> Result<Self, PostgresError> {
         let binaries = Binaries::find(data_dir.join("postgres.log")).await?;
         let created = fs::create_dir_all(data_dir).await;
@@ -84,16 +82,16 @@ impl PrivatePostgres {
         })
     }
 
-    /// Where to connect: loopback TCP, with the user, the password and the database in it.
+    /// The URL with user, password and database, over TCP on loopback.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Stops it cleanly (fast shutdown), waiting until it is gone.
+    /// Stops it cleanly (fast shutdown) and waits for its end.
     pub async fn stop(mut self) -> Result<(), PostgresError> {
         self.server.interrupt();
-        match timeout(PATIENCE, self.server.child.wait()).await {
+        match timeout(TIMEOUT, self.server.child.wait()).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(PostgresError::io("wait for", Path::new("postgres"))(error)),
             Err(_) => Err(self.binaries.failed("stop PostgreSQL in time")),
@@ -101,7 +99,7 @@ impl PrivatePostgres {
     }
 }
 
-/// The server process, a direct child, which does not outlive this value for long.
+/// The server process, which is told to stop when this is dropped.
 struct Server {
     child: Child,
 }
@@ -110,12 +108,12 @@ impl Server {
     /// Asks for a fast shutdown, which ends sessions and writes a checkpoint.
     fn interrupt(&self) {
         if let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()) {
-            // It can only fail because the server is gone already.
+            // It can only fail because the server has ended.
             let _ = kill(Pid::from_raw(pid), Signal::SIGINT);
         }
     }
 
-    /// Waits until the server is ready (true) or has given up (false).
+    /// Waits until the server is ready (true) or has ended (false).
     async fn ready(&mut self, data: &Path) -> bool {
         let id = self.child.id();
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -125,7 +123,7 @@ impl Server {
             {
                 return true;
             }
-            sleep(GLANCE).await;
+            sleep(POLL_INTERVAL).await;
         }
         false
     }
@@ -137,7 +135,7 @@ impl Drop for Server {
     }
 }
 
-/// Takes the data directory for ourselves: two of us would stop each other's servers.
+/// Locks the data directory: two processes would stop each other's servers.
 fn lock(data_dir: &Path) -> Result<File, PostgresError> {
     let path = data_dir.join("postgres.lock");
     let file = File::create(&path).map_err(PostgresError::io("create", &path))?;
@@ -150,7 +148,7 @@ fn lock(data_dir: &Path) -> Result<File, PostgresError> {
     }
 }
 
-/// Makes a new data directory with a new password, in full or not at all.
+/// Creates a data directory with a new password, completely or not at all.
 async fn initialise(
     binaries: &Binaries,
     data: &Path,
@@ -160,8 +158,8 @@ async fn initialise(
         .and_then(|()| binaries.hand_over(password_file))
         .map_err(PostgresError::io("write", password_file))?;
 
-    // Only a whole directory gets the name: no server can use what an interrupted initdb leaves.
-    // The initdb of a killed run may still be at work, so each attempt has a directory of its own.
+    // Only a complete directory gets the name: no server can use what an interrupted initdb leaves.
+    // The initdb of a killed run may still be running, so each attempt has its own directory.
     let unfinished = data.with_file_name(format!("{UNFINISHED}{}", std::process::id()));
     let created = fs::create_dir(&unfinished).await;
     created
@@ -191,7 +189,7 @@ fn write_password(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Removes what an interrupted initialisation left, as far as it can be: nothing depends on it.
+/// Removes what interrupted initialisations left. Failures do not matter: nothing depends on it.
 async fn sweep_unfinished(data_dir: &Path) {
     let Ok(mut entries) = fs::read_dir(data_dir).await else {
         return;
@@ -209,8 +207,8 @@ async fn stop_leftover(binaries: &Binaries, data: &Path) -> Result<(), PostgresE
     let Some(PidFile { pid, .. }) = PidFile::read(data).await else {
         return Ok(());
     };
-    // By now the number may belong to something else, or to a dead process that nobody has reaped.
-    // Either would keep PostgreSQL from starting; the command line tells them from a server.
+    // By now the id may belong to another process, or to a zombie. Either would keep PostgreSQL from starting; the command
+    // line distinguishes them from a server.
     if Path::new("/proc/self").exists() {
         let words = fs::read(format!("/proc/{pid}/cmdline")).await;
         let words = words.unwrap_or_default();
@@ -228,26 +226,26 @@ async fn stop_leftover(binaries: &Binaries, data: &Path) -> Result<(), PostgresE
     pg_ctl.arg(data);
     let what = "stop the server of an earlier run";
     match binaries.run(pg_ctl, what, "").await {
-        // It was on its way out and was quicker.
+        // It was already stopping and has ended.
         Err(_) if PidFile::read(data).await.is_none() => Ok(()),
         outcome => outcome,
     }
 }
 
-/// Starts a server and waits until it accepts connections; gives it and its port.
+/// Starts a server, waits until it accepts connections, and returns it with its port.
 async fn launch(binaries: &Binaries, data: &Path) -> Result<(Server, u16), PostgresError> {
     for _ in 0..PORTS_TO_TRY {
         let port = free_port().await;
         let port = port.map_err(PostgresError::io("find a port for", data))?;
         let mut postgres = binaries.command("postgres", data)?;
-        // No socket file: nothing would use it, and it would limit how long `data_dir` may be.
+        // No socket file: nothing uses it, and it would limit the length of `data_dir`.
         postgres.arg("-D").arg(data);
         postgres.args(["--unix_socket_directories=", "--max_connections=300"]);
         postgres.args(["--listen_addresses=127.0.0.1", "-p", &port.to_string()]);
         let child = postgres.spawn();
         let child = child.map_err(PostgresError::io("run postgres in", data))?;
         let mut server = Server { child };
-        match timeout(PATIENCE, server.ready(data)).await {
+        match timeout(TIMEOUT, server.ready(data)).await {
             Ok(true) => return Ok((server, port)),
             Ok(false) if binaries.log_tail().contains("Address already in use") => {}
             Ok(false) => break,
@@ -257,20 +255,20 @@ async fn launch(binaries: &Binaries, data: &Path) -> Result<(Server, u16), Postg
     Err(binaries.failed("start PostgreSQL"))
 }
 
-/// A port that nobody listens on at this moment.
+/// A port that is free now.
 async fn free_port() -> io::Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     Ok(listener.local_addr()?.port())
 }
 
-/// What a server says about itself in `postmaster.pid`.
+/// The content of `postmaster.pid`.
 struct PidFile {
     pid: i32,
     ready: bool,
 }
 
 impl PidFile {
-    /// Reads the file, if there is one that makes sense.
+    /// Reads the file, if there is a valid one.
     async fn read(data: &Path) -> Option<Self> {
         let text = fs::read_to_string(data.join("postmaster.pid")).await.ok()?;
         let mut lines = text.lines();

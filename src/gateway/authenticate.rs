@@ -167,8 +167,15 @@ impl Gateway {
             }
         }
         if token.starts_with(KEY_PREFIX) {
-            let key = ApiKey::parse(token).ok_or(Error::InvalidToken)?;
-            return self.by_key(&key, from).await?.ok_or(Error::InvalidToken);
+            let key = ApiKey::parse(token).ok_or(Error::MalformedKey)?;
+            let caller = self.by_key(&key, from).await?;
+            return caller.ok_or_else(|| {
+                if key.is_complete() {
+                    Error::InvalidToken
+                } else {
+                    Error::MalformedKey
+                }
+            });
         }
         self.by_foreign_token(token, from).await
     }

@@ -2,6 +2,7 @@
 //! type it asks for. No body has been read when this runs.
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderValue;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 
@@ -45,11 +46,16 @@ pub fn admit_address(node: &Node, peer: PeerInfo) -> Result<(), Error> {
     Ok(())
 }
 
+/// A header's text. Characters beyond ASCII are in no credential, but in a placeholder such as `csk_…`, which gets a hint.
+fn text(value: &HeaderValue) -> Option<&str> {
+    std::str::from_utf8(value.as_bytes()).ok()
+}
+
 /// What a request presents: a bearer token, an id and secret, an API key in its own header, or, from a browser that cannot
 /// set headers on a WebSocket, one of the subprotocols it offers. A certificate speaks only where none of these does.
 fn presented(parts: &Parts) -> Option<Presented<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {
-        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        let (scheme, token) = text(value)?.split_once(' ')?;
         return match scheme.to_ascii_lowercase().as_str() {
             "bearer" => Some(Presented::Token(token.trim())),
             "basic" => Some(Presented::Basic(token.trim())),
@@ -57,7 +63,7 @@ fn presented(parts: &Parts) -> Option<Presented<'_>> {
         };
     }
     if let Some(value) = parts.headers.get("x-api-key") {
-        return value.to_str().ok().map(Presented::Token);
+        return text(value).map(Presented::Token);
     }
     let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL);
     let token = offered

@@ -99,8 +99,8 @@ async fn serve(
     };
     if let Some(span) = span {
         let name = || frame_label(head.msg_type.as_deref()).to_owned();
-        let transport = Attribute::Text(Transport::WebSocket.as_str().to_owned());
-        let attributes = || vec![("countersign.transport", transport)];
+        let transport = Transport::WebSocket.as_str();
+        let attributes = || vec![KeyValue::new("countersign.transport", transport)];
         let failed = (outcome.as_ref()).is_err_and(|refusal| refusal.status().is_server_error());
         tracer.end(&span, name, attributes, failed);
     }

@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -16,10 +17,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::{Refusal, TransportError};
 use super::peer::PeerInfo;
-use crate::config::{self, Network};
+use crate::config;
 
 pub struct Proxies {
-    networks: Vec<Network>,
+    networks: Vec<IpNet>,
     certificate: Option<HeaderName>,
 }
 
@@ -36,10 +37,13 @@ impl Proxies {
         }
     }
 
-    fn lists(&self, address: IpAddr) -> bool {
+    /// Whether the address lies in a listed network. An IPv4 address mapped into IPv6 counts as IPv4.
+    #[must_use]
+    pub fn lists(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
         self.networks
             .iter()
-            .any(|network| network.contains(address))
+            .any(|network| network.contains(&address))
     }
 
     /// Whether a connection is accepted: from a listed proxy, or from this machine, which may ask for health.

@@ -7,6 +7,8 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use super::id::{CredentialId, TextId as _};
 
 pub const KEY_PREFIX: &str = "csk_";
+/// Length of every secret: 32 bytes in base64url.
+const SECRET_CHARS: usize = 43;
 
 /// Padding is optional, as clients differ in it.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -29,6 +31,12 @@ impl<'a> ApiKey<'a> {
             id: CredentialId::parse(id)?,
             secret,
         })
+    }
+
+    /// Whether the secret has the right length; one that was copied in part has not.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.secret.len() == SECRET_CHARS
     }
 }
 

@@ -53,6 +53,9 @@ pub enum Error {
     Unauthenticated,
     #[error("a valid credential is needed")]
     InvalidToken,
+    /// An API key with a part missing, or a placeholder.
+    #[error("a valid credential is needed")]
+    MalformedKey,
     /// `pointer` is the member or parameter that the credential may not use.
     #[error("the credential does not allow this; it takes {expected}")]
     Forbidden {
@@ -189,6 +192,11 @@ impl Error {
                 invalid_token: true,
                 ..refusal(401, Code::Unauthenticated)
             },
+            Self::MalformedKey => Description {
+                invalid_token: true,
+                ..refusal(401, Code::Unauthenticated)
+            }
+            .expecting("an API key as printed when it was made: csk_…, complete and without placeholders"),
             Self::Forbidden { pointer, expected } => {
                 let refusal = refusal(403, Code::Forbidden).expecting(expected);
                 match pointer {

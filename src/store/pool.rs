@@ -65,6 +65,22 @@ pub(super) fn basic_options(url: &str, name: &str) -> Result<PgConnectOptions, s
         .disable_statement_logging())
 }
 
+/// Why there is no connection, with the server that was tried and what to do.
+pub(super) fn cannot_connect(options: &PgConnectOptions, error: &sqlx::Error) -> StoreError {
+    let cause = match error {
+        sqlx::Error::Io(cause) => cause.to_string(),
+        error => error.to_string(),
+    };
+    let (host, port) = (options.get_host(), options.get_port());
+    StoreError::Unavailable(
+        format!(
+            "cannot connect to PostgreSQL at {host}:{port}: {cause}; check that it is running, that database.url is right, \
+             and that pg_hba.conf admits its role"
+        )
+        .into(),
+    )
+}
+
 /// Options of a connection for statements, with the settings that keep one statement from holding up the rest.
 pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sqlx::Error> {
     let options = basic_options(config.url.expose(), "countersign")?
@@ -101,8 +117,10 @@ pub struct Pool {
     pool: managed::Pool<Manager>,
     /// Whether connections are told for which tenants they are.
     row_security: bool,
-    /// When the log last told why connections cannot be had.
-    complained: Arc<Mutex<Option<Instant>>>,
+    /// When the log last said why there are no connections. At first the time of creation: whoever starts with an
+    /// unreachable database reports the error itself.
+    complained: Arc<Mutex<Instant>>,
+    name: &'static str,
     acquire: Histogram,
     metrics: Arc<NodeMetrics>,
 }
@@ -131,7 +149,8 @@ impl Pool {
         Ok(Self {
             pool,
             row_security,
-            complained: Arc::default(),
+            complained: Arc::new(Mutex::new(Instant::now())),
+            name,
             acquire: metrics.pool_acquire.of([name]),
             metrics: Arc::clone(metrics),
         })
@@ -166,22 +185,27 @@ impl Pool {
                     object: Some(object),
                 });
             }
-            Err(managed::PoolError::Timeout(_)) => "no connection in time".into(),
-            Err(error) => error.to_string(),
+            Err(managed::PoolError::Backend(error)) => {
+                cannot_connect(&self.pool.manager().options, &error)
+            }
+            Err(managed::PoolError::Timeout(_)) => {
+                StoreError::Unavailable("no connection in time".into())
+            }
+            Err(error) => StoreError::Unavailable(error.to_string().into()),
         };
         self.complain(&error);
-        Err(StoreError::Unavailable(error.into()))
+        Err(error)
     }
 
     /// Tells the operator why there are no connections: once in a while, since every request would have to.
-    fn complain(&self, error: &str) {
+    fn complain(&self, error: &StoreError) {
         let mut last = self
             .complained
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
-            *last = Some(Instant::now());
-            tracing::warn!(error, "cannot get a connection to the database");
+        if last.elapsed() > COMPLAIN_EVERY {
+            *last = Instant::now();
+            tracing::warn!(%error, "cannot get a connection to the database");
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::Store;
 use super::error::StoreError;
-use super::pool::basic_options;
+use super::pool::{basic_options, cannot_connect};
 use super::tenant_scope::TenantScope;
 use crate::jitter::jitter;
 
@@ -43,12 +43,21 @@ impl RowSecurity {
                             bypasses row-level security; connect as the application role of deploy/roles.sql";
 }
 
+/// Why the migrations could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrationError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+}
+
 /// How often a migration is tried that a lock stood in the way of, and the pause before each further time.
 const ATTEMPTS: usize = 60;
 const PAUSE: Duration = Duration::from_secs(4);
 
 /// Applies the migrations that are missing, giving way to whoever holds a lock for long.
-pub async fn migrate(url: &str) -> Result<(), MigrateError> {
+pub async fn migrate(url: &str) -> Result<(), MigrationError> {
     for _ in 1..ATTEMPTS {
         match try_to_migrate(url).await {
             Err(error) if waited_too_long(&error) => {
@@ -62,21 +71,26 @@ pub async fn migrate(url: &str) -> Result<(), MigrateError> {
 }
 
 /// On a connection of its own: one whose migration failed still has the lock that keeps others from migrating.
-async fn try_to_migrate(url: &str) -> Result<(), MigrateError> {
-    let options = basic_options(url, "countersign-migrate")?;
-    let mut connection = PgConnection::connect_with(&options).await?;
+async fn try_to_migrate(url: &str) -> Result<(), MigrationError> {
+    let options = basic_options(url, "countersign-migrate").map_err(StoreError::from)?;
+    let mut connection = PgConnection::connect_with(&options)
+        .await
+        .map_err(|error| cannot_connect(&options, &error))?;
     // Whatever comes after a migration that waits for a table waits behind it: not for as long as a node waits for locks.
     sqlx::query("set lock_timeout = '1s'")
         .execute(&mut connection)
-        .await?;
+        .await
+        .map_err(StoreError::from)?;
     let outcome = MIGRATIONS.run(&mut connection).await;
     drop(connection.close().await);
-    outcome
+    Ok(outcome?)
 }
 
-fn waited_too_long(error: &MigrateError) -> bool {
+fn waited_too_long(error: &MigrationError) -> bool {
     match error {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error
+        MigrationError::Migrate(
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _),
+        ) => error
             .as_database_error()
             .is_some_and(|error| error.code().as_deref() == Some("55P03")),
         _ => false,

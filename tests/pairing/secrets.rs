@@ -15,7 +15,7 @@ use super::{
 };
 use crate::support::cluster::CLUSTER_SECRET;
 use crate::support::database::Database;
-use crate::support::process::{Process, countersign, signal};
+use crate::support::process::{Process, Signal, countersign, signal};
 use crate::support::{Cluster, request_id, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +136,7 @@ async fn a_node_without_a_secret_works_alone_and_logs_neither_codes_nor_tokens()
     assert!(!refused.await.unwrap(), "a second node starts");
     let log = std::fs::read_to_string(path("log-2")).unwrap();
     assert!(log.contains("other nodes run on this database"), "{log}");
-    signal(node.pid(), "TERM");
+    signal(node.pid(), Signal::SIGTERM);
     assert!(node.end().0);
     let log = std::fs::read_to_string(path("log")).unwrap();
     assert_eq!(log.matches("security.cluster_secret is not set").count(), 1);

@@ -109,7 +109,7 @@ impl Call<'_> {
     /// With a header.
     pub fn header(self, name: &str, value: &str) -> Self {
         Self {
-            request: self.request.header(name, value),
+            request: self.request.header(name, value.as_bytes()),
             ..self
         }
     }

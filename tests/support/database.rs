@@ -44,7 +44,10 @@ impl Server {
 /// The one that most tests share.
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(Server::start)
+    SERVER.get_or_init(|| {
+        super::raise_file_limit();
+        Server::start()
+    })
 }
 
 /// The URL of a database on the server.

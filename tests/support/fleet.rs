@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::cluster::CLUSTER_SECRET;
-use super::process::{Process, countersign, signal};
+use super::process::{Process, Signal, countersign, signal};
 
 /// A node that is a process.
 pub struct FleetNode {
@@ -132,7 +132,7 @@ impl Fleet {
     /// Drains a node, waits for its end, and starts it again.
     pub fn drain_and_restart(&mut self, node: usize) {
         let process = self.nodes[node].process.take().expect("it runs");
-        signal(process.pid(), "TERM");
+        signal(process.pid(), Signal::SIGTERM);
         assert!(process.end().0, "it ends well");
         self.restart(node);
     }

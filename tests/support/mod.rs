@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::time::{Instant, sleep};
 
 /// Waits until `condition` holds, and fails the test if it does not within `patience`.
@@ -44,6 +45,13 @@ pub async fn until<F: Future<Output = bool>>(
         assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
         sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Raises the soft limit of open files to the hard one. Some tests open thousands of connections, and the usual soft limit
+/// is 1,024.
+pub fn raise_file_limit() {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit");
 }
 
 /// How often each outcome occurs.

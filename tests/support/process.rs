@@ -5,6 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+pub use nix::sys::signal::Signal;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// The binary with a clean environment of our variables.
@@ -31,13 +34,9 @@ pub fn run(command: &mut Command) -> (bool, String) {
     (status.success(), text)
 }
 
-/// Sends a signal.
-pub fn signal(pid: u32, name: &str) {
-    let sent = Command::new("kill")
-        .args([format!("-{name}"), pid.to_string()])
-        .status()
-        .expect("kill runs");
-    assert!(sent.success(), "no process {pid}");
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.try_into().expect("a process id"));
+    kill(pid, signal).expect("the process exists");
 }
 
 /// A process that is killed with the test.
@@ -101,11 +100,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         if let Ok(None) = self.child.try_wait() {
-            drop(
-                Command::new("kill")
-                    .args(["-TERM", &self.child.id().to_string()])
-                    .status(),
-            );
+            signal(self.child.id(), Signal::SIGTERM);
         }
         while let Ok(None) = self.child.try_wait()
             && Instant::now() < deadline

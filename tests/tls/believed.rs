@@ -10,7 +10,7 @@ use countersign::http::proxied::Proxies;
 use sha2::{Digest as _, Sha256};
 
 fn proxies(header: &str) -> Proxies {
-    let networks = ["10.0.0.0/8", "fd00::/8"].map(|text| text.to_owned().try_into().unwrap());
+    let networks = ["10.0.0.0/8", "fd00::/8"].map(|text| text.parse().unwrap());
     Proxies::new(&config::Tls {
         proxies: networks.to_vec(),
         client_cert_header: header.to_owned(),

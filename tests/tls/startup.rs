@@ -7,7 +7,7 @@ use countersign::config::{self, TlsMode};
 use countersign::http::tls::Tls;
 
 use crate::support::database::Database;
-use crate::support::process::{Process, countersign, run, signal};
+use crate::support::process::{Process, Signal, countersign, run, signal};
 use crate::support::tls::{Authority, Files, TlsClient, address};
 
 /// The environment of a command, from keys of `[tls]`.
@@ -76,11 +76,11 @@ async fn a_node_refuses_to_start_and_says_what_to_set() {
         (vec![("mode", "upstream")], "tls.proxies: is empty"),
         (
             vec![("mode", "upstream"), ("proxies", "[\"10.0.0.0/33\"]")],
-            "10.0.0.0/33 is no network",
+            "10.0.0.0/33 is not a network",
         ),
         (
             vec![("mode", "upstream"), ("proxies", "[\"proxy.example\"]")],
-            "proxy.example is no network",
+            "proxy.example is not a network",
         ),
         (
             vec![
@@ -157,7 +157,7 @@ async fn health_is_asked_through_tls_even_where_certificates_are_required() {
         let answer = TlsClient::trusting(&servers).showing(&pair);
         let answer = answer.get(&here, "/livez", &[]).await;
         assert_eq!(answer.is_ok(), auth == "none", "only its very own");
-        signal(node.pid(), "TERM");
+        signal(node.pid(), Signal::SIGTERM);
         assert!(node.end().0);
     }
 }

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use countersign::config::{Config, TlsMode};
 use countersign::store::credential::RoleName;
 use serde_json::json;
+use std::net::IpAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::tls::{Authority, Conversation, Files, Pair, TlsClient, from};
@@ -17,7 +18,7 @@ const INBOX: &str = "/v1/approvers/alice/inbox";
 
 fn behind_proxy(config: &mut Config) {
     config.tls.mode = TlsMode::Upstream;
-    config.tls.proxies = vec![PROXY.to_owned().try_into().unwrap()];
+    config.tls.proxies = vec![PROXY.parse::<IpAddr>().unwrap().into()];
     config.tls.client_cert_header = "X-Client-Cert".into();
 }
 
