@@ -10,9 +10,10 @@ use super::caller::Approver;
 use super::error::Error;
 use crate::protocol::cursor::{self, Position};
 use crate::protocol::id::{ApproverId, RequestId};
+use crate::protocol::listing::InboxKind;
 use crate::protocol::message::ApprovalRequest;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::inbox::{After, InboxKind};
+use crate::store::inbox::After;
 
 /// Which page is asked for, as the query says.
 #[derive(Debug, Default, Clone)]

@@ -57,7 +57,8 @@ pub use self::session::ReportCommand;
 pub use self::submit::SubmitCommand;
 pub use self::withdraw::Ended;
 /// How long a window of wrong pairing codes lasts.
-pub use crate::store::guess::WINDOW_SECONDS as GUESS_WINDOW_SECONDS;
+pub use crate::store::pairing_code::WINDOW_SECONDS as GUESS_WINDOW_SECONDS;
+pub use crate::store::signing_key::NewSigningKey;
 
 use self::authenticate::{Credentials, Tokens};
 use self::deliver::WaitCounter;

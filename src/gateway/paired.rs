@@ -10,7 +10,7 @@ use crate::protocol::cursor;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::paired::Side;
+use crate::store::pairing::Side;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -12,7 +12,7 @@ use crate::protocol::json;
 use crate::protocol::prompt::{Prompt, Rules, SentAck, Standing, judge_ack, judge_prompt};
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
-use crate::store::prompt_life::PromptAckRow;
+use crate::store::prompt_status::PromptAckRow;
 use crate::telemetry::trace;
 use crate::wake::Key;
 

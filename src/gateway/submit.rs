@@ -14,7 +14,7 @@ use crate::protocol::reader::Invalid;
 use crate::protocol::routing::Route;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::idempotency::IdempotencyKey;
-use crate::store::paired::TokenFact;
+use crate::store::pairing::TokenFact;
 use crate::store::submit::{Asked, SubmissionRow};
 use crate::telemetry::trace;
 use crate::wake::Key;
@@ -119,7 +119,7 @@ impl Gateway {
                 .into_iter()
                 .map(|approver| Key::Approver(tenant.clone(), approver));
             // Most of whom are asked have no channel open: every node would be told for nothing.
-            if outcome.heard_elsewhere {
+            if outcome.channel_elsewhere {
                 self.wake.wake(asked);
             } else {
                 self.wake.wake_here(asked);

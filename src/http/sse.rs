@@ -23,8 +23,8 @@ use crate::gateway::caller::{Approver, Enforcer};
 use crate::gateway::limit::Kind;
 use crate::gateway::{Closing, Feed, Push};
 use crate::jitter::jitter;
+use crate::protocol::presence::Transport;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::channel::Transport;
 use crate::wake::Key;
 
 /// How soon a client should come back; also the first bytes of a stream, so that proxies let it through at once.

@@ -32,7 +32,7 @@ use crate::gateway::Feed;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
-use crate::store::channel::Transport;
+use crate::protocol::presence::Transport;
 use crate::wake::Key;
 
 /// The subprotocol a browser offers beside the one that carries its token.

@@ -9,6 +9,32 @@ use super::id::{CredentialId, TextId as _};
 
 pub const KEY_PREFIX: &str = "csk_";
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoleName {
+    Enforcer,
+    Approver,
+    Admin,
+}
+
+impl RoleName {
+    pub const ALL: [Self; 3] = [Self::Enforcer, Self::Approver, Self::Admin];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforcer => "enforcer",
+            Self::Approver => "approver",
+            Self::Admin => "admin",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
+
 /// base64 that tolerates missing padding, as clients differ in it.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,

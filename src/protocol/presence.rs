@@ -78,6 +78,7 @@ fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>,
     }
 }
 
+/// How an enforcer reaches the gateway. A channel is never `Poll`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -88,14 +89,19 @@ pub enum Transport {
 
 impl Transport {
     #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::Sse => "sse",
+            Self::Poll => "poll",
+        }
+    }
+
+    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [
-            ("websocket", Self::WebSocket),
-            ("sse", Self::Sse),
-            ("poll", Self::Poll),
-        ]
-        .into_iter()
-        .find_map(|(word, transport)| (word == text).then_some(transport))
+        [Self::WebSocket, Self::Sse, Self::Poll]
+            .into_iter()
+            .find(|transport| transport.as_str() == text)
     }
 }
 
@@ -117,7 +123,7 @@ pub struct Noted {
     pub seen_at: Timestamp,
 }
 
-/// The channels of an enforcer that are on the books.
+/// The registered channels of an enforcer.
 #[derive(Debug, Clone)]
 pub struct Held {
     pub live: bool,

@@ -44,11 +44,17 @@ pub trait BatchStatement: Send + Sync + 'static {
 
     fn tenant_scope(rows: &[Self::Row]) -> TenantScope<'_>;
 
-    /// What must not occur twice in a batch: rows that share one of these would meet.
-    fn conflict_keys(row: &Self::Row) -> Vec<String>;
+    /// What must not occur twice in a batch, because the statement would not see one row's work for the other.
+    #[must_use]
+    fn conflict_keys(_: &Self::Row) -> Vec<String> {
+        Vec::new()
+    }
 
-    /// Roughly how many bytes the row sends.
-    fn bytes(row: &Self::Row) -> usize;
+    /// Roughly how many bytes the row sends or fetches.
+    #[must_use]
+    fn bytes(_: &Self::Row) -> usize {
+        256
+    }
 
     /// Runs the statement; one fact per row, in order.
     fn run(

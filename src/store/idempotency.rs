@@ -1,22 +1,22 @@
-//! Idempotency keys. New work binds its key in its own statement; here are the keys of repeats, and forgetting.
+//! Idempotency keys. A statement that inserts something new binds its key itself; here repeats bind theirs, and expired keys
+//! are deleted.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
-use uuid::Uuid;
 
+use super::Store;
 use super::error::StoreError;
+use super::rows::column;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{OperationId, RequestId, TenantId};
 
-/// An idempotency key as one principal sent it.
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
     pub principal: String,
     pub key: String,
-    /// What was asked under it: a hash of path and body.
+    /// Hash of the request's path and body.
     pub fingerprint: [u8; 32],
 }
 
@@ -28,13 +28,13 @@ pub(super) fn conflict_keys(
 ) -> Vec<String> {
     let mut conflict_keys = vec![format!("{tenant}\n{request}")];
     if let Some(key) = key {
-        // Three parts, so that it never equals one of two.
+        // Three parts, so that it never equals the one above.
         conflict_keys.push(format!("{tenant}\n{}\n{}", key.principal, key.key));
     }
     conflict_keys
 }
 
-/// What the fingerprint that a key is bound to says of the one that was sent.
+/// Compares the fingerprint of a request with the one its key is bound to.
 pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) -> KeyFact {
     match (sent, bound) {
         (Some(key), Some(bound)) if bound == key.fingerprint => KeyFact::Same,
@@ -43,7 +43,7 @@ pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) ->
     }
 }
 
-/// A key and the finished work whose outcome it stands for.
+/// A key, and the stored request whose outcome it stands for.
 pub(super) struct Binding<'a> {
     pub tenant: &'a TenantId,
     pub request_id: &'a RequestId,
@@ -51,7 +51,7 @@ pub(super) struct Binding<'a> {
     pub key: &'a IdempotencyKey,
 }
 
-/// Binds keys to work that was done before.
+/// Binds keys to requests that were stored before.
 pub(super) async fn bind(
     connection: &mut PgConnection,
     bindings: &[Binding<'_>],
@@ -74,15 +74,15 @@ pub(super) async fn bind(
                submission_id = excluded.submission_id,
                request_id = excluded.request_id,
                expires_at = excluded.expires_at
-         -- One that ran out is free, whether or not it has been forgotten yet.
+         -- An expired key is free, whether or not it has been deleted yet.
          where idempotency_keys.expires_at <= clock_timestamp() + $7::interval
         "#,
-        &rows::texts(bindings, |binding| binding.tenant.as_str()) as _,
-        &rows::texts(bindings, |binding| binding.key.principal.as_str()) as _,
-        &rows::texts(bindings, |binding| binding.key.key.as_str()) as _,
-        &bindings.iter().map(|binding| binding.key.fingerprint.to_vec()).collect::<Vec<_>>(),
-        &bindings.iter().map(|binding| binding.submission_id.0).collect::<Vec<Uuid>>(),
-        &rows::texts(bindings, |binding| binding.request_id.as_str()) as _,
+        column(bindings, |binding| binding.tenant) as _,
+        column(bindings, |binding| &binding.key.principal) as _,
+        column(bindings, |binding| &binding.key.key) as _,
+        column(bindings, |binding| binding.key.fingerprint) as _,
+        column(bindings, |binding| binding.submission_id) as _,
+        column(bindings, |binding| binding.request_id) as _,
         clock.offset(),
         lifetime,
     )
@@ -92,9 +92,9 @@ pub(super) async fn bind(
 }
 
 impl Store {
-    /// Deletes idempotency keys past their time.
+    /// Deletes expired idempotency keys.
     pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
-        // All: what is past its time, whoever's it is.
+        // All: the sweep serves every tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
         let gone = sqlx::query!(
             r#"

@@ -1,20 +1,18 @@
-//! Taking prompts: one statement writes prompt, payload, message and idempotency key, or none. The enforcer it is for is
-//! found in the same statement: the one named, the one whose session it is, or the one its metadata names.
+//! Writes prompts: one statement inserts prompt, payload, message and idempotency key, or nothing. It also finds the
+//! recipient: the enforcer named, the one of the session, or the one in the metadata.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
-use time::OffsetDateTime;
-use uuid::Uuid;
 
 use super::batch::BatchStatement;
 use super::idempotency::{Binding, IdempotencyKey, bind, conflict_keys, key_fact};
-use super::prompt_life::standing;
-use super::rows;
+use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
+use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::exchange::KeyFact;
-use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, SessionId, TenantId};
-use crate::protocol::prompt::{Existing, Prompt, PromptFact};
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, TenantId};
+use crate::protocol::prompt::{Existing, Prompt, PromptFact, Standing, Status};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]
@@ -22,10 +20,10 @@ pub struct PromptRow {
     pub operation: OperationId,
     pub message: MessageId,
     pub tenant: TenantId,
-    /// Who sends it; none for an administrator.
+    /// The sender; none for an administrator.
     pub approver: Option<ApproverId>,
     pub recipient: Option<EnforcerId>,
-    /// The enforcer it is for if neither it nor its session names one.
+    /// The recipient if neither the prompt nor its session names one.
     pub fallback: Option<EnforcerId>,
     pub prompt: Prompt,
     pub idempotency: Option<IdempotencyKey>,
@@ -63,13 +61,13 @@ impl BatchStatement for TakePrompts {
         rows: &[PromptRow],
     ) -> Result<Vec<PromptFact>, sqlx::Error> {
         let mut facts = self.write(connection, rows).await?;
-        // What stood in the way is read by a second statement: the first one's snapshot may be older than its twin.
+        // A second statement reads the conflicting rows: they may be newer than the first one's snapshot.
         let unwritten: Vec<_> = rows
             .iter()
             .zip(&mut facts)
             .filter(|(_, fact)| matches!(fact, PromptFact::Unwritten { .. }))
             .collect();
-        self.look(connection, unwritten).await?;
+        self.read_existing(connection, unwritten).await?;
         self.bind_duplicates(connection, rows, &facts).await?;
         Ok(facts)
     }
@@ -102,7 +100,7 @@ impl TakePrompts {
             judged as materialized (
                 select i.submission_id, a.enforcer_id, c.at,
                        coalesce(i.expires_at <= c.at, false) as past,
-                       -- While an enforcer is paired with anyone, only its own approvers and administrators prompt it.
+                       -- Only its own approvers and administrators may prompt an enforcer that is paired.
                        a.approver_id is not null
                            and exists (select from pairings p
                                         where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
@@ -155,7 +153,7 @@ impl TakePrompts {
                  where p.key is not null
                  order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
                 on conflict on constraint idempotency_keys_pkey do update
-                   -- Bound to other work a moment ago: the null fails the whole statement, and with it this work.
+                   -- If the key was just bound to another request, the null fails the whole statement.
                    set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $17::interval
                                             or idempotency_keys.fingerprint = excluded.fingerprint
                                           then excluded.fingerprint end,
@@ -163,40 +161,38 @@ impl TakePrompts {
                        request_id = excluded.request_id,
                        expires_at = excluded.expires_at
             )
-            select i.submission_id as "submission_id!", w.submission_id is not null as "written!", j.at as "at!",
-                   j.enforcer_id as "enforcer_id?", j.past as "past!", j.barred as "barred!"
+            select i.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
+                   j.at as "at!: Timestamp", j.enforcer_id as "enforcer_id?: EnforcerId", j.past as "past!", j.barred as "barred!"
               from input i
               join judged j on j.submission_id = i.submission_id
               left join written w on w.submission_id = i.submission_id
             "#,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.prompt.request_id.as_str()) as _,
-            &rows::optional(rows, |row| row.approver.as_ref().map(ApproverId::as_str)) as _,
-            &rows::optional(rows, |row| row.recipient.as_ref().map(EnforcerId::as_str)) as _,
-            &rows::optional(rows, |row| row.fallback.as_ref().map(EnforcerId::as_str)) as _,
-            &rows::optional(rows, |row| row.prompt.session_id.as_ref().map(SessionId::as_str)) as _,
-            &rows::texts(rows, |row| row.prompt.form.as_str()) as _,
-            &rows.iter().map(|row| row.prompt.hash.to_string()).collect::<Vec<_>>(),
-            &rows.iter().map(|row| row.prompt.expires_at.map(Timestamp::inner)).collect::<Vec<Option<OffsetDateTime>>>() as _,
-            &rows::texts(rows, |row| row.prompt.body.as_str()) as _,
-            &rows::optional(rows, |row| row.prompt.trace.as_deref()) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
-            &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
+            column(rows, |row| row.operation) as _,
+            column(rows, |row| row.message) as _,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.prompt.request_id) as _,
+            column(rows, |row| row.approver.as_ref()) as _,
+            column(rows, |row| row.recipient.as_ref()) as _,
+            column(rows, |row| row.fallback.as_ref()) as _,
+            column(rows, |row| row.prompt.session_id.as_ref()) as _,
+            column(rows, |row| row.prompt.form) as _,
+            column(rows, |row| row.prompt.hash) as _,
+            column(rows, |row| row.prompt.expires_at) as _,
+            column(rows, |row| &row.prompt.body) as _,
+            column(rows, |row| row.prompt.trace.as_deref()) as _,
+            column(&keys, |key| key.map(|key| &key.principal)) as _,
+            column(&keys, |key| key.map(|key| &key.key)) as _,
+            column(&keys, |key| key.map(|key| key.fingerprint)) as _,
             self.clock.offset(),
             self.key_lifetime,
         )
         .fetch_all(connection)
         .await?;
-        let mut facts = Vec::with_capacity(written.len());
-        for row in written {
-            let enforcer_id = row.enforcer_id.as_deref().map(rows::id).transpose()?;
-            let fact = match enforcer_id {
+        let facts = written.into_iter().map(|row| {
+            let fact = match row.enforcer_id {
                 Some(enforcer_id) if row.written => PromptFact::Written {
                     enforcer_id,
-                    at: row.at.into(),
+                    at: row.at,
                 },
                 enforcer_id => PromptFact::Unwritten {
                     existing: None,
@@ -206,13 +202,13 @@ impl TakePrompts {
                     barred: row.barred,
                 },
             };
-            facts.push((row.submission_id, fact));
-        }
-        rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
+            (row.operation, fact)
+        });
+        rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
 
     /// Reads what stood in the way of the rows that were not written.
-    async fn look(
+    async fn read_existing(
         &self,
         connection: &mut PgConnection,
         mut unwritten: Vec<(&PromptRow, &mut PromptFact)>,
@@ -226,10 +222,11 @@ impl TakePrompts {
             .collect();
         let found = sqlx::query!(
             r#"
-            select i.submission_id as "operation!",
-                   p.submission_id as "submission_id?", p.approver_id as "approver_id?", p.prompt_hash as "hash?",
-                   p.status as "status?", p.ack_at as "ack_at?", p.details::text as "details?", p.expires_at as "expires_at?",
-                   p.expires_at <= c.at as "past?", k.fingerprint as "fingerprint?"
+            select i.submission_id as "operation!: OperationId", p.submission_id as "submission_id?: OperationId",
+                   p.approver_id as "approver_id?: ApproverId", p.prompt_hash as "hash?: Sha256Hex",
+                   p.status as "status?: Status", p.ack_at as "ack_at?: Timestamp", p.details::text as "details?",
+                   p.expires_at as "expires_at?: Timestamp", p.expires_at <= c.at as "past?",
+                   k.fingerprint as "fingerprint?"
               from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
                    as i (tenant_id, request_id, submission_id, principal, key)
              cross join (select clock_timestamp() + $6::interval as at) c
@@ -237,11 +234,11 @@ impl TakePrompts {
               left join idempotency_keys k
                      on k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key and k.expires_at > c.at
             "#,
-            &unwritten.iter().map(|(row, _)| row.tenant.as_str()).collect::<Vec<_>>() as _,
-            &unwritten.iter().map(|(row, _)| row.prompt.request_id.as_str()).collect::<Vec<_>>() as _,
-            &unwritten.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
+            column(&unwritten, |(row, _)| &row.tenant) as _,
+            column(&unwritten, |(row, _)| &row.prompt.request_id) as _,
+            column(&unwritten, |(row, _)| row.operation) as _,
+            column(&keys, |key| key.map(|key| &key.principal)) as _,
+            column(&keys, |key| key.map(|key| &key.key)) as _,
             self.clock.offset(),
         )
         .fetch_all(connection)
@@ -249,32 +246,33 @@ impl TakePrompts {
         for row in found {
             let Some((asked, PromptFact::Unwritten { existing, key, .. })) = unwritten
                 .iter_mut()
-                .find(|(asked, _)| asked.operation.0 == row.operation)
+                .find(|(asked, _)| asked.operation == row.operation)
                 .map(|(asked, fact)| (&*asked, &mut **fact))
             else {
                 return Err(sqlx::Error::RowNotFound);
             };
             *key = key_fact(asked.idempotency.as_ref(), row.fingerprint);
-            if let (Some(submission), Some(hash), Some(status), Some(ack_at)) =
+            if let (Some(submission_id), Some(hash), Some(status), Some(ack_at)) =
                 (row.submission_id, row.hash, row.status, row.ack_at)
             {
+                let standing = Standing {
+                    hash,
+                    status,
+                    ack_at,
+                    details: row.details,
+                    expires_at: row.expires_at,
+                };
                 *existing = Some(Existing {
-                    submission_id: OperationId(submission),
-                    approver_id: row.approver_id.as_deref().map(rows::id).transpose()?,
-                    standing: standing(
-                        (&hash, &status, ack_at, row.details),
-                        row.expires_at,
-                        row.past,
-                    )?,
+                    submission_id,
+                    approver_id: row.approver_id,
+                    standing: standing.at(row.past.unwrap_or(false)),
                 });
             }
         }
         Ok(())
     }
-}
 
-impl TakePrompts {
-    /// Binds the keys of repeats: there is no work to bind them to, only an outcome that must stay theirs.
+    /// Binds the keys of repeats to the prompt that was found.
     async fn bind_duplicates(
         &self,
         connection: &mut PgConnection,

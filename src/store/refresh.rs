@@ -1,18 +1,17 @@
-//! Queuing a request to re-submit: at most one unacknowledged per exchange.
+//! Queues requests to submit again, at most one unacknowledged per exchange.
 
+use super::Store;
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::protocol::exchange::{State, StateRefusal};
-use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::RefreshRequest;
+use crate::protocol::timestamp::Timestamp;
 
-/// What stood in the way of queuing, or what was queued.
 pub enum RefreshFact {
     Queued(RefreshRequest),
-    /// Refused by the exchange's state, or there is none.
     Refused(StateRefusal),
-    /// One is waiting already; it is read by a second statement.
+    /// One is queued already; `waiting_refresh` reads it.
     Waiting,
 }
 
@@ -61,8 +60,8 @@ impl Store {
                   from queued q
                  where e.tenant_id = q.tenant_id and e.request_id = q.request_id
             )
-            select j.state as "state!", j.expires_at <= j.at as "past!", j.enforcer_id as "enforcer_id!",
-                   q.created_at as "created_at?"
+            select j.state as "state!: State", j.expires_at <= j.at as "past!",
+                   j.enforcer_id as "enforcer_id!: EnforcerId", q.created_at as "created_at?: Timestamp"
               from judged j
               left join queued q on q.tenant_id = j.tenant_id and q.request_id = j.request_id
             "#,
@@ -78,13 +77,12 @@ impl Store {
         let Some(row) = lease.settle(found)? else {
             return Ok(RefreshFact::Refused(StateRefusal::NotFound));
         };
-        let state = rows::state(&row.state)?.at(row.past);
-        Ok(match (row.created_at, state) {
+        Ok(match (row.created_at, row.state.at(row.past)) {
             (Some(created_at), _) => RefreshFact::Queued(RefreshRequest {
                 message_id: message,
                 request_id: request.clone(),
-                created_at: created_at.into(),
-                enforcer_id: rows::id(&row.enforcer_id)?,
+                created_at,
+                enforcer_id: row.enforcer_id,
                 approver_id: approver.cloned(),
                 reason: reason.map(str::to_owned),
             }),
@@ -101,7 +99,8 @@ impl Store {
         let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let found = sqlx::query!(
             r#"
-            select message_id, recipient, sender as "sender?", body ->> 'reason' as "reason?", created_at
+            select message_id as "message_id: MessageId", recipient as "recipient: EnforcerId",
+                   sender as "sender: ApproverId", body ->> 'reason' as "reason?", created_at as "created_at: Timestamp"
               from messages
              where tenant_id = $1 and request_id = $2 and kind = 'refresh.request' and acked_at is null
             "#,
@@ -110,15 +109,12 @@ impl Store {
         )
         .fetch_optional(lease.connection()?)
         .await;
-        let Some(row) = lease.settle(found)? else {
-            return Ok(None);
-        };
-        Ok(Some(RefreshRequest {
-            message_id: MessageId(row.message_id),
+        Ok(lease.settle(found)?.map(|row| RefreshRequest {
+            message_id: row.message_id,
             request_id: request.clone(),
-            created_at: row.created_at.into(),
-            enforcer_id: rows::id(&row.recipient)?,
-            approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+            created_at: row.created_at,
+            enforcer_id: row.recipient,
+            approver_id: row.sender,
             reason: row.reason,
         }))
     }

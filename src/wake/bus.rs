@@ -16,7 +16,7 @@ use super::{Cause, Health, Key, Waiters};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
-use crate::store::notify::{Hearer, Notifier};
+use crate::store::notify::{Listener, Notifier};
 use crate::telemetry::Metrics;
 
 /// Shortest time between two flushes of a node: what comes meanwhile is said at once. Longer, and a steady trickle of wakes
@@ -171,7 +171,7 @@ impl Bus {
     async fn hear_all(&self) {
         let mut pause = RECONNECT.0;
         loop {
-            match timeout(PATIENCE, Hearer::connect(&self.database))
+            match timeout(PATIENCE, Listener::connect(&self.database))
                 .await
                 .unwrap_or_else(silence)
             {
@@ -198,7 +198,7 @@ impl Bus {
     }
 
     /// Hears until the connection is lost, or no canary has come back in time.
-    async fn hear(&self, mut hearer: Hearer) {
+    async fn hear(&self, mut hearer: Listener) {
         let longest = Duration::from_millis(self.wake.canary_ms);
         let silence = longest + longest / 5 + Duration::from_millis(self.wake.canary_timeout_ms);
         let mut count = self.heard.load(Ordering::Relaxed);

@@ -69,7 +69,10 @@ async fn look(waiters: &Waiters, store: &Store) {
         }
     }
     for some in recipients.chunks(PER_LOOK) {
-        match store.expectant(some, RECENT.as_secs_f64()).await {
+        match store
+            .recipients_with_messages(some, RECENT.as_secs_f64())
+            .await
+        {
             Ok(keys) => {
                 for key in keys {
                     waiters.wake(key.digest(), Cause::Net);

@@ -19,9 +19,9 @@ use crate::gateway::Gateway;
 use crate::gateway::caller::{Caller, Origin};
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
+use crate::protocol::credential::RoleName;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, Claims, Refused, looks_signed};
-use crate::store::credential::RoleName;
 
 /// Tokens of live channels that are asked about at once: a few, for it is in no hurry.
 const RECHECKED_AT_ONCE: usize = 8;

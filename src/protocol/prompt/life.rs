@@ -36,6 +36,19 @@ pub struct AckBody {
 }
 
 impl Standing {
+    /// The standing as of an instant: past its expiry a queued prompt is expired, whether or not that is stored yet.
+    #[must_use]
+    pub fn at(self, past: bool) -> Self {
+        match (self.status, self.expires_at) {
+            (Status::Queued, Some(ack_at)) if past => Self {
+                status: Status::Expired,
+                ack_at,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// The body of `prompt.ack` that says so.
     pub fn body(self, request_id: RequestId) -> Result<AckBody, NotJson> {
         Ok(AckBody {

@@ -1,4 +1,4 @@
-//! Forgetting sessions, and the payloads of their snapshots before them where configured.
+//! Deletes old sessions and, earlier if configured, the payloads of their snapshots.
 
 use sqlx::postgres::types::PgInterval;
 
@@ -12,9 +12,8 @@ const SESSIONS: i64 = 100;
 const SNAPSHOTS: i64 = 100;
 
 impl Store {
-    /// Deletes sessions of a tenant that were not heard of for `keep`, with their snapshots; tells how many rows went. A
-    /// session of many snapshots goes in several calls, and should it be heard of meanwhile, only what is past its time is
-    /// gone.
+    /// Deletes sessions of a tenant without a report for `keep`, with their snapshots; returns how many rows were deleted. A
+    /// session of many snapshots takes several calls; if a report comes meanwhile, the rest of it stays.
     pub async fn forget_sessions(
         &self,
         tenant: &TenantId,
@@ -67,7 +66,7 @@ impl Store {
         Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
     }
 
-    /// Empties the snapshots of a tenant's sessions that ended and were not heard of for `keep`; their hashes stay.
+    /// Empties the snapshots of a tenant's ended sessions without a report for `keep`; their hashes stay.
     pub async fn scrub_snapshots(
         &self,
         tenant: &TenantId,
@@ -83,13 +82,13 @@ impl Store {
                  where s.tenant_id = $1
                    and s.heard_at < (select clock_timestamp() + $2::interval - $3::interval)
                    and s.ended_at is not null
-                   -- The size alone, which does not fetch the body: an event is never as short as a null.
+                   -- The size is known without fetching the body; only an emptied one is this short.
                    and pg_column_size(p.body) > 16
                  order by s.heard_at
                  limit $4
                    for update of p skip locked
             ),
-            full_ones as materialized (
+            unscrubbed as materialized (
                 select d.tenant_id, d.session_id, d.snapshot_id
                   from unnest(array(select tenant_id from found), array(select session_id from found),
                               array(select snapshot_id from found))
@@ -97,8 +96,8 @@ impl Store {
             )
             update session_snapshots p
                set body = 'null'::json
-              from full_ones f
-             where p.tenant_id = f.tenant_id and p.session_id = f.session_id and p.snapshot_id = f.snapshot_id
+              from unscrubbed u
+             where p.tenant_id = u.tenant_id and p.session_id = u.session_id and p.snapshot_id = u.snapshot_id
             "#,
             tenant.as_str(),
             self.clock.offset(),

@@ -9,7 +9,7 @@ use super::super::schema::{
 use super::small::state;
 use super::{APPROVER, DECIDED, ENFORCER, HASH};
 use crate::gateway::administration::MAX_NAME_CHARS;
-use crate::store::credential::RoleName;
+use crate::protocol::credential::RoleName;
 
 /// A tenant of the examples.
 pub const TENANT: &str = "01a1dd2f5ffd7004b20c8d6678c773dd";
