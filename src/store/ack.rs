@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -67,11 +67,7 @@ impl BatchStatement for TakeAcks {
         vec![row.message.to_string()]
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[AckRow],
-    ) -> Result<Vec<Option<Acked>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
             with input as (

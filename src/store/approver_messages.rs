@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -116,11 +116,7 @@ impl BatchStatement for ReadBodies {
         row.bytes
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[BodiesRow],
-    ) -> Result<Vec<Vec<ForApprover>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let wanted: Vec<_> = (1_i64..)
             .zip(rows)
             .flat_map(|(n, row)| row.messages.iter().map(move |message| (n, row, message)))

@@ -102,12 +102,12 @@ impl Store {
                  order by a.at, a.event_id
                  limit $4
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.at, d.event_id
                   from unnest(array(select at from found), array(select event_id from found))
                        as d (at, event_id)
             )
-            delete from audit_events a using doomed d
+            delete from audit_events a using to_delete d
              where a.tenant_id = $1 and a.at = d.at and a.event_id = d.event_id
             "#,
             tenant.as_str(),

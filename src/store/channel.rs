@@ -34,7 +34,7 @@ pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
     }
 }
 
-pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> Result<Key, sqlx::Error> {
+pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> sqlx::Result<Key> {
     let key = match kind {
         "approver" => TextId::parse(identity).map(|id| Key::Approver(tenant, id)),
         _ => TextId::parse(identity).map(|id| Key::Enforcer(tenant, id)),

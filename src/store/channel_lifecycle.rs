@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Store;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, key_of, owner};
 use super::error::StoreError;
 use super::rows::column;
@@ -35,11 +35,7 @@ impl BatchStatement for OpenChannels {
         TenantScope::of(rows.iter().map(|row| row.key.tenant()))
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[OpenRow],
-    ) -> Result<Vec<()>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let owners: Vec<_> = rows.iter().filter_map(|row| owner(&row.key)).collect();
         // A retried batch finds its own rows.
         sqlx::query!(
@@ -82,15 +78,11 @@ impl BatchStatement for CloseChannels {
         TenantScope::of(rows.iter().map(|row| row.key.tenant()))
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[CloseRow],
-    ) -> Result<Vec<()>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let owners: Vec<_> = rows.iter().filter_map(|row| owner(&row.key)).collect();
         sqlx::query!(
             r#"
-            with doomed as materialized (
+            with to_delete as materialized (
                 select c.tenant_id, c.kind, c.identity, c.channel_id
                   from channels c
                   join unnest($1::text[], $2::text[], $3::text[], $4::uuid[])
@@ -101,7 +93,7 @@ impl BatchStatement for CloseChannels {
                    for update of c
             ),
             closed as (
-                delete from channels c using doomed d
+                delete from channels c using to_delete d
                  where c.tenant_id = d.tenant_id and c.kind = d.kind and c.identity = d.identity
                    and c.channel_id = d.channel_id
                 returning c.tenant_id, c.kind, c.identity, c.transport, c.opened_at
@@ -218,7 +210,7 @@ impl Store {
                             else node_id = $1 end
                 returning node_id, heartbeat_at
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select c.tenant_id, c.kind, c.identity, c.channel_id, g.heartbeat_at
                   from channels c
                   join gone g on g.node_id = c.node_id
@@ -226,7 +218,7 @@ impl Store {
                    for update of c
             ),
             closed as (
-                delete from channels c using doomed d
+                delete from channels c using to_delete d
                  where c.tenant_id = d.tenant_id and c.kind = d.kind and c.identity = d.identity
                    and c.channel_id = d.channel_id
                 returning c.tenant_id, c.kind, c.identity, c.transport, c.opened_at, d.heartbeat_at

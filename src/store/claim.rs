@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
 use super::rows::{self, by_row, column};
 use super::tenant_scope::TenantScope;
@@ -72,11 +72,7 @@ impl BatchStatement for Claim {
         PAGE_BYTES / 2
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[ClaimRow],
-    ) -> Result<Vec<Vec<Claimed>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let claimed = sqlx::query!(
             r#"
             with input as (

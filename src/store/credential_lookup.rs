@@ -3,7 +3,7 @@
 
 use sqlx::PgConnection;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::credential::Credential;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
@@ -23,11 +23,7 @@ impl BatchStatement for ReadCredentials {
         TenantScope::All
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[CredentialId],
-    ) -> Result<Vec<Option<Credential>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query_as!(
             Credential,
             r#"
@@ -61,11 +57,7 @@ impl BatchStatement for ReadCertificates {
         TenantScope::All
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[[u8; 32]],
-    ) -> Result<Vec<Option<Credential>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query_as!(
             Credential,
             r#"

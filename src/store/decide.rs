@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use sqlx::{Connection as _, PgConnection};
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -63,11 +63,7 @@ impl BatchStatement for Decide {
         row.decision.body.len() + row.decision.trace.as_ref().map_or(0, String::len)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[DecisionRow],
-    ) -> Result<Vec<DecisionOutcome>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         if rows.iter().all(|row| row.trust != Trust::Unregistered) {
             return self.decide(connection, rows).await;
         }
@@ -89,7 +85,7 @@ impl BatchStatement for Decide {
 }
 
 /// Locks the exchanges of a batch in the order of their keys, as every statement does.
-async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> Result<(), sqlx::Error> {
+async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> sqlx::Result<()> {
     sqlx::query!(
         r#"
         select e.request_id
@@ -112,7 +108,7 @@ impl Decide {
         &self,
         connection: &mut PgConnection,
         rows: &[DecisionRow],
-    ) -> Result<Vec<DecisionOutcome>, sqlx::Error> {
+    ) -> BatchResult<Self> {
         let keys: Vec<Option<&SigningKey>> = rows
             .iter()
             .map(|row| match &row.trust {

@@ -80,7 +80,7 @@ impl Store {
         &self,
         connection: &mut PgConnection,
         row: &EndRow<'_>,
-    ) -> Result<EndFact, sqlx::Error> {
+    ) -> sqlx::Result<EndFact> {
         let (state, enforcer, actor) = match row.ending {
             Ending::Withdrawn(id) => ("withdrawn", Some(id.as_str()), format!("enforcer:{id}")),
             Ending::Cancelled(credential) => ("cancelled", None, format!("admin:{credential}")),

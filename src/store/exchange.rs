@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::PgConnection;
 
 use super::Store;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
@@ -62,11 +62,7 @@ impl BatchStatement for ReadExchanges {
         16 << 10
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[ReadRow],
-    ) -> Result<Vec<ReadFact>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let all: Vec<_> = (0_i64..).zip(rows).collect();
         let mut found = self.read(connection, &all).await?;
         // An overdue exchange may be in the middle of a decision that was judged just in time. A second read, after waiting
@@ -109,7 +105,7 @@ impl ReadExchanges {
         &self,
         connection: &mut PgConnection,
         rows: &[(i64, &ReadRow)],
-    ) -> Result<(), sqlx::Error> {
+    ) -> sqlx::Result<()> {
         sqlx::query!(
             r#"
             select e.request_id
@@ -132,7 +128,7 @@ impl ReadExchanges {
         &self,
         connection: &mut PgConnection,
         rows: &[(i64, &ReadRow)],
-    ) -> Result<HashMap<i64, Read>, sqlx::Error> {
+    ) -> sqlx::Result<HashMap<i64, Read>> {
         let found = sqlx::query!(
             r#"
             select i.number as "number!", e.request_id as "request_id: RequestId", e.state as "state: State",

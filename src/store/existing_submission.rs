@@ -24,7 +24,7 @@ pub(super) async fn read_existing(
     connection: &mut PgConnection,
     clock: &Clock,
     unwritten: &[(&SubmissionRow, &NotWritten)],
-) -> Result<Vec<SubmissionFact>, sqlx::Error> {
+) -> sqlx::Result<Vec<SubmissionFact>> {
     if unwritten.is_empty() {
         return Ok(Vec::new());
     }
@@ -93,7 +93,7 @@ pub(super) async fn bind_duplicates<'a>(
     clock: &Clock,
     key_lifetime: &PgInterval,
     facts: impl Iterator<Item = (&'a SubmissionRow, &'a SubmissionFact)>,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     let repeats: Vec<_> = facts
         .filter_map(|(row, fact)| match (fact, &row.idempotency) {
             (

@@ -57,7 +57,7 @@ pub(super) async fn bind(
     bindings: &[Binding<'_>],
     clock: &Clock,
     lifetime: &PgInterval,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     if bindings.is_empty() {
         return Ok(());
     }
@@ -106,13 +106,13 @@ impl Store {
                  limit $2
                    for update of k skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.principal, d.key
                   from unnest(array(select tenant_id from found), array(select principal from found),
                               array(select key from found))
                        as d (tenant_id, principal, key)
             )
-            delete from idempotency_keys k using doomed d
+            delete from idempotency_keys k using to_delete d
              where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
             "#,
             self.clock.offset(),

@@ -16,7 +16,7 @@ pub(super) async fn over_limit(
     clock: &Clock,
     most: i64,
     rows: &[SubmissionRow],
-) -> Result<HashSet<OperationId>, sqlx::Error> {
+) -> sqlx::Result<HashSet<OperationId>> {
     let asked: Vec<_> = rows
         .iter()
         .flat_map(|row| row.asked.iter().map(move |asked| (row, asked)))

@@ -13,7 +13,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
+    pub async fn connect(config: &config::Database) -> sqlx::Result<Self> {
         let mut options = basic_options(config.direct_url(), "countersign-notify")?;
         if config.session_settings {
             options = options.options([("statement_timeout", "5s")]);
@@ -25,7 +25,7 @@ impl Notifier {
 
     /// Sends one hint. Its commit does not wait for the disk, since polling makes up for a lost hint. The setting is made per
     /// statement because a pooler may hand out another connection each time.
-    pub async fn send(&mut self, payload: &str) -> Result<(), sqlx::Error> {
+    pub async fn send(&mut self, payload: &str) -> sqlx::Result<()> {
         sqlx::query!(
             "select pg_notify($1, $2) from set_config('synchronous_commit', 'off', true)",
             CHANNEL,
@@ -42,7 +42,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
+    pub async fn connect(config: &config::Database) -> sqlx::Result<Self> {
         let options = basic_options(config.direct_url(), "countersign-listen")?;
         // sqlx listens on a connection of a pool: a pool of one, which is never replaced.
         let pool = PgPoolOptions::new()
@@ -57,7 +57,7 @@ impl Listener {
     }
 
     /// The next hint. `None` or an error mean that hints may have been lost: connect again.
-    pub async fn next(&mut self) -> Result<Option<String>, sqlx::Error> {
+    pub async fn next(&mut self) -> sqlx::Result<Option<String>> {
         Ok(self
             .listener
             .try_recv()

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use super::Store;
 use super::audit::AuditSource;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::listing::cut_page;
 use super::rows::{by_row, column};
@@ -43,11 +43,7 @@ impl BatchStatement for ReadTokens {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[TokenRow],
-    ) -> Result<Vec<TokenFact>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
             select t.token_hash is not null as "known!", p.approver_id as "approver_id?: ApproverId"
@@ -94,11 +90,7 @@ impl BatchStatement for ReadPaired {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PairedRow],
-    ) -> Result<Vec<Vec<ApproverId>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
             select i.n as "n!", p.approver_id as "approver_id: ApproverId"

@@ -152,12 +152,12 @@ impl Store {
                  limit $3
                    for update of g skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.principal
                   from unnest(array(select tenant_id from found), array(select principal from found))
                        as d (tenant_id, principal)
             )
-            delete from pairing_guesses g using doomed d
+            delete from pairing_guesses g using to_delete d
              where g.tenant_id = d.tenant_id and g.principal = d.principal
             "#,
             self.clock.offset(),

@@ -146,7 +146,7 @@ impl Store {
         &self,
         connection: &mut PgConnection,
         row: &CompleteRow<'_>,
-    ) -> Result<CompleteFact, sqlx::Error> {
+    ) -> sqlx::Result<CompleteFact> {
         let found = sqlx::query!(
             r#"
             with locked as materialized (
@@ -240,12 +240,12 @@ impl Store {
                  limit $3
                    for update of s skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.nonce
                   from unnest(array(select tenant_id from found), array(select nonce from found))
                        as d (tenant_id, nonce)
             )
-            delete from pairing_sessions s using doomed d
+            delete from pairing_sessions s using to_delete d
              where s.tenant_id = d.tenant_id and s.nonce = d.nonce
             "#,
             self.clock.offset(),

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::Store;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::channel::LEASE_SECONDS;
 use super::error::StoreError;
 use super::rows::column;
@@ -51,11 +51,7 @@ impl BatchStatement for TakeHellos {
         256 + text(&row.hello.label) + text(&row.hello.workspace_name)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[HelloRow],
-    ) -> Result<Vec<()>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let capabilities: Vec<Option<String>> = rows
             .iter()
             .map(|row| {
@@ -258,10 +254,10 @@ impl Store {
                  limit $4
                    for update of e skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.enforcer_id from unnest(array(select enforcer_id from found)) as d (enforcer_id)
             )
-            delete from enforcers e using doomed d
+            delete from enforcers e using to_delete d
              where e.tenant_id = $1 and e.enforcer_id = d.enforcer_id
             "#,
             tenant.as_str(),

@@ -4,7 +4,7 @@
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::idempotency::{Binding, IdempotencyKey, bind, conflict_keys, key_fact};
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
@@ -55,11 +55,7 @@ impl BatchStatement for TakePrompts {
         row.prompt.body.len() + row.prompt.trace.as_ref().map_or(0, String::len)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PromptRow],
-    ) -> Result<Vec<PromptFact>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let mut facts = self.write(connection, rows).await?;
         // A second statement reads the conflicting rows: they may be newer than the first one's snapshot.
         let unwritten: Vec<_> = rows
@@ -74,11 +70,7 @@ impl BatchStatement for TakePrompts {
 }
 
 impl TakePrompts {
-    async fn write(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PromptRow],
-    ) -> Result<Vec<PromptFact>, sqlx::Error> {
+    async fn write(&self, connection: &mut PgConnection, rows: &[PromptRow]) -> BatchResult<Self> {
         let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
         let written = sqlx::query!(
             r#"
@@ -212,7 +204,7 @@ impl TakePrompts {
         &self,
         connection: &mut PgConnection,
         mut unwritten: Vec<(&PromptRow, &mut PromptFact)>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> sqlx::Result<()> {
         if unwritten.is_empty() {
             return Ok(());
         }
@@ -278,7 +270,7 @@ impl TakePrompts {
         connection: &mut PgConnection,
         rows: &[PromptRow],
         facts: &[PromptFact],
-    ) -> Result<(), sqlx::Error> {
+    ) -> sqlx::Result<()> {
         let repeats: Vec<_> = rows
             .iter()
             .zip(facts)

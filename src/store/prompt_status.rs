@@ -3,7 +3,7 @@
 use sqlx::PgConnection;
 
 use super::Store;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
@@ -44,11 +44,7 @@ impl BatchStatement for TakePromptAcks {
         row.ack.details.as_ref().map_or(0, String::len) + 512
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PromptAckRow],
-    ) -> Result<Vec<Option<(EnforcerId, AckFact)>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
             with input as (

@@ -1,5 +1,5 @@
-//! Forgetting: finished exchanges and old prompts, and their payloads before them where configured, in small batches. What
-//! another node has locked is left to the next round; whatever is waited for is locked in the one order of all statements.
+//! Deletes finished exchanges and old prompts and, earlier if configured, their payloads, in small batches. Rows that another
+//! node has locked are left for the next run.
 
 use sqlx::postgres::types::PgInterval;
 
@@ -30,19 +30,19 @@ impl Store {
                  limit $4
                    for update of e skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.request_id
                   from unnest(array(select tenant_id from found), array(select request_id from found))
                        as d (tenant_id, request_id)
             ),
             payloads as (
-                delete from exchange_payloads p using doomed d
+                delete from exchange_payloads p using to_delete d
                  where p.tenant_id = d.tenant_id and p.request_id = d.request_id
             ),
             items as materialized (
                 select i.tenant_id, i.request_id, i.approver_id
                   from inbox_items i
-                  join doomed d on d.tenant_id = i.tenant_id and d.request_id = i.request_id
+                  join to_delete d on d.tenant_id = i.tenant_id and d.request_id = i.request_id
                  order by i.tenant_id, i.request_id, i.approver_id
                    for update of i
             ),
@@ -53,7 +53,7 @@ impl Store {
             sent as materialized (
                 select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                   from messages m
-                  join doomed d on d.tenant_id = m.tenant_id and d.request_id = m.request_id and m.kind <> 'prompt.send'
+                  join to_delete d on d.tenant_id = m.tenant_id and d.request_id = m.request_id and m.kind <> 'prompt.send'
                  -- Messages are locked after the items.
                  cross join (select count(*) as items from items) behind
                  order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
@@ -65,11 +65,11 @@ impl Store {
                    and m.message_id = s.message_id
             ),
             events as (
-                delete from exchange_events v using doomed d
+                delete from exchange_events v using to_delete d
                  where v.tenant_id = d.tenant_id and v.request_id = d.request_id
             ),
             gone as (
-                delete from exchanges e using doomed d
+                delete from exchanges e using to_delete d
                  where e.tenant_id = d.tenant_id and e.request_id = d.request_id
                 returning e.request_id
             )
@@ -106,7 +106,7 @@ impl Store {
                                 where p.tenant_id = e.tenant_id and p.request_id = e.request_id and p.part = 'artifact')
                  order by e.accepted_at
                  limit $4
-                   -- Two nodes never scrub the same.
+                   -- So that two nodes never scrub the same rows.
                    for no key update of e skip locked
             ),
             finished as materialized (
@@ -127,7 +127,7 @@ impl Store {
         Ok(lease.settle(gone)?.rows_affected())
     }
 
-    /// Deletes prompts of a tenant that were taken longer ago than `keep`.
+    /// Deletes prompts of a tenant that were accepted longer ago than `keep`.
     pub async fn forget_prompts(
         &self,
         tenant: &TenantId,
@@ -145,20 +145,20 @@ impl Store {
                  limit $4
                    for update of p skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.request_id, d.enforcer_id, d.message_id
                   from unnest(array(select tenant_id from found), array(select request_id from found),
                               array(select enforcer_id from found), array(select message_id from found))
                        as d (tenant_id, request_id, enforcer_id, message_id)
             ),
             payloads as (
-                delete from prompt_payloads y using doomed d
+                delete from prompt_payloads y using to_delete d
                  where y.tenant_id = d.tenant_id and y.request_id = d.request_id
             ),
             sent as materialized (
                 select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                   from messages m
-                  join doomed d on m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
+                  join to_delete d on m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
                                and m.recipient = d.enforcer_id and m.message_id = d.message_id
                  order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                    for update of m
@@ -169,7 +169,7 @@ impl Store {
                    and m.message_id = s.message_id
             ),
             gone as (
-                delete from prompts p using doomed d
+                delete from prompts p using to_delete d
                  where p.tenant_id = d.tenant_id and p.request_id = d.request_id
                 returning p.request_id
             )

@@ -14,7 +14,7 @@ pub(super) fn column<'a, R, C>(rows: &'a [R], value: impl Fn(&'a R) -> C) -> Vec
 pub(super) fn in_order<F>(
     operations: impl Iterator<Item = OperationId>,
     facts: impl IntoIterator<Item = (OperationId, F)>,
-) -> Result<Vec<F>, sqlx::Error> {
+) -> sqlx::Result<Vec<F>> {
     let mut facts: HashMap<_, F> = facts.into_iter().collect();
     operations
         .map(|operation| facts.remove(&operation).ok_or(sqlx::Error::RowNotFound))
@@ -25,7 +25,7 @@ pub(super) fn in_order<F>(
 pub(super) fn by_row<F>(
     count: usize,
     facts: impl IntoIterator<Item = (i64, F)>,
-) -> Result<Vec<Vec<F>>, sqlx::Error> {
+) -> sqlx::Result<Vec<Vec<F>>> {
     let mut sorted: Vec<Vec<F>> = std::iter::repeat_with(Vec::new).take(count).collect();
     for (number, fact) in facts {
         let row = usize::try_from(number - 1).ok();

@@ -1,4 +1,4 @@
-//! The schema's version: applied by `migrate`, only checked by nodes.
+//! The schema's version, and row-level security: `migrate` applies migrations, nodes only check.
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use crate::jitter::jitter;
 /// The migrations that this binary was built with.
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-/// Whether a node can work on the schema it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
     /// It is the one this binary knows, or one version ahead (expand, deploy, contract).
@@ -25,14 +24,14 @@ pub enum Schema {
     Ahead,
 }
 
-/// How the configuration fits what row-level security makes of the role that connects.
+/// How the configuration fits the role that connects, which row-level security binds or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSecurity {
-    /// It is on for a role that is bound by it, or off for one that is not.
+    /// On for a role that is bound by it, or off for one that is not.
     Fits,
-    /// It is off, and the role is bound: nothing could be seen or written.
+    /// Off for a role that is bound: it could read and write nothing.
     Missing,
-    /// It is on, and the role is not bound: it keeps nothing from anyone.
+    /// On for a role that is not bound: it has no effect.
     Idle,
 }
 
@@ -43,16 +42,16 @@ impl RowSecurity {
                             bypasses row-level security; connect as the application role of deploy/roles.sql";
 }
 
-/// How often a migration is tried that a lock stood in the way of, and the pause before each further time.
+/// How often a migration is tried that waits too long for a lock, and the pause before each retry.
 const ATTEMPTS: usize = 60;
 const PAUSE: Duration = Duration::from_secs(4);
 
-/// Applies the migrations that are missing, giving way to whoever holds a lock for long.
+/// Applies missing migrations, retrying while another transaction holds a lock they need.
 pub async fn migrate(url: &str) -> Result<(), MigrateError> {
     for _ in 1..ATTEMPTS {
         match try_to_migrate(url).await {
             Err(error) if waited_too_long(&error) => {
-                tracing::warn!(%error, "a migration gave way, and will be tried again");
+                tracing::warn!(%error, "a migration waited too long for a lock and will be retried");
                 sleep(jitter(PAUSE)).await;
             }
             outcome => return outcome,
@@ -61,11 +60,11 @@ pub async fn migrate(url: &str) -> Result<(), MigrateError> {
     try_to_migrate(url).await
 }
 
-/// On a connection of its own: one whose migration failed still has the lock that keeps others from migrating.
+/// On a connection of its own: after a failure it still holds the lock that keeps others from migrating.
 async fn try_to_migrate(url: &str) -> Result<(), MigrateError> {
     let options = basic_options(url, "countersign-migrate")?;
     let mut connection = PgConnection::connect_with(&options).await?;
-    // Whatever comes after a migration that waits for a table waits behind it: not for as long as a node waits for locks.
+    // Statements queue behind a migration that waits for a table: so it must wait less than they do.
     sqlx::query("set lock_timeout = '1s'")
         .execute(&mut connection)
         .await?;
@@ -117,7 +116,7 @@ impl Store {
     async fn applied_migrations(&self) -> Result<Vec<i64>, StoreError> {
         // All: the schema belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
-        // The table belongs to the migrations and is missing before the first, so this query is not checked against it.
+        // Not checked at compile time: the table belongs to the migrations and is missing before the first.
         let applied: Result<Vec<i64>, _> = sqlx::query_scalar(
             "select version from _sqlx_migrations where success order by version",
         )
@@ -132,8 +131,7 @@ impl Store {
         }
     }
 
-    /// Whether row-level security binds the role that connects, compared with what is configured. A schema that is not
-    /// there fits.
+    /// Compares whether row-level security binds the role that connects with what is configured. A missing schema fits.
     pub async fn row_security(&self) -> Result<RowSecurity, StoreError> {
         // All: the catalogue belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
@@ -157,7 +155,7 @@ impl Store {
         })
     }
 
-    /// Whether the database takes writes: a standby answers, and takes none.
+    /// Whether the database accepts writes, which a standby does not.
     pub async fn writable(&self) -> Result<bool, StoreError> {
         // All: no row is read.
         let mut lease = self.background.lease(TenantScope::All).await?;

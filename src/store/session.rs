@@ -105,7 +105,7 @@ impl Store {
         &self,
         connection: &mut PgConnection,
         row: &ReportRow<'_>,
-    ) -> Result<ReportFact, sqlx::Error> {
+    ) -> sqlx::Result<ReportFact> {
         match self.write_report(connection, row).await {
             Ok(Some(state)) => return Ok(ReportFact::Written(state)),
             Ok(None) => {}
@@ -123,7 +123,7 @@ impl Store {
         &self,
         connection: &mut PgConnection,
         row: &ReportRow<'_>,
-    ) -> Result<Option<State>, sqlx::Error> {
+    ) -> sqlx::Result<Option<State>> {
         let columns = Columns::of(row.report);
         let hash = row.report.hash.to_string();
         sqlx::query_scalar!(
@@ -202,7 +202,7 @@ impl Store {
 async fn read_existing(
     connection: &mut PgConnection,
     row: &ReportRow<'_>,
-) -> Result<Option<Standing>, sqlx::Error> {
+) -> sqlx::Result<Option<Standing>> {
     let snapshot = match &row.report.event {
         Event::Snapshot { snapshot_id, .. } => Some(snapshot_id.as_str()),
         Event::Start { .. } | Event::Status { .. } | Event::End { .. } => None,

@@ -4,7 +4,7 @@ use sqlx::{Connection, PgConnection};
 
 use super::Store;
 use super::audit::Actor;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
@@ -30,11 +30,7 @@ impl BatchStatement for ReadKeys {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[KeysRow],
-    ) -> Result<Vec<Vec<SigningKey>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
             select i.n as "n!", k.signer_key_id as "id: SignerKeyId", k.public_key as "public_key: PublicKey",
@@ -151,7 +147,7 @@ impl Store {
         (tenant, approver): (&TenantId, &ApproverId),
         key: &NewSigningKey,
         first_only: bool,
-    ) -> Result<Registration, sqlx::Error> {
+    ) -> sqlx::Result<Registration> {
         let mut transaction = connection.begin().await?;
         // Two first keys at once would both find none. Registration is rare enough to be serialised per approver.
         sqlx::query!(

@@ -4,7 +4,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::existing_submission::{NotWritten, bind_duplicates, read_existing};
 use super::idempotency::conflict_keys;
 use super::inbox_limit::over_limit;
@@ -51,11 +51,7 @@ impl BatchStatement for Submit {
         row.submission.stored.len() + row.submission.trace.as_ref().map_or(0, String::len)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[SubmissionRow],
-    ) -> Result<Vec<SubmissionOutcome>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let written = self.write(connection, rows).await?;
         // A second statement reads the conflicting rows: they may be newer than the first one's snapshot.
         let unwritten: Vec<_> = rows
@@ -97,7 +93,7 @@ impl Submit {
         &self,
         connection: &mut PgConnection,
         rows: &[SubmissionRow],
-    ) -> Result<Vec<Result<Written, NotWritten>>, sqlx::Error> {
+    ) -> sqlx::Result<Vec<Result<Written, NotWritten>>> {
         let keys = column(rows, |row| row.idempotency.as_ref());
         let asked: Vec<_> = rows
             .iter()

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sqlx::PgConnection;
 
 use super::Store;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::TenantId;
@@ -21,11 +21,7 @@ impl BatchStatement for ReadTenants {
         TenantScope::of(rows.iter())
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[TenantId],
-    ) -> Result<Vec<bool>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let active = active(connection, rows.iter()).await?;
         Ok(rows.iter().map(|tenant| active.contains(tenant)).collect())
     }
@@ -35,7 +31,7 @@ impl BatchStatement for ReadTenants {
 async fn active<'a>(
     connection: &mut PgConnection,
     tenants: impl Iterator<Item = &'a TenantId>,
-) -> Result<HashSet<TenantId>, sqlx::Error> {
+) -> sqlx::Result<HashSet<TenantId>> {
     let found = sqlx::query_scalar!(
         r#"select tenant_id as "id: TenantId" from tenants where tenant_id = any($1) and disabled_at is null"#,
         tenants.collect::<Vec<_>>() as _,

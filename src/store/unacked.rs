@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::approver_messages::{ForApprover, StoredMessage};
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::channel::PUSHED_FOR_SECONDS;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
@@ -59,11 +59,7 @@ impl BatchStatement for ListUnacked {
         16 << 10
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[ListRow],
-    ) -> Result<Vec<Vec<Listed>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query_as!(
             StoredMessage,
             r#"

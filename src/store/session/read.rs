@@ -48,7 +48,7 @@ async fn read_session(
     tenant: &TenantId,
     session: &SessionId,
     approver: Option<&ApproverId>,
-) -> Result<Option<(SessionDetails, bool)>, sqlx::Error> {
+) -> sqlx::Result<Option<(SessionDetails, bool)>> {
     let found = sqlx::query!(
         r#"
         select s.enforcer_id as "enforcer_id: EnforcerId", s.agent_host, s.repo_ref, s.state as "state: State",
@@ -91,7 +91,7 @@ async fn read_snapshots(
     connection: &mut PgConnection,
     tenant: &TenantId,
     session: &SessionId,
-) -> Result<Vec<SnapshotLine>, sqlx::Error> {
+) -> sqlx::Result<Vec<SnapshotLine>> {
     sqlx::query_as!(
         SnapshotLine,
         r#"
