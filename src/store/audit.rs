@@ -10,7 +10,6 @@ use uuid::Uuid;
 use super::Store;
 use super::error::StoreError;
 use super::listing::cut_page;
-use super::tenant_scope::TenantScope;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
 use crate::protocol::listing::AuditLine;
@@ -54,8 +53,7 @@ impl Store {
         limit: i64,
     ) -> Result<(Vec<AuditLine>, Option<Position>), StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select a.at, a.event_id, a.actor, a.action, a.subject, a.address as "address?", a.principal as "principal?"
               from audit_events a
@@ -67,10 +65,9 @@ impl Store {
             at,
             id,
             limit,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let (found, next) = cut_page(lease.settle(found)?, limit, |last| Position {
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
+        let (found, next) = cut_page(found, limit, |last| Position {
             at: last.at,
             id: last.event_id.to_string(),
         });
@@ -92,8 +89,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select a.at, a.event_id
@@ -114,9 +110,7 @@ impl Store {
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }

@@ -94,8 +94,7 @@ impl Store {
         let Some((tenant, kind, identity)) = owner(key) else {
             return Ok(());
         };
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let noted = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             update channels set active = $5
              where tenant_id = $1 and kind = $2 and identity = $3 and channel_id = $4
@@ -105,10 +104,8 @@ impl Store {
             identity,
             channel,
             active,
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(noted)?;
+        );
+        self.pool.execute(tenant, query).await?;
         Ok(())
     }
 
@@ -119,11 +116,7 @@ impl Store {
         recent_seconds: f64,
     ) -> Result<Vec<Key>, StoreError> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
-        let mut lease = self
-            .background
-            .lease(TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)))
-            .await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select i.tenant_id as "tenant_id!: TenantId", i.kind as "kind!", i.identity as "identity!"
               from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
@@ -155,10 +148,15 @@ impl Store {
             self.clock.offset(),
             recent_seconds,
             PUSHED_FOR_SECONDS,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?.into_iter();
+        );
+        let found = self
+            .background
+            .fetch_all(
+                TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)),
+                query,
+            )
+            .await?
+            .into_iter();
         let keys = found.map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
         Ok(keys.collect::<Result<_, _>>()?)
     }
@@ -170,15 +168,13 @@ impl Store {
         approver: &ApproverId,
         message: Uuid,
     ) -> Result<Option<OffsetDateTime>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query_scalar!(
+        let query = sqlx::query!(
             "select created_at from inbox_items where tenant_id = $1 and approver_id = $2 and message_id = $3",
             tenant.as_str(),
             approver.as_str(),
             message,
         )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?)
+        .map(|row| row.created_at);
+        self.pool.fetch_optional(tenant, query).await
     }
 }

@@ -154,9 +154,7 @@ impl Store {
     /// Removes rows of this node whose channel is not in `live`, because their removal was lost; returns whose they were.
     /// Rows younger than ten seconds are left for the next call: a channel may have opened since `live` was read.
     pub async fn remove_stale_channels(&self, live: &[Uuid]) -> Result<Vec<Key>, StoreError> {
-        // All: a node holds channels of every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select tenant_id as "tenant_id: TenantId", kind, identity, channel_id
               from channels
@@ -165,11 +163,10 @@ impl Store {
             "#,
             self.instance,
             live,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
+        );
         let mut stale = Vec::new();
-        for row in lease.settle(found)? {
+        // All: a node holds channels of every tenant.
+        for row in self.background.fetch_all(TenantScope::All, query).await? {
             stale.push(CloseRow {
                 key: key_of(row.tenant_id, &row.kind, &row.identity)?,
                 channel: row.channel_id,
@@ -197,11 +194,9 @@ impl Store {
     }
 
     async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
-        // All: a node holds channels of every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
         // The channels of a node that leaves end now. Those of an expired node ended with its lease, which is what
         // presence has been showing since.
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with gone as (
                 delete from nodes
@@ -249,10 +244,13 @@ impl Store {
             node,
             LEASE_SECONDS,
             self.clock.offset(),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?.into_iter();
+        );
+        // All: a node holds channels of every tenant.
+        let found = self
+            .background
+            .fetch_all(TenantScope::All, query)
+            .await?
+            .into_iter();
         let keys = found.map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
         Ok(keys.collect::<Result<_, _>>()?)
     }

@@ -58,8 +58,7 @@ impl Store {
         id: &TenantId,
         name: &str,
     ) -> Result<(), StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(id)).await?;
-        let made = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with made as (
                 insert into tenants (tenant_id, name) values ($1, $2)
@@ -77,17 +76,14 @@ impl Store {
             actor.source.principal.as_deref(),
             actor.source.address(),
             self.node.as_str(),
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(made)?;
+        );
+        self.background.execute(id, query).await?;
         Ok(())
     }
 
     /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
     pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(id)).await?;
-        let known = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with disabled as (
                 update tenants set disabled_at = clock_timestamp() where tenant_id = $1 and disabled_at is null
@@ -111,9 +107,8 @@ impl Store {
             actor.source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(known)?)
+        .map(|row| row.known);
+        self.background.fetch_one(id, query).await
     }
 
     /// Creates a credential. False if its tenant does not exist or is disabled.
@@ -126,11 +121,7 @@ impl Store {
             Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
             Proof::Certificate(thumbprint) => ("certificate", None, Some(thumbprint.as_slice())),
         };
-        let mut lease = self
-            .background
-            .lease(TenantScope::Tenant(&new.tenant))
-            .await?;
-        let made = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with made as (
                 insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash, thumbprint, expires_at)
@@ -158,10 +149,8 @@ impl Store {
             actor.source.principal.as_deref(),
             actor.source.address(),
             self.node.as_str(),
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(made)?.rows_affected() == 1)
+        );
+        Ok(self.background.execute(&new.tenant, query).await? == 1)
     }
 
     /// Revokes a credential of a tenant (any tenant: `None`), of one role where one is named. False if there is none.
@@ -172,8 +161,7 @@ impl Store {
         role: Option<RoleName>,
         id: &CredentialId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.background.lease(TenantScope::of_any(tenant)).await?;
-        let known = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with named as (
                 select c.tenant_id, c.credential_id
@@ -204,9 +192,8 @@ impl Store {
             actor.source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(known)?)
+        .map(|row| row.known);
+        self.background.fetch_one(tenant, query).await
     }
 
     /// Credentials that changed lately, by the database's own clock.
@@ -214,9 +201,7 @@ impl Store {
         &self,
         within_seconds: f64,
     ) -> Result<Vec<ChangedCredential>, StoreError> {
-        // All: a node keeps credentials of every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             ChangedCredential,
             r#"
             select c.credential_id as "id: CredentialId", c.revoked_at is not null or t.disabled_at is not null as "revoked!"
@@ -225,17 +210,14 @@ impl Store {
              where c.changed_at > (select clock_timestamp() - make_interval(secs => $1))
             "#,
             within_seconds,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?)
+        );
+        // All: a node keeps credentials of every tenant.
+        self.background.fetch_all(TenantScope::All, query).await
     }
 
     /// Records when credentials were last used.
     pub async fn note_uses(&self, uses: &[(CredentialId, Timestamp)]) -> Result<(), StoreError> {
-        // All: a node has served every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let noted = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with used as materialized (
                 select c.credential_id, u.at
@@ -252,10 +234,9 @@ impl Store {
             "#,
             column(uses, |(id, _)| id) as _,
             column(uses, |(_, at)| at) as _,
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(noted)?;
+        );
+        // All: a node has served every tenant.
+        self.background.execute(TenantScope::All, query).await?;
         Ok(())
     }
 }

@@ -45,8 +45,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Vec<ApproverId>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             select approver_id as "id: ApproverId"
               from inbox_items
@@ -56,9 +55,8 @@ impl Store {
             tenant.as_str(),
             request.as_str(),
         )
-        .fetch_all(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?)
+        .map(|row| row.id);
+        self.pool.fetch_all(tenant, query).await
     }
 
     /// Ends an exchange if it is pending, and queues a message for each approver that still has it.
@@ -174,12 +172,10 @@ impl Store {
 
     /// Moves pending exchanges past their expiry to `expired`, at most `limit` of them.
     pub async fn expire(&self, limit: i64) -> Result<Vec<ExpiredExchange>, StoreError> {
-        // All: the sweep serves every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
         // One id for each row there may be: ids come from the node, which does not know how many are due.
         let capacity = usize::try_from(limit).unwrap_or_default();
         let events: Vec<Uuid> = (0..capacity).map(|_| self.clock.operation_id().0).collect();
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             ExpiredExchange,
             r#"
             with found as materialized (
@@ -240,9 +236,8 @@ impl Store {
             limit,
             &events,
             self.node.as_str(),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?)
+        );
+        // All: the sweep serves every tenant.
+        self.background.fetch_all(TenantScope::All, query).await
     }
 }

@@ -200,8 +200,7 @@ impl Store {
         waited_for: &[(TenantId, RequestId)],
     ) -> Result<Vec<(TenantId, RequestId)>, StoreError> {
         let scope = TenantScope::of(waited_for.iter().map(|(tenant, _)| tenant));
-        let mut lease = self.background.lease(scope).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select i.tenant_id as "tenant_id!: TenantId", i.request_id as "request_id!: RequestId"
               from unnest($1::text[], $2::text[]) as i (tenant_id, request_id)
@@ -212,10 +211,8 @@ impl Store {
             column(waited_for, |(tenant, _)| tenant) as _,
             column(waited_for, |(_, request)| request) as _,
             self.clock.offset(),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?.into_iter();
+        );
+        let found = self.background.fetch_all(scope, query).await?.into_iter();
         Ok(found.map(|row| (row.tenant_id, row.request_id)).collect())
     }
 }

@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use super::Store;
 use super::error::StoreError;
-use super::tenant_scope::TenantScope;
 use crate::protocol::artifact::Form;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::listing::InboxKind;
@@ -36,13 +35,12 @@ impl Store {
         limit: i64,
         max_bytes: i64,
     ) -> Result<InboxPage, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
             (after.created_at, after.message_id)
         });
         let offset: PgInterval = self.clock.offset();
         // A union of two branches, so that each uses its own partial index.
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with page as materialized (
                 select x.tenant_id, x.request_id, x.message_id, x.created_at
@@ -101,10 +99,8 @@ impl Store {
             id,
             limit + 1,
             max_bytes,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?;
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
         let fetched = i64::try_from(found.len()).unwrap_or(i64::MAX);
         let more = found
             .first()
@@ -136,8 +132,7 @@ impl Store {
         approver: &ApproverId,
         most: i64,
     ) -> Result<i64, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let count = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             select count(*) as "count!"
               from (select 1
@@ -151,9 +146,8 @@ impl Store {
             most,
             self.clock.offset(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(count)?)
+        .map(|row| row.count);
+        self.pool.fetch_one(tenant, query).await
     }
 
     /// Hides an item, active or expired, from one approver; returns when its exchange expires. `None`: nothing to hide.
@@ -163,8 +157,7 @@ impl Store {
         approver: &ApproverId,
         request: &RequestId,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let removed = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             update inbox_items
                set removed_at = clock_timestamp() + $4::interval
@@ -177,8 +170,11 @@ impl Store {
             approver.as_str(),
             self.clock.offset(),
         )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(removed)?.map(Into::into))
+        .map(|row| row.expires_at);
+        Ok(self
+            .pool
+            .fetch_optional(tenant, query)
+            .await?
+            .map(Into::into))
     }
 }

@@ -81,10 +81,8 @@ impl Store {
         &self,
         part: &Part,
     ) -> Result<(Vec<Tenant>, Option<Position>), StoreError> {
-        // All: the list of tenants is the operator's.
-        let mut lease = self.background.lease(TenantScope::All).await?;
         let (at, id) = part.start();
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             Tenant,
             r#"
             select tenant_id as "tenant_id: TenantId", name, created_at, disabled_at as "disabled_at: Timestamp"
@@ -96,10 +94,10 @@ impl Store {
             at,
             id,
             part.count(),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        Ok(part.cut(lease.settle(found)?, |last| Position {
+        );
+        // All: the list of tenants is the operator's.
+        let found = self.background.fetch_all(TenantScope::All, query).await?;
+        Ok(part.cut(found, |last| Position {
             at: last.created_at.inner(),
             id: last.tenant_id.to_string(),
         }))
@@ -112,9 +110,8 @@ impl Store {
         role: Option<RoleName>,
         part: &Part,
     ) -> Result<(Vec<CredentialLine>, Option<Position>), StoreError> {
-        let mut lease = self.background.lease(TenantScope::of_any(tenant)).await?;
         let (at, id) = part.start();
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             CredentialLine,
             r#"
             select credential_id as "credential_id: CredentialId", tenant_id as "tenant_id: TenantId", kind,
@@ -131,10 +128,9 @@ impl Store {
             at,
             id,
             part.count(),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        Ok(part.cut(lease.settle(found)?, |last| Position {
+        );
+        let found = self.background.fetch_all(tenant, query).await?;
+        Ok(part.cut(found, |last| Position {
             at: last.created_at.inner(),
             id: last.credential_id.to_string(),
         }))
@@ -150,8 +146,7 @@ impl Store {
         limit: i64,
     ) -> Result<ExchangePage, StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, ""));
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with scanned as materialized (
                 select e.request_id, e.state, e.enforcer_id, e.artifact_type, e.artifact_hash, e.accepted_at,
@@ -207,10 +202,8 @@ impl Store {
             limit,
             self.clock.offset(),
             SCANNED_PER_PAGE,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?;
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
         let next = found.first().filter(|row| row.more).map(|row| Position {
             at: row.last_at,
             id: row.last_id.clone(),

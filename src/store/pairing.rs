@@ -152,8 +152,7 @@ impl Store {
         token_hash: &[u8],
     ) -> Result<bool, StoreError> {
         let (enforcer, approver) = side.bounds();
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let known = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with token as materialized (
                 select t.tenant_id, t.enforcer_id, t.approver_id, t.token_hash
@@ -190,9 +189,8 @@ impl Store {
             source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(known)?)
+        .map(|row| row.known);
+        self.pool.fetch_one(tenant, query).await
     }
 
     /// One page of the pairings in force of a side, oldest first, and where the next one starts.
@@ -207,8 +205,7 @@ impl Store {
         let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
             (position.at, position.id.as_str())
         });
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             Pairing,
             r#"
             select p.enforcer_id as "enforcer: EnforcerId", p.approver_id as "approver: ApproverId",
@@ -227,10 +224,9 @@ impl Store {
             enforcer,
             approver,
             limit,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        Ok(cut_page(lease.settle(found)?, limit, |last| Position {
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
+        Ok(cut_page(found, limit, |last| Position {
             at: last.paired_at.inner(),
             id: last.nonce.as_str().to_owned(),
         }))

@@ -51,8 +51,7 @@ impl Store {
         code_hash: &[u8],
         limits: GuessLimits,
     ) -> Result<ResolveFact, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with clock as materialized (select clock_timestamp() + $4::interval as at),
             found as materialized (
@@ -121,10 +120,8 @@ impl Store {
             seconds(WINDOW_SECONDS),
             i32::try_from(limits.per_principal).unwrap_or(i32::MAX),
             i32::try_from(limits.per_tenant).unwrap_or(i32::MAX),
-        )
-        .fetch_one(lease.connection()?)
-        .await;
-        let row = lease.settle(found)?;
+        );
+        let row = self.pool.fetch_one(tenant, query).await?;
         if row.refused {
             let retry_after = Duration::try_from_secs_f64(row.left).unwrap_or_default();
             return Ok(ResolveFact::Refused { retry_after });
@@ -141,9 +138,7 @@ impl Store {
     }
 
     pub async fn forget_guesses(&self, limit: i64) -> Result<u64, StoreError> {
-        // All: the sweep serves every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select g.tenant_id, g.principal
@@ -163,9 +158,8 @@ impl Store {
             self.clock.offset(),
             seconds(WINDOW_SECONDS),
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        // All: the sweep serves every tenant.
+        self.background.execute(TenantScope::All, query).await
     }
 }

@@ -59,8 +59,7 @@ impl Store {
         initiate: &Initiate,
         lifetime: PgInterval,
     ) -> Result<Timestamp, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let begun = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with clock as materialized (select clock_timestamp() + $9::interval as at),
             begun as (
@@ -92,9 +91,8 @@ impl Store {
             actor.source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(begun)?.into())
+        .map(|row| row.expires_at);
+        Ok(self.pool.fetch_one(tenant, query).await?.into())
     }
 
     pub async fn pairing_session(
@@ -102,8 +100,7 @@ impl Store {
         tenant: &TenantId,
         nonce: &Nonce,
     ) -> Result<Option<PairingSession>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             PairingSession,
             r#"
             select s.enforcer_id as "enforcer: EnforcerId", s.expires_at,
@@ -118,10 +115,8 @@ impl Store {
             tenant.as_str(),
             nonce.as_str(),
             self.clock.offset(),
-        )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?)
+        );
+        self.pool.fetch_optional(tenant, query).await
     }
 
     /// Completes a session if it is open.
@@ -228,9 +223,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        // All: the sweep serves every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select s.tenant_id, s.nonce
@@ -251,9 +244,8 @@ impl Store {
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        // All: the sweep serves every tenant.
+        self.background.execute(TenantScope::All, query).await
     }
 }

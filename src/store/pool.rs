@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use deadpool::managed::{self, Metrics, RecycleResult};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
+use sqlx::query::{Map, Query};
+use sqlx::{ConnectOptions, Connection, Postgres};
 
 use super::error::{Class, StoreError, classify};
 use super::tenant_scope::TenantScope;
@@ -98,6 +99,9 @@ pub fn connect_options(config: &config::Database) -> sqlx::Result<PgConnectOptio
     ]))
 }
 
+/// A checked query that returns rows.
+type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
+
 #[derive(Clone)]
 pub struct Pool {
     pool: managed::Pool<Manager>,
@@ -156,6 +160,49 @@ impl Pool {
         // were closed with it.
         tracing::debug!(%error, "an idle connection was dead");
         Ok(self.acquire().await?.set_tenants(&setting).await?)
+    }
+
+    /// Runs one statement about these tenants and returns its rows.
+    pub async fn fetch_all<'t, T: Send + Unpin>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut lease = self.lease(scope.into()).await?;
+        let found = query.fetch_all(lease.connection()?).await;
+        Ok(lease.settle(found)?)
+    }
+
+    /// Runs one statement about these tenants and returns its first row, if any.
+    pub async fn fetch_optional<'t, T: Send + Unpin>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut lease = self.lease(scope.into()).await?;
+        let found = query.fetch_optional(lease.connection()?).await;
+        Ok(lease.settle(found)?)
+    }
+
+    /// Runs one statement about these tenants and returns its row.
+    pub async fn fetch_one<'t, T: Send + Unpin>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
+    ) -> Result<T, StoreError> {
+        let found = self.fetch_optional(scope, query).await?;
+        found.ok_or_else(|| sqlx::Error::RowNotFound.into())
+    }
+
+    /// Runs one statement about these tenants and returns how many rows it wrote.
+    pub async fn execute<'t>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.lease(scope.into()).await?;
+        let done = query.execute(lease.connection()?).await;
+        Ok(lease.settle(done)?.rows_affected())
     }
 
     async fn acquire(&self) -> Result<Lease, StoreError> {

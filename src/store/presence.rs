@@ -98,10 +98,9 @@ impl Store {
         enforcer: Option<&EnforcerId>,
         most: u32,
     ) -> Result<Vec<Facts>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         // Heartbeats are stored without the clock's offset, everything else with it: so times that come from heartbeats are
         // shifted when they are read.
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with noted as (
                 select e.enforcer_id, e.label, e.workspace_name, e.capabilities, e.transport, e.called_at, e.closed_at,
@@ -143,11 +142,9 @@ impl Store {
             self.clock.offset(),
             LEASE_SECONDS,
             i64::from(most),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
+        );
         let mut facts = Vec::new();
-        for row in lease.settle(found)? {
+        for row in self.pool.fetch_all(tenant, query).await? {
             let noted = match (row.noted_transport, row.seen_at) {
                 (Some(transport), Some(seen_at)) => Some(Noted {
                     transport,
@@ -192,15 +189,13 @@ impl Store {
         }
         let mut sorted: Vec<_> = calls.iter().collect();
         sorted.sort_by_key(|(key, _)| *key);
-        // All: only the clock is read.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let now = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"select clock_timestamp() + $1::interval as "now!""#,
             self.clock.offset(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        let now = lease.settle(now)?;
+        .map(|row| row.now);
+        // All: only the clock is read.
+        let now = self.background.fetch_one(TenantScope::All, query).await?;
         // Read after the database's clock: ages come out too long by the network delay, never too short.
         let here = Instant::now();
         for chunk in sorted.chunks(CALLS_PER_STATEMENT) {
@@ -209,8 +204,7 @@ impl Store {
                 .map(|(_, at)| now - here.saturating_duration_since(**at))
                 .collect();
             let scope = TenantScope::of(chunk.iter().map(|((tenant, _), _)| tenant));
-            let mut lease = self.background.lease(scope).await?;
-            let noted = sqlx::query!(
+            let query = sqlx::query!(
                 r#"
                 insert into enforcers (tenant_id, enforcer_id, transport, called_at, seen_at)
                 select i.tenant_id, i.enforcer_id, 'poll', i.called_at, i.called_at
@@ -225,10 +219,8 @@ impl Store {
                 column(chunk, |((tenant, _), _)| tenant) as _,
                 column(chunk, |((_, enforcer), _)| enforcer) as _,
                 &at,
-            )
-            .execute(lease.connection()?)
-            .await;
-            lease.settle(noted)?;
+            );
+            self.background.execute(scope, query).await?;
         }
         Ok(())
     }
@@ -240,8 +232,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select e.enforcer_id
@@ -264,9 +255,7 @@ impl Store {
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }

@@ -159,8 +159,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<StoredPrompt>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select enforcer_id as "enforcer_id: EnforcerId", approver_id as "approver_id: ApproverId",
                    prompt_hash as "hash: Sha256Hex", status as "status: Status", ack_at as "ack_at: Timestamp",
@@ -172,10 +171,8 @@ impl Store {
             tenant.as_str(),
             request.as_str(),
             self.clock.offset(),
-        )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?.map(|row| {
+        );
+        Ok(self.pool.fetch_optional(tenant, query).await?.map(|row| {
             let standing = Standing {
                 hash: row.hash,
                 status: row.status,
@@ -192,9 +189,7 @@ impl Store {
     }
 
     pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
-        // All: the sweep serves every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let expired = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select p.tenant_id, p.request_id
@@ -238,8 +233,8 @@ impl Store {
             self.clock.offset(),
             limit,
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(u64::try_from(lease.settle(expired)?).unwrap_or_default())
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        // All: the sweep serves every tenant.
+        self.background.fetch_one(TenantScope::All, query).await
     }
 }

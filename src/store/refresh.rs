@@ -2,7 +2,6 @@
 
 use super::Store;
 use super::error::StoreError;
-use super::tenant_scope::TenantScope;
 use crate::protocol::exchange::{State, StateRefusal};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::RefreshRequest;
@@ -25,9 +24,8 @@ impl Store {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<RefreshFact, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with locked as materialized (
                 select e.tenant_id, e.request_id, e.state, e.seq, e.enforcer_id, e.expires_at
@@ -71,10 +69,8 @@ impl Store {
             self.clock.offset(),
             message.0,
             body,
-        )
-        .fetch_optional(lease.connection()?)
-        .await;
-        let Some(row) = lease.settle(found)? else {
+        );
+        let Some(row) = self.pool.fetch_optional(tenant, query).await? else {
             return Ok(RefreshFact::Refused(StateRefusal::NotFound));
         };
         Ok(match (row.created_at, row.state.at(row.past)) {
@@ -96,8 +92,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<RefreshRequest>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select message_id as "message_id: MessageId", recipient as "recipient: EnforcerId",
                    sender as "sender: ApproverId", body ->> 'reason' as "reason?", created_at as "created_at: Timestamp"
@@ -106,16 +101,18 @@ impl Store {
             "#,
             tenant.as_str(),
             request.as_str(),
-        )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?.map(|row| RefreshRequest {
-            message_id: row.message_id,
-            request_id: request.clone(),
-            created_at: row.created_at,
-            enforcer_id: row.recipient,
-            approver_id: row.sender,
-            reason: row.reason,
-        }))
+        );
+        Ok(self
+            .pool
+            .fetch_optional(tenant, query)
+            .await?
+            .map(|row| RefreshRequest {
+                message_id: row.message_id,
+                request_id: request.clone(),
+                created_at: row.created_at,
+                enforcer_id: row.recipient,
+                approver_id: row.sender,
+                reason: row.reason,
+            }))
     }
 }

@@ -5,7 +5,6 @@ use sqlx::postgres::types::PgInterval;
 
 use super::Store;
 use super::error::StoreError;
-use super::tenant_scope::TenantScope;
 use crate::protocol::id::TenantId;
 
 impl Store {
@@ -16,8 +15,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select e.tenant_id, e.request_id
@@ -80,9 +78,8 @@ impl Store {
             keep,
             limit,
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        self.background.fetch_one(tenant, query).await
     }
 
     /// Deletes the artifacts of exchanges of a tenant that ended longer ago than `keep`; hashes and decisions stay.
@@ -92,8 +89,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select e.tenant_id, e.request_id
@@ -121,10 +117,8 @@ impl Store {
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 
     /// Deletes prompts of a tenant that were accepted longer ago than `keep`.
@@ -134,8 +128,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select p.tenant_id, p.request_id, p.enforcer_id, p.message_id
@@ -180,9 +173,8 @@ impl Store {
             keep,
             limit,
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        self.background.fetch_one(tenant, query).await
     }
 
     /// Deletes the texts of prompts of a tenant that were settled longer ago than `keep`; their hashes stay.
@@ -192,8 +184,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select p.tenant_id, p.request_id
@@ -217,9 +208,7 @@ impl Store {
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }

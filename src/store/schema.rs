@@ -133,9 +133,7 @@ impl Store {
 
     /// Compares whether row-level security binds the role that connects with what is configured. A missing schema fits.
     pub async fn row_security(&self) -> Result<RowSecurity, StoreError> {
-        // All: the catalogue belongs to no tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select coalesce(bool_or(t.bound), false) as "bound!", coalesce(bool_or(not t.bound), false) as "free!"
               from (select row_security_active(c.oid) as bound
@@ -144,10 +142,9 @@ impl Store {
                        and c.relnamespace = (select x.relnamespace from pg_class x where x.oid = to_regclass('exchanges'))
                    ) t
             "#
-        )
-        .fetch_one(lease.connection()?)
-        .await;
-        let row = lease.settle(found)?;
+        );
+        // All: the catalogue belongs to no tenant.
+        let row = self.background.fetch_one(TenantScope::All, query).await?;
         Ok(match self.background.row_security() {
             false if row.bound => RowSecurity::Missing,
             true if row.free => RowSecurity::Idle,
@@ -157,13 +154,11 @@ impl Store {
 
     /// Whether the database accepts writes, which a standby does not.
     pub async fn writable(&self) -> Result<bool, StoreError> {
-        // All: no row is read.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let writable = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"select current_setting('transaction_read_only') = 'off' as "writable!""#
-        )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(writable)?)
+        );
+        // All: no row is read.
+        let row = self.background.fetch_one(TenantScope::All, query).await?;
+        Ok(row.writable)
     }
 }

@@ -70,11 +70,8 @@ impl Store {
         let mut listener = listener?;
         // In the form of a node's canary, which other nodes ignore.
         let payload = format!("c {}", self.clock.operation_id());
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let sent = sqlx::query!("select pg_notify($1, $2)", super::notify::CHANNEL, payload)
-            .execute(lease.connection()?)
-            .await;
-        lease.settle(sent)?;
+        let query = sqlx::query!("select pg_notify($1, $2)", super::notify::CHANNEL, payload);
+        self.background.execute(TenantScope::All, query).await?;
         let received = async {
             while let Some(received) = listener.next().await? {
                 if received == payload {

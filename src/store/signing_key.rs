@@ -108,8 +108,7 @@ impl Store {
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let known = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with revoked as (
                 update signing_keys
@@ -135,9 +134,8 @@ impl Store {
             actor.source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(known)?)
+        .map(|row| row.known);
+        self.background.fetch_one(tenant, query).await
     }
 
     async fn register(

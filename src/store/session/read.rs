@@ -19,15 +19,13 @@ impl Store {
         tenant: &TenantId,
         session: &SessionId,
     ) -> Result<Option<EnforcerId>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"select enforcer_id as "id: EnforcerId" from sessions where tenant_id = $1 and session_id = $2"#,
             tenant.as_str(),
             session.as_str(),
         )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?)
+        .map(|row| row.id);
+        self.pool.fetch_optional(tenant, query).await
     }
 
     /// Reads a session, and whether this approver (any, if none is named) is paired with its enforcer.

@@ -5,7 +5,6 @@ use sqlx::postgres::types::PgInterval;
 use crate::protocol::id::TenantId;
 use crate::store::Store;
 use crate::store::error::StoreError;
-use crate::store::tenant_scope::TenantScope;
 
 const SESSIONS: i64 = 100;
 /// Snapshots per statement: each may hold megabytes.
@@ -19,8 +18,7 @@ impl Store {
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select s.tenant_id, s.session_id
@@ -61,9 +59,8 @@ impl Store {
             SESSIONS,
             SNAPSHOTS,
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        self.background.fetch_one(tenant, query).await
     }
 
     /// Empties the snapshots of a tenant's ended sessions without a report for `keep`; their hashes stay.
@@ -72,8 +69,7 @@ impl Store {
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let scrubbed = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select p.tenant_id, p.session_id, p.snapshot_id
@@ -103,9 +99,7 @@ impl Store {
             self.clock.offset(),
             keep,
             SNAPSHOTS,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(scrubbed)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }
