@@ -182,7 +182,7 @@ impl Gateway {
             idempotency: command.idempotency,
         };
         let fact = self.store.take_prompt(row).await?;
-        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)
+        let taken = judge_prompt(fact, operation, &prompt)
             .map_err(|refusal| Error::of_sending(refusal, &prompt.expiry_pointer))?;
         if let Some(enforcer) = taken.queued_for {
             self.wake.wake([Key::Enforcer(tenant, enforcer)]);

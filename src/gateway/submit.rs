@@ -98,7 +98,7 @@ impl Gateway {
             });
         }
         let operation = self.clock.operation_id();
-        let (hash, expires_at) = (submission.artifact_hash, submission.expires_at);
+        let expires_at = submission.expires_at;
         let row = SubmissionRow {
             operation,
             tenant: tenant.clone(),
@@ -108,7 +108,7 @@ impl Gateway {
             idempotency,
         };
         let outcome = self.store.submit(row).await?;
-        let judged = judge_submission(outcome.fact, operation, &enforcer, hash, expires_at);
+        let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(SubmissionRefusal::Unsettled), Some(error)) => return Err(error),
             (judged, _) => judged?,

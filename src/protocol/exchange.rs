@@ -1,8 +1,8 @@
 //! The state machine of an exchange, and the judgement of what a guarded statement found.
 //! A statement reports facts; the functions here turn them into an outcome. Nothing else decides.
 
-use super::canonical::Sha256Hex;
-use super::id::{EnforcerId, OperationId};
+use super::id::OperationId;
+use super::idempotent::{InsertFact, InsertRefusal, Inserted};
 use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -56,39 +56,18 @@ impl State {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct Existing {
-    pub submission_id: OperationId,
-    pub enforcer_id: EnforcerId,
-    pub artifact_hash: Sha256Hex,
-    pub state: State,
-    /// When it ends.
-    pub expires_at: Timestamp,
-}
-
-/// What the store knows of an idempotency key.
+/// Why a submission was not written, if no exchange has its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyFact {
-    /// None was sent, or it is not bound.
-    Free,
-    Same,
+pub enum NotWritten {
+    /// It arrived past its expiry.
+    Expired,
+    InboxFull,
+    /// It asks nobody, or the exchange that had its id was gone when it was read.
     Other,
 }
 
-/// What became of one submission in the store.
-#[derive(Debug, Clone)]
-pub enum SubmissionFact {
-    Written,
-    /// It was not, because of what stood there or what it was.
-    Unwritten {
-        /// The exchange of that id, if there is one.
-        existing: Option<Existing>,
-        key: KeyFact,
-        /// Whether `expiresAt` had passed.
-        past: bool,
-        crowded: bool,
-    },
-}
+/// Of an exchange that has the id of a submission, its state and expiry.
+pub type SubmissionFact = InsertFact<(), (State, Timestamp), NotWritten>;
 
 #[derive(Debug, Clone)]
 pub struct Submitted {
@@ -114,43 +93,32 @@ pub enum SubmissionRefusal {
 pub fn judge_submission(
     fact: SubmissionFact,
     operation: OperationId,
-    enforcer: &EnforcerId,
-    hash: Sha256Hex,
     expires_at: Timestamp,
 ) -> Result<Submitted, SubmissionRefusal> {
-    let (existing, key, past, crowded) = match fact {
-        SubmissionFact::Written => {
-            return Ok(Submitted {
-                state: State::PendingApproval,
-                expires_at,
-                duplicate: false,
-                replayed: false,
-            });
-        }
-        SubmissionFact::Unwritten {
-            existing,
-            key,
-            past,
-            crowded,
-        } => (existing, key, past, crowded),
-    };
-    match (existing, key) {
-        (_, KeyFact::Other) => Err(SubmissionRefusal::KeyReused),
-        (Some(found), _) if found.enforcer_id == *enforcer && found.artifact_hash == hash => {
-            // A retry after a lost reply finds its own work: to the caller it is the first time.
-            let duplicate = found.submission_id != operation;
-            let replayed = duplicate && key == KeyFact::Same;
-            Ok(Submitted {
-                state: found.state,
-                expires_at: found.expires_at,
-                duplicate,
-                replayed,
-            })
-        }
-        (Some(_), _) => Err(SubmissionRefusal::AlreadyExists),
-        (None, _) if past => Err(SubmissionRefusal::Expired),
-        (None, _) if crowded => Err(SubmissionRefusal::Crowded),
-        (None, _) => Err(SubmissionRefusal::Unsettled),
+    match fact.judge(operation) {
+        Ok(Inserted::New(())) => Ok(Submitted {
+            state: State::PendingApproval,
+            expires_at,
+            duplicate: false,
+            replayed: false,
+        }),
+        Ok(Inserted::Repeated {
+            value: (state, expires_at),
+            duplicate,
+            replayed,
+        }) => Ok(Submitted {
+            state,
+            expires_at,
+            duplicate,
+            replayed,
+        }),
+        Err(InsertRefusal::KeyReused) => Err(SubmissionRefusal::KeyReused),
+        Err(InsertRefusal::AlreadyExists) => Err(SubmissionRefusal::AlreadyExists),
+        Err(InsertRefusal::NotWritten(reason)) => Err(match reason {
+            NotWritten::Expired => SubmissionRefusal::Expired,
+            NotWritten::InboxFull => SubmissionRefusal::Crowded,
+            NotWritten::Other => SubmissionRefusal::Unsettled,
+        }),
     }
 }
 

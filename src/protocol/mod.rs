@@ -15,6 +15,7 @@ pub mod exchange;
 pub mod extensions;
 pub mod framing;
 pub mod id;
+pub mod idempotent;
 pub mod json;
 pub mod listing;
 pub mod message;

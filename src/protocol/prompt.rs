@@ -6,8 +6,8 @@ mod life;
 use serde::Serialize;
 
 pub use self::life::{
-    AckBody, AckFact, AckRefusal, Existing, PromptFact, PromptRefusal, Standing, Taken, judge_ack,
-    judge_prompt,
+    AckBody, AckFact, AckRefusal, PromptFact, PromptNotWritten, PromptRefusal, Queued, Standing,
+    Taken, judge_ack, judge_prompt,
 };
 use super::artifact::{self, Form, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};

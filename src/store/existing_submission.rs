@@ -2,28 +2,22 @@
 //! `submit` writes new ones.
 
 use sqlx::PgConnection;
-use sqlx::postgres::types::PgInterval;
 
-use super::idempotency::{Binding, bind, key_fact};
+use super::idempotency::key_fact;
 use super::rows::{self, column};
 use super::submission::SubmissionRow;
 use crate::clock::Clock;
 use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::exchange::{Existing, KeyFact, State, SubmissionFact};
+use crate::protocol::exchange::{NotWritten, State, SubmissionFact};
 use crate::protocol::id::{EnforcerId, OperationId};
+use crate::protocol::idempotent::Existing;
 use crate::protocol::timestamp::Timestamp;
-
-/// Why a row was not written, as far as the writing statement knows.
-pub(super) struct NotWritten {
-    pub past: bool,
-    pub over_limit: bool,
-}
 
 /// Reads what stands in the way of rows that were not written.
 pub(super) async fn read_existing(
     connection: &mut PgConnection,
     clock: &Clock,
-    unwritten: &[(&SubmissionRow, &NotWritten)],
+    unwritten: &[(&SubmissionRow, NotWritten)],
 ) -> sqlx::Result<Vec<SubmissionFact>> {
     if unwritten.is_empty() {
         return Ok(Vec::new());
@@ -51,70 +45,24 @@ pub(super) async fn read_existing(
     )
     .fetch_all(connection)
     .await?;
-    let facts = found.into_iter().map(|fact| {
-        let (hash, state, expires_at) = (fact.artifact_hash, fact.state, fact.expires_at);
-        let existing = match (
-            fact.submission_id,
-            fact.enforcer_id,
-            hash,
-            state,
-            expires_at,
-        ) {
-            (Some(submission_id), Some(enforcer_id), Some(hash), Some(state), Some(expires_at)) => {
-                Some(Existing {
-                    submission_id,
-                    enforcer_id,
-                    artifact_hash: hash,
-                    state: state.at(fact.past.unwrap_or(false)),
-                    expires_at,
-                })
-            }
+    let found = found.into_iter().map(|row| (row.operation, row));
+    let found = rows::in_order(unwritten.iter().map(|(row, _)| row.operation), found)?;
+    let facts = unwritten.iter().zip(found).map(|((row, reason), found)| {
+        let same = found.enforcer_id.as_ref() == Some(&row.enforcer)
+            && found.artifact_hash == Some(row.submission.artifact_hash);
+        let existing = match (found.submission_id, found.state, found.expires_at) {
+            (Some(submission_id), Some(state), Some(expires_at)) => Some(Existing {
+                submission_id,
+                same,
+                value: (state.at(found.past.unwrap_or(false)), expires_at),
+            }),
             _ => None,
         };
-        (fact.operation, (existing, fact.fingerprint))
+        SubmissionFact::Unwritten {
+            existing,
+            key: key_fact(row.idempotency.as_ref(), found.fingerprint),
+            reason: *reason,
+        }
     });
-    let facts = rows::in_order(unwritten.iter().map(|(row, _)| row.operation), facts)?;
-    let facts = unwritten.iter().zip(facts);
-    Ok(facts
-        .map(
-            |((row, reason), (existing, fingerprint))| SubmissionFact::Unwritten {
-                existing,
-                key: key_fact(row.idempotency.as_ref(), fingerprint),
-                past: reason.past,
-                crowded: reason.over_limit,
-            },
-        )
-        .collect())
-}
-
-/// Binds the keys of repeats to the exchange that was found.
-pub(super) async fn bind_duplicates<'a>(
-    connection: &mut PgConnection,
-    clock: &Clock,
-    key_lifetime: &PgInterval,
-    facts: impl Iterator<Item = (&'a SubmissionRow, &'a SubmissionFact)>,
-) -> sqlx::Result<()> {
-    let repeats: Vec<_> = facts
-        .filter_map(|(row, fact)| match (fact, &row.idempotency) {
-            (
-                SubmissionFact::Unwritten {
-                    existing: Some(existing),
-                    key: KeyFact::Free,
-                    ..
-                },
-                Some(key),
-            ) if existing.enforcer_id == row.enforcer
-                && existing.artifact_hash == row.submission.artifact_hash =>
-            {
-                Some(Binding {
-                    tenant: &row.tenant,
-                    request_id: &row.submission.request_id,
-                    submission_id: existing.submission_id,
-                    key,
-                })
-            }
-            _ => None,
-        })
-        .collect();
-    bind(connection, &repeats, clock, key_lifetime).await
+    Ok(facts.collect())
 }

@@ -9,8 +9,8 @@ use super::error::StoreError;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{OperationId, RequestId, TenantId};
+use crate::protocol::idempotent::{InsertFact, KeyFact};
 
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
@@ -49,6 +49,23 @@ pub(super) struct Binding<'a> {
     pub request_id: &'a RequestId,
     pub submission_id: OperationId,
     pub key: &'a IdempotencyKey,
+}
+
+impl<'a> Binding<'a> {
+    /// What a repeat has to bind, if it has a key that is not bound yet.
+    pub fn of_repeat<W, T, R>(
+        tenant: &'a TenantId,
+        request_id: &'a RequestId,
+        key: Option<&'a IdempotencyKey>,
+        fact: &InsertFact<W, T, R>,
+    ) -> Option<Self> {
+        Some(Self {
+            tenant,
+            request_id,
+            submission_id: fact.unbound_repeat()?,
+            key: key?,
+        })
+    }
 }
 
 /// Binds keys to requests that were stored before.

@@ -10,9 +10,9 @@ use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, TenantId};
-use crate::protocol::prompt::{Existing, Prompt, PromptFact, Standing, Status};
+use crate::protocol::idempotent::{Existing, KeyFact};
+use crate::protocol::prompt::{Prompt, PromptFact, PromptNotWritten, Queued, Standing, Status};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]
@@ -64,7 +64,12 @@ impl BatchStatement for TakePrompts {
             .filter(|(_, fact)| matches!(fact, PromptFact::Unwritten { .. }))
             .collect();
         self.read_existing(connection, unwritten).await?;
-        self.bind_duplicates(connection, rows, &facts).await?;
+        let repeats = rows.iter().zip(&facts).filter_map(|(row, fact)| {
+            let (request, key) = (&row.prompt.request_id, row.idempotency.as_ref());
+            Binding::of_repeat(&row.tenant, request, key, fact)
+        });
+        let repeats: Vec<_> = repeats.collect();
+        bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
         Ok(facts)
     }
 }
@@ -99,7 +104,7 @@ impl TakePrompts {
                                           and p.revoked_at is null)
                            and not exists (select from pairings p
                                             where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
-                                              and p.approver_id = a.approver_id and p.revoked_at is null) as barred,
+                                              and p.approver_id = a.approver_id and p.revoked_at is null) as not_paired,
                        exists (select from idempotency_keys k
                                 where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
                                   and k.fingerprint <> i.fingerprint and k.expires_at > c.at) as key_taken
@@ -112,7 +117,7 @@ impl TakePrompts {
                        i.form, i.prompt_hash, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, j.at
                   from input i
                   join judged j on j.submission_id = i.submission_id
-                 where j.enforcer_id is not null and not j.past and not j.barred and not j.key_taken
+                 where j.enforcer_id is not null and not j.past and not j.not_paired and not j.key_taken
             ),
             written as (
                 insert into prompts (tenant_id, request_id, submission_id, operation_id, message_id, enforcer_id,
@@ -154,7 +159,7 @@ impl TakePrompts {
                        expires_at = excluded.expires_at
             )
             select i.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
-                   j.at as "at!: Timestamp", j.enforcer_id as "enforcer_id?: EnforcerId", j.past as "past!", j.barred as "barred!"
+                   j.at as "at!: Timestamp", j.enforcer_id as "enforcer_id?: EnforcerId", j.past as "past!", j.not_paired as "not_paired!"
               from input i
               join judged j on j.submission_id = i.submission_id
               left join written w on w.submission_id = i.submission_id
@@ -182,16 +187,19 @@ impl TakePrompts {
         .await?;
         let facts = written.into_iter().map(|row| {
             let fact = match row.enforcer_id {
-                Some(enforcer_id) if row.written => PromptFact::Written {
+                Some(enforcer_id) if row.written => PromptFact::Written(Queued {
                     enforcer_id,
                     at: row.at,
-                },
-                enforcer_id => PromptFact::Unwritten {
+                }),
+                recipient => PromptFact::Unwritten {
                     existing: None,
                     key: KeyFact::Free,
-                    past: row.past,
-                    addressed: enforcer_id.is_some(),
-                    barred: row.barred,
+                    reason: match recipient {
+                        None => PromptNotWritten::NoRecipient,
+                        Some(_) if row.not_paired => PromptNotWritten::NotPaired,
+                        Some(_) if row.past => PromptNotWritten::Expired,
+                        Some(_) => PromptNotWritten::Other,
+                    },
                 },
             };
             (row.operation, fact)
@@ -256,45 +264,11 @@ impl TakePrompts {
                 };
                 *existing = Some(Existing {
                     submission_id,
-                    approver_id: row.approver_id,
-                    standing: standing.at(row.past.unwrap_or(false)),
+                    same: row.approver_id == asked.approver && hash == asked.prompt.hash,
+                    value: standing.at(row.past.unwrap_or(false)),
                 });
             }
         }
         Ok(())
-    }
-
-    /// Binds the keys of repeats to the prompt that was found.
-    async fn bind_duplicates(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PromptRow],
-        facts: &[PromptFact],
-    ) -> sqlx::Result<()> {
-        let repeats: Vec<_> = rows
-            .iter()
-            .zip(facts)
-            .filter_map(|(row, fact)| match (fact, &row.idempotency) {
-                (
-                    PromptFact::Unwritten {
-                        existing: Some(existing),
-                        key: KeyFact::Free,
-                        ..
-                    },
-                    Some(key),
-                ) if existing.approver_id == row.approver
-                    && existing.standing.hash == row.prompt.hash =>
-                {
-                    Some(Binding {
-                        tenant: &row.tenant,
-                        request_id: &row.prompt.request_id,
-                        submission_id: existing.submission_id,
-                        key,
-                    })
-                }
-                _ => None,
-            })
-            .collect();
-        bind(connection, &repeats, &self.clock, &self.key_lifetime).await
     }
 }

@@ -5,14 +5,14 @@ use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::existing_submission::{NotWritten, bind_duplicates, read_existing};
-use super::idempotency::conflict_keys;
+use super::existing_submission::read_existing;
+use super::idempotency::{Binding, bind, conflict_keys};
 use super::inbox_limit::over_limit;
 use super::rows::{self, column};
 pub use super::submission::{Asked, SubmissionRow};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::exchange::SubmissionFact;
+use crate::protocol::exchange::{NotWritten, SubmissionFact};
 use crate::protocol::id::{NodeId, OperationId};
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl BatchStatement for Submit {
         let unwritten: Vec<_> = rows
             .iter()
             .zip(&written)
-            .filter_map(|(row, written)| Some((row, written.as_ref().err()?)))
+            .filter_map(|(row, written)| Some((row, *written.as_ref().err()?)))
             .collect();
         let found = read_existing(connection, &self.clock, &unwritten).await?;
         let mut found = found.into_iter();
@@ -65,7 +65,7 @@ impl BatchStatement for Submit {
         for written in &written {
             outcomes.push(match written {
                 Ok(Written { channel_elsewhere }) => SubmissionOutcome {
-                    fact: SubmissionFact::Written,
+                    fact: SubmissionFact::Written(()),
                     channel_elsewhere: *channel_elsewhere,
                 },
                 // An earlier try of this attempt may have written it and lost the reply, before anyone was woken.
@@ -75,10 +75,12 @@ impl BatchStatement for Submit {
                 },
             });
         }
-        let facts = rows
-            .iter()
-            .zip(outcomes.iter().map(|outcome| &outcome.fact));
-        bind_duplicates(connection, &self.clock, &self.key_lifetime, facts).await?;
+        let repeats = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
+            let (request, key) = (&row.submission.request_id, row.idempotency.as_ref());
+            Binding::of_repeat(&row.tenant, request, key, &outcome.fact)
+        });
+        let repeats: Vec<_> = repeats.collect();
+        bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
         Ok(outcomes)
     }
 }
@@ -220,9 +222,10 @@ impl Submit {
                     channel_elsewhere: row.channel_elsewhere,
                 })
             } else {
-                Err(NotWritten {
-                    past: row.past,
-                    over_limit: over_limit.contains(&row.operation),
+                Err(match (row.past, over_limit.contains(&row.operation)) {
+                    (true, _) => NotWritten::Expired,
+                    (false, true) => NotWritten::InboxFull,
+                    (false, false) => NotWritten::Other,
                 })
             };
             (row.operation, fact)

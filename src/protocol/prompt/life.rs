@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use super::{Prompt, SentAck, Status};
 use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::exchange::KeyFact;
-use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId};
+use crate::protocol::id::{EnforcerId, OperationId, RequestId};
+use crate::protocol::idempotent::{InsertFact, InsertRefusal, Inserted};
 use crate::protocol::message::{NotJson, raw};
 use crate::protocol::timestamp::Timestamp;
 
@@ -62,31 +62,25 @@ impl Standing {
 }
 
 #[derive(Debug, Clone)]
-pub struct Existing {
-    pub submission_id: OperationId,
-    /// Who sent it; none for an administrator.
-    pub approver_id: Option<ApproverId>,
-    pub standing: Standing,
+pub struct Queued {
+    pub enforcer_id: EnforcerId,
+    pub at: Timestamp,
 }
 
-#[derive(Debug, Clone)]
-pub enum PromptFact {
-    Written {
-        enforcer_id: EnforcerId,
-        /// When.
-        at: Timestamp,
-    },
-    /// It was not, because of what stood there or what it was.
-    Unwritten {
-        /// The prompt of that id, if there is one.
-        existing: Option<Existing>,
-        key: KeyFact,
-        past: bool,
-        addressed: bool,
-        /// Whether that enforcer is paired, and not with this approver.
-        barred: bool,
-    },
+/// Why a prompt was not written, if no other has its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptNotWritten {
+    /// There is no enforcer to send it to.
+    NoRecipient,
+    /// The enforcer is paired, but not with this approver.
+    NotPaired,
+    /// It arrived past its expiry.
+    Expired,
+    /// The prompt that had its id was gone when it was read.
+    Other,
 }
+
+pub type PromptFact = InsertFact<Queued, Standing, PromptNotWritten>;
 
 /// A prompt that was taken, now or before.
 #[derive(Debug, Clone)]
@@ -115,48 +109,37 @@ pub enum PromptRefusal {
 pub fn judge_prompt(
     fact: PromptFact,
     operation: OperationId,
-    sender: Option<&ApproverId>,
     prompt: &Prompt,
 ) -> Result<Taken, PromptRefusal> {
-    let (existing, key, past, addressed, barred) = match fact {
-        PromptFact::Written { enforcer_id, at } => {
-            return Ok(Taken {
-                standing: Standing {
-                    hash: prompt.hash,
-                    status: Status::Queued,
-                    ack_at: at,
-                    details: None,
-                    expires_at: prompt.expires_at,
-                },
-                replayed: false,
-                queued_for: Some(enforcer_id),
-            });
-        }
-        PromptFact::Unwritten {
-            existing,
-            key,
-            past,
-            addressed,
-            barred,
-        } => (existing, key, past, addressed, barred),
-    };
-    match (existing, key) {
-        (_, KeyFact::Other) => Err(PromptRefusal::KeyReused),
-        (Some(found), _)
-            if found.approver_id.as_ref() == sender && found.standing.hash == prompt.hash =>
-        {
-            let own = found.submission_id == operation;
-            Ok(Taken {
-                standing: found.standing,
-                replayed: !own && key == KeyFact::Same,
-                queued_for: None,
-            })
-        }
-        (Some(_), _) => Err(PromptRefusal::AlreadyExists),
-        (None, _) if !addressed => Err(PromptRefusal::NoRecipient),
-        (None, _) if barred => Err(PromptRefusal::Barred),
-        (None, _) if past => Err(PromptRefusal::Expired),
-        (None, _) => Err(PromptRefusal::Unsettled),
+    match fact.judge(operation) {
+        Ok(Inserted::New(Queued { enforcer_id, at })) => Ok(Taken {
+            standing: Standing {
+                hash: prompt.hash,
+                status: Status::Queued,
+                ack_at: at,
+                details: None,
+                expires_at: prompt.expires_at,
+            },
+            replayed: false,
+            queued_for: Some(enforcer_id),
+        }),
+        Ok(Inserted::Repeated {
+            value: standing,
+            replayed,
+            ..
+        }) => Ok(Taken {
+            standing,
+            replayed,
+            queued_for: None,
+        }),
+        Err(InsertRefusal::KeyReused) => Err(PromptRefusal::KeyReused),
+        Err(InsertRefusal::AlreadyExists) => Err(PromptRefusal::AlreadyExists),
+        Err(InsertRefusal::NotWritten(reason)) => Err(match reason {
+            PromptNotWritten::NoRecipient => PromptRefusal::NoRecipient,
+            PromptNotWritten::NotPaired => PromptRefusal::Barred,
+            PromptNotWritten::Expired => PromptRefusal::Expired,
+            PromptNotWritten::Other => PromptRefusal::Unsettled,
+        }),
     }
 }
 
