@@ -134,7 +134,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         .unwrap();
     let written: Vec<bool> = facts
         .iter()
-        .map(|outcome| matches!(outcome.fact, SubmissionFact::Written))
+        .map(|outcome| matches!(outcome.fact, SubmissionFact::Written(())))
         .collect();
     assert_eq!(
         written.iter().filter(|written| **written).count(),

@@ -9,8 +9,8 @@ use countersign::http::tls::Tls;
 use countersign::outbound::Outbound;
 use countersign::protocol::token::KeySet;
 use countersign::store::Store;
-use countersign::store::diagnosis::Server;
 use countersign::store::schema::{RowSecurity, Schema};
+use countersign::store::server_check::Server;
 use serde::Serialize;
 
 /// The oldest supported PostgreSQL, as `server_version_num`.
@@ -309,7 +309,7 @@ fn connections(config: &Config, server: &Server, report: &mut Report) {
 
 async fn notifications(config: &Config, store: &Store, report: &mut Report) {
     const REMEDY: &str = "set database.listen_url to a URL of the same database without a pooler, or wake.mode = \"poll\"";
-    match store.hears(&config.database).await {
+    match store.receives_notifications(&config.database).await {
         Ok(true) => report.ok("notifications", "arrive"),
         Ok(false) => report.fail("notifications", "one was sent and did not arrive", REMEDY),
         Err(error) => report.fail("notifications", error.to_string(), REMEDY),

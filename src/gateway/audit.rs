@@ -7,12 +7,13 @@ use super::caller::{Admin, Approver, Enforcer, Operator, Origin};
 use super::error::Error;
 use super::page::{FOREIGN_CURSOR, Page, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId};
-use crate::store::audit::{Actor, AuditLine, Source};
+use crate::protocol::listing::AuditLine;
+use crate::store::audit::{Actor, AuditSource};
 
 impl Origin {
     #[must_use]
-    pub fn source(&self) -> Source {
-        Source {
+    pub fn source(&self) -> AuditSource {
+        AuditSource {
             principal: Some(self.principal.clone()),
             address: self.from,
         }
@@ -52,7 +53,7 @@ impl Operator {
     pub fn actor(&self) -> Actor {
         Actor {
             name: "operator".into(),
-            source: Source {
+            source: AuditSource {
                 principal: None,
                 address: self.from,
             },

@@ -24,10 +24,10 @@ use super::Gateway;
 use super::caller::{Admin, Approver, Caller, Enforcer, Operator, Origin};
 use super::error::Error;
 use crate::config::Secret;
-use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
+use crate::protocol::credential::{ApiKey, KEY_PREFIX, RoleName, UserPassword};
 use crate::protocol::id::{CredentialId, TextId};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::credential::{ChangedCredential, Credential, RoleName};
+use crate::store::credential::{ChangedCredential, Credential};
 
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
 /// How long the caches may be used after the last refresh: less than the 5 s that a revocation may take.

@@ -17,7 +17,7 @@ use super::error::Error;
 use crate::config;
 use crate::config::Secret;
 use crate::protocol::id::TenantId;
-use crate::store::channel::Transport;
+use crate::protocol::presence::Transport;
 use crate::wake::{Key, Waiter};
 
 pub(super) struct Handle {

@@ -155,7 +155,6 @@ impl Feed {
                 look,
             } => {
                 let row = ClaimRow {
-                    operation: self.gateway.clock.operation_id(),
                     tenant: tenant.clone(),
                     enforcer: enforcer.clone(),
                     channel: self.channel.id,

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::error::{Error, Throttled};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::guess::WINDOW_SECONDS;
+use crate::store::pairing_code::WINDOW_SECONDS;
 
 const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Guesses judged at once.

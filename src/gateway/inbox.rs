@@ -8,9 +8,10 @@ use super::error::Error;
 use super::page::{FOREIGN_CURSOR, Page, PageRequest};
 use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, RequestId};
+use crate::protocol::listing::InboxKind;
 use crate::protocol::message::ApprovalRequest;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::inbox::{After, InboxKind};
+use crate::store::inbox::After;
 
 impl Gateway {
     pub async fn inbox(

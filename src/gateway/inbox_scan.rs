@@ -13,8 +13,8 @@ use super::error::Error;
 use super::push::{Push, for_approver};
 use crate::jitter::jitter;
 use crate::protocol::id::{ApproverId, MessageId, TenantId};
-use crate::store::bodies::{BodiesRow, ForApprover};
-use crate::store::feed::{ListRow, Listed};
+use crate::store::approver_messages::{BodiesRow, ForApprover};
+use crate::store::unacked::{ListRow, Listed};
 use crate::telemetry::Metrics;
 
 /// Ids listed at once.
@@ -194,7 +194,6 @@ impl InboxScan {
         after: (OffsetDateTime, Uuid),
     ) -> Result<Vec<(ForApprover, usize)>, Error> {
         let row = ListRow {
-            operation: gateway.clock.operation_id(),
             tenant: self.tenant.clone(),
             approver: self.approver.clone(),
             after,
@@ -238,7 +237,6 @@ impl InboxScan {
             wanted.push((*id, *bytes));
         }
         let row = BodiesRow {
-            operation: gateway.clock.operation_id(),
             tenant: self.tenant.clone(),
             approver: self.approver.clone(),
             messages: wanted.iter().map(|(id, _)| *id).collect(),

@@ -43,7 +43,7 @@ impl Gateway {
         }
         let beat = beat.map_err(|_| Error::Unavailable)??;
         self.note_secrets(beat.secrets_differ);
-        let ghosts = self.store.forget_ghosts(&live).await?;
+        let ghosts = self.store.remove_stale_channels(&live).await?;
         self.wake.wake(ghosts);
         Ok(())
     }

@@ -51,10 +51,10 @@ impl Gateway {
     }
 
     pub(super) async fn count(&self) -> Result<(), Error> {
-        let census = self.store.census().await?;
+        let counts = self.store.count_pending().await?;
         let count = |count: i64| usize::try_from(count).unwrap_or_default();
-        self.metrics.pending.set_count(count(census.pending));
-        self.metrics.overdue.set_count(count(census.overdue));
+        self.metrics.pending.set_count(count(counts.pending));
+        self.metrics.overdue.set_count(count(counts.overdue));
         Ok(())
     }
 }

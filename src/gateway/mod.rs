@@ -58,6 +58,7 @@ pub use self::refresh::RefreshCommand;
 pub use self::session::ReportCommand;
 pub use self::submit::{SubmitCommand, bind_key};
 pub use self::withdraw::Ended;
+pub use crate::store::signing_key::NewSigningKey;
 
 use self::authenticate::{Credentials, Tokens};
 use self::deliver::WaitCounter;

@@ -9,7 +9,7 @@ use super::page::{Page, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::paired::Side;
+use crate::store::pairing::Side;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -13,8 +13,8 @@ use crate::protocol::id::ApproverId;
 use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::error::StoreError;
-use crate::store::guess::{GuessLimits, ResolveFact, Resolved};
-use crate::store::pairing::{CompleteFact, CompleteRow};
+use crate::store::pairing_code::{GuessLimits, ResolveFact, Resolved};
+use crate::store::pairing_session::{CompleteFact, CompleteRow};
 use crate::store::seconds;
 
 /// How many codes are drawn before giving up; with 2⁴⁰ of them, collisions are rare.

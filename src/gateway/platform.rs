@@ -6,12 +6,13 @@ use super::administration::{Administration, CredentialRequest, MadeCredential};
 use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
 use super::error::Error;
 use super::page::{Page, PageRequest};
+use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
+use crate::protocol::listing::{CredentialLine, ExchangeLine, Tenant};
 use crate::store::audit::Actor;
-use crate::store::credential::{CredentialLine, RoleName, Tenant};
-use crate::store::listing::{ExchangeFilter, ExchangeLine, Part};
+use crate::store::listing::{ExchangeFilter, Part};
 use crate::store::signing_key::NewSigningKey;
 
 #[derive(Debug, Default)]

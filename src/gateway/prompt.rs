@@ -13,7 +13,7 @@ use crate::protocol::prompt::{
 };
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
-use crate::store::prompt_life::PromptAckRow;
+use crate::store::prompt_status::PromptAckRow;
 use crate::telemetry::trace;
 use crate::wake::Key;
 
@@ -180,7 +180,7 @@ impl Gateway {
             idempotency: command.idempotency,
         };
         let fact = self.store.take_prompt(row).await?;
-        let taken = judge_prompt(fact, operation, command.approver.as_ref(), &prompt)?;
+        let taken = judge_prompt(fact, operation, &prompt)?;
         if let Some(enforcer) = taken.queued_for {
             self.wake.wake([Key::Enforcer(tenant, enforcer)]);
         }

@@ -5,7 +5,7 @@ use super::error::Error;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
-use crate::store::bodies::ForApprover;
+use crate::store::approver_messages::ForApprover;
 use crate::store::claim::{Claimed, ForEnforcer};
 
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use super::generic::{metadata_enforcer, sending_enforcer};
 use crate::protocol::framing::{Framed, Framing};
 use crate::protocol::id::{EnforcerId, SessionId};
 use crate::protocol::json;
+use crate::protocol::listing::SessionDetails;
 use crate::protocol::session::{self, EventRules, Report, Reported, judge_report};
-use crate::store::session::{ReportRow, Session};
+use crate::store::session::ReportRow;
 
 #[derive(Debug)]
 pub struct ReportCommand {
@@ -68,7 +69,11 @@ impl Gateway {
     }
 
     /// A session, for its enforcer, the approvers paired with it, and administrators.
-    pub async fn session(&self, caller: &Member, session: &SessionId) -> Result<Session, Error> {
+    pub async fn session(
+        &self,
+        caller: &Member,
+        session: &SessionId,
+    ) -> Result<SessionDetails, Error> {
         let approver = match caller {
             Member::Approver(approver) => approver.bound.as_ref(),
             Member::Enforcer(_) | Member::Admin(_) => None,

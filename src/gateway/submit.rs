@@ -14,7 +14,7 @@ use crate::protocol::reader::Invalid;
 use crate::protocol::routing::Route;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::idempotency::IdempotencyKey;
-use crate::store::paired::TokenFact;
+use crate::store::pairing::TokenFact;
 use crate::store::submit::{Asked, SubmissionRow};
 use crate::telemetry::trace;
 use crate::wake::Key;
@@ -94,7 +94,7 @@ impl Gateway {
             });
         }
         let operation = self.clock.operation_id();
-        let (hash, expires_at) = (submission.artifact_hash, submission.expires_at);
+        let expires_at = submission.expires_at;
         let row = SubmissionRow {
             operation,
             tenant: tenant.clone(),
@@ -104,7 +104,7 @@ impl Gateway {
             idempotency,
         };
         let outcome = self.store.submit(row).await?;
-        let judged = judge_submission(outcome.fact, operation, &enforcer, hash, expires_at);
+        let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),
             (judged, _) => judged?,
@@ -115,7 +115,7 @@ impl Gateway {
                 .into_iter()
                 .map(|approver| Key::Approver(tenant.clone(), approver));
             // Most approvers have no channel open; waking every node would be wasted.
-            if outcome.heard_elsewhere {
+            if outcome.channel_elsewhere {
                 self.wake.wake(asked);
             } else {
                 self.wake.wake_here(asked);

@@ -9,7 +9,7 @@ use crate::protocol::id::{EnforcerId, RequestId};
 use crate::protocol::json;
 use crate::protocol::refresh::parse_reason;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::end::{EndRow, Ending};
+use crate::store::end_exchange::{EndRow, Ending};
 use crate::wake::Key;
 
 #[derive(Debug)]

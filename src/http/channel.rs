@@ -5,7 +5,8 @@ use uuid::Uuid;
 use super::reply::Node;
 use crate::gateway::caller::Origin;
 use crate::gateway::error::Error;
-use crate::gateway::{Feed, Transport};
+use crate::gateway::Feed;
+use crate::protocol::presence::Transport;
 use crate::wake::Key;
 
 /// Opens a channel for `key` and returns its feed. An approver's feed starts near `resume_after`, if that is given.

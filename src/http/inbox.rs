@@ -16,7 +16,7 @@ use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::Outgoing;
 use crate::protocol::id::{ApproverId, RequestId, TextId};
-use crate::store::inbox::InboxKind;
+use crate::protocol::listing::InboxKind;
 
 /// The body of `inbox.page`.
 #[derive(Serialize)]

@@ -12,7 +12,8 @@ use super::error::{About, Refusal};
 use super::reply::{Node, plain};
 use crate::gateway::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
 use crate::gateway::error::Error;
-use crate::gateway::{CredentialRequest, ExchangeListing, Page, PageRequest};
+use crate::gateway::{CredentialRequest, ExchangeListing, NewSigningKey, Page, PageRequest};
+use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, RequestId, SignerKeyId, TenantId, TextId};
@@ -20,8 +21,6 @@ use crate::protocol::json;
 use crate::protocol::reader::{Invalid, Reader};
 use crate::protocol::refresh::parse_reason;
 use crate::protocol::signature::PublicKey;
-use crate::store::credential::RoleName;
-use crate::store::signing_key::NewSigningKey;
 
 /// `POST /platform/v1/tenants`.
 pub async fn create_tenant(

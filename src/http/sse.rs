@@ -22,8 +22,9 @@ use super::relay::EventStream;
 use super::reply::Node;
 use crate::gateway::caller::{Approver, Enforcer};
 use crate::gateway::limit::Kind;
-use crate::gateway::{Closing, Feed, Push, Transport};
+use crate::gateway::{Closing, Feed, Push};
 use crate::jitter::jitter;
+use crate::protocol::presence::Transport;
 use crate::wake::Key;
 
 /// When a client should reconnect. Sent first, so that proxies forward the response at once.

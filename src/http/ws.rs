@@ -30,10 +30,10 @@ use super::error::Refusal;
 use super::metered::Meter;
 use super::origin;
 use super::reply::Node;
-use crate::gateway::Transport;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
 use crate::gateway::limit::Kind;
+use crate::protocol::presence::Transport;
 use crate::wake::Key;
 
 /// The subprotocol a browser offers beside the one that carries its token.

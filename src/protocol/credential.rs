@@ -5,8 +5,17 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::id::{CredentialId, TextId as _};
+use super::words::words;
 
 pub const KEY_PREFIX: &str = "csk_";
+
+words! {
+    RoleName {
+        Enforcer = "enforcer",
+        Approver = "approver",
+        Admin = "admin",
+    }
+}
 /// Length of every secret: 32 bytes in base64url.
 const SECRET_CHARS: usize = 43;
 

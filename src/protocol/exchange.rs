@@ -1,9 +1,9 @@
 //! The state machine of an exchange. A guarded statement reports facts; the functions here alone turn them into an
 //! outcome.
 
-use super::canonical::Sha256Hex;
 use super::error::Error;
-use super::id::{EnforcerId, OperationId};
+use super::id::OperationId;
+use super::idempotent::{InsertFact, InsertRefusal, Inserted};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -42,37 +42,18 @@ impl ExchangeState {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct ExistingExchange {
-    pub submission_id: OperationId,
-    pub enforcer_id: EnforcerId,
-    pub artifact_hash: Sha256Hex,
-    pub state: ExchangeState,
-    pub expires_at: Timestamp,
-}
-
-/// What the store knows of an idempotency key.
+/// Why a submission was not written, if no exchange has its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyFact {
-    /// No key was sent, or it is unused.
-    Free,
-    Same,
+pub enum NotWritten {
+    /// It arrived past its expiry.
+    Expired,
+    InboxFull,
+    /// It asks nobody, or the exchange that had its id was gone when it was read.
     Other,
 }
 
-#[derive(Debug, Clone)]
-pub enum SubmissionFact {
-    Written,
-    Unwritten {
-        /// The exchange of that id, if there is one.
-        existing: Option<ExistingExchange>,
-        key: KeyFact,
-        /// Whether `expiresAt` had passed.
-        past: bool,
-        /// Whether an inbox was full.
-        crowded: bool,
-    },
-}
+/// Of an exchange that has the id of a submission, its state and expiry.
+pub type SubmissionFact = InsertFact<(), (ExchangeState, Timestamp), NotWritten>;
 
 #[derive(Debug, Clone)]
 pub struct Submitted {
@@ -87,44 +68,32 @@ pub struct Submitted {
 pub fn judge_submission(
     fact: SubmissionFact,
     operation: OperationId,
-    enforcer: &EnforcerId,
-    hash: Sha256Hex,
     expires_at: Timestamp,
 ) -> Result<Submitted, Error> {
-    let (existing, key, past, crowded) = match fact {
-        SubmissionFact::Written => {
-            return Ok(Submitted {
-                state: ExchangeState::PendingApproval,
-                expires_at,
-                duplicate: false,
-                replayed: false,
-            });
-        }
-        SubmissionFact::Unwritten {
-            existing,
-            key,
-            past,
-            crowded,
-        } => (existing, key, past, crowded),
-    };
-    match (existing, key) {
-        (_, KeyFact::Other) => Err(Error::IdempotencyKeyReused),
-        (Some(found), _) if found.enforcer_id == *enforcer && found.artifact_hash == hash => {
-            // A retry after a lost reply finds its own row, which is no duplicate to the caller.
-            let duplicate = found.submission_id != operation;
-            let replayed = duplicate && key == KeyFact::Same;
-            Ok(Submitted {
-                state: found.state,
-                expires_at: found.expires_at,
-                duplicate,
-                replayed,
-            })
-        }
-        (Some(_), _) => Err(Error::AlreadyExists),
-        (None, _) if past => Err(Error::ArtifactExpired),
-        (None, _) if crowded => Err(Error::InboxFull),
-        // The row that stood in the way is gone by now.
-        (None, _) => Err(Error::Unavailable),
+    match fact.judge(operation) {
+        Ok(Inserted::New(())) => Ok(Submitted {
+            state: ExchangeState::PendingApproval,
+            expires_at,
+            duplicate: false,
+            replayed: false,
+        }),
+        Ok(Inserted::Repeated {
+            value: (state, expires_at),
+            duplicate,
+            replayed,
+        }) => Ok(Submitted {
+            state,
+            expires_at,
+            duplicate,
+            replayed,
+        }),
+        Err(InsertRefusal::KeyReused) => Err(Error::IdempotencyKeyReused),
+        Err(InsertRefusal::AlreadyExists) => Err(Error::AlreadyExists),
+        Err(InsertRefusal::NotWritten(reason)) => Err(match reason {
+            NotWritten::Expired => Error::ArtifactExpired,
+            NotWritten::InboxFull => Error::InboxFull,
+            NotWritten::Other => Error::Unavailable,
+        }),
     }
 }
 

@@ -69,7 +69,8 @@ fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>,
 }
 
 words! {
-    PresenceTransport {
+    /// How an enforcer reaches the gateway. A channel is never `Poll`.
+    Transport {
         WebSocket = "websocket",
         Sse = "sse",
         Poll = "poll",
@@ -84,7 +85,7 @@ words! {
 /// The stored record of an enforcer's calls.
 #[derive(Debug, Clone)]
 pub struct CallFacts {
-    pub transport: PresenceTransport,
+    pub transport: Transport,
     pub called_at: Option<Timestamp>,
     /// When its latest channel ended.
     pub closed_at: Option<Timestamp>,
@@ -96,7 +97,7 @@ pub struct CallFacts {
 pub struct ChannelFacts {
     pub live: bool,
     /// Of the newest channel, live ones first.
-    pub transport: PresenceTransport,
+    pub transport: Transport,
     pub seen_at: Timestamp,
     /// When they ended, unless one is live: when the node's lease expired or, for a silent channel, when it was opened, so
     /// that later calls count.
@@ -122,7 +123,7 @@ pub struct Presence {
     pub status: PresenceStatus,
     pub last_seen_at: Timestamp,
     /// The current transport, or the last one.
-    pub transport: PresenceTransport,
+    pub transport: Transport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

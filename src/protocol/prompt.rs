@@ -3,8 +3,8 @@
 mod life;
 
 pub use self::life::{
-    AcceptedPrompt, AckBody, AckFact, ExistingPrompt, PromptFact, PromptRecord, judge_ack,
-    judge_prompt,
+    AcceptedPrompt, AckBody, AckFact, PromptFact, PromptNotWritten, PromptRecord, Queued,
+    judge_ack, judge_prompt,
 };
 use super::artifact::{self, Form, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};

@@ -1,10 +1,9 @@
-//! Taking acknowledgements. Either kind of recipient, any kind of message; an enforcer's ack of a decision delivers it.
+//! Acknowledgements of messages by either kind of recipient. An enforcer's ack of a decision makes its exchange delivered.
 
 use sqlx::PgConnection;
-use uuid::Uuid;
 
-use super::batch::BatchStatement;
-use super::rows;
+use super::batch::{BatchResult, BatchStatement};
+use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{
@@ -41,7 +40,6 @@ pub struct AckRow {
 pub struct Acked {
     /// The exchange or prompt it is about.
     pub request_id: RequestId,
-    /// When that ends.
     pub expires_at: Option<Timestamp>,
     pub delivered: bool,
     /// The trace in which the exchange was submitted.
@@ -51,7 +49,7 @@ pub struct Acked {
 pub struct TakeAcks {
     pub clock: Clock,
     pub node: NodeId,
-    /// Whether it is asked in which trace an exchange was submitted.
+    /// Whether to read the trace in which an exchange was submitted.
     pub traced: bool,
 }
 
@@ -69,15 +67,7 @@ impl BatchStatement for TakeAcks {
         vec![row.message.to_string()]
     }
 
-    fn bytes(_: &AckRow) -> usize {
-        256
-    }
-
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[AckRow],
-    ) -> Result<Vec<Option<Acked>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
             with input as (
@@ -153,9 +143,9 @@ impl BatchStatement for TakeAcks {
                        'enforcer:' || d.enforcer_id, $7
                   from delivered d
             )
-            select i.operation_id as "operation!",
-                   coalesce(m.request_id, x.request_id) as "request_id?",
-                   coalesce(m.expires_at, e.expires_at) as "expires_at?",
+            select i.operation_id as "operation!: OperationId",
+                   coalesce(m.request_id, x.request_id) as "request_id?: RequestId",
+                   coalesce(m.expires_at, e.expires_at) as "expires_at?: Timestamp",
                    d.operation_id is not null as "delivered!",
                    case when $8 then (select y.trace ->> 'traceparent'
                                         from exchange_payloads y
@@ -168,30 +158,26 @@ impl BatchStatement for TakeAcks {
               left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(m.request_id, x.request_id)
                                    and m.kind is distinct from 'prompt.send'
             "#,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.recipient.parts().0) as _,
-            &rows::texts(rows, |row| row.recipient.parts().1) as _,
-            &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
+            column(rows, |row| row.operation) as _,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| row.recipient.parts().0) as _,
+            column(rows, |row| row.recipient.parts().1) as _,
+            column(rows, |row| row.message) as _,
             self.clock.offset(),
             self.node.as_str(),
             self.traced,
         )
         .fetch_all(connection)
         .await?;
-        let mut facts = Vec::with_capacity(found.len());
-        for row in found {
-            let about = match row.request_id {
-                Some(id) => Some(Acked {
-                    request_id: rows::id(&id)?,
-                    expires_at: row.expires_at.map(Timestamp::from),
-                    delivered: row.delivered,
-                    origin: rows::context(row.origin.as_deref(), None),
-                }),
-                None => None,
-            };
-            facts.push((row.operation, about));
-        }
-        rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
+        let facts = found.into_iter().map(|row| {
+            let acked = row.request_id.map(|request_id| Acked {
+                request_id,
+                expires_at: row.expires_at,
+                delivered: row.delivered,
+                origin: rows::context(row.origin.as_deref(), None),
+            });
+            (row.operation, acked)
+        });
+        rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
 }

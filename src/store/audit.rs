@@ -1,5 +1,5 @@
-//! The audit: who did what to tenants, credentials, keys, pairings and pending exchanges, and from where. Each row is
-//! written by the statement that acts, and only if it takes effect; here are the words for it, reading it, and forgetting.
+//! The audit: who did what to tenants, credentials, keys, pairings and pending exchanges, and from where. Events are written
+//! by the statements that act, and only if they take effect; here they are read and deleted.
 
 use std::net::IpAddr;
 
@@ -9,20 +9,19 @@ use uuid::Uuid;
 
 use super::Store;
 use super::error::StoreError;
-use super::tenant_scope::TenantScope;
+use super::listing::cut_page;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
-use crate::protocol::timestamp::Timestamp;
+use crate::protocol::listing::AuditLine;
 
 #[derive(Debug, Clone, Default)]
-pub struct Source {
+pub struct AuditSource {
     /// The credential that was used; none for the operator's key and the command line.
     pub principal: Option<String>,
-    /// The address of the caller, if it called.
     pub address: Option<IpAddr>,
 }
 
-impl Source {
+impl AuditSource {
     pub(super) fn address(&self) -> Option<String> {
         self.address.map(|address| address.to_string())
     }
@@ -32,7 +31,7 @@ impl Source {
 pub struct Actor {
     /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator` or `command line`.
     pub name: String,
-    pub source: Source,
+    pub source: AuditSource,
 }
 
 impl Actor {
@@ -40,23 +39,9 @@ impl Actor {
     pub fn command_line() -> Self {
         Self {
             name: "command line".into(),
-            source: Source::default(),
+            source: AuditSource::default(),
         }
     }
-}
-
-#[derive(Debug, serde::Serialize)]
-pub struct AuditLine {
-    /// When.
-    pub at: Timestamp,
-    pub actor: String,
-    pub action: String,
-    /// To whom or what.
-    pub subject: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub principal: Option<String>,
 }
 
 impl Store {
@@ -68,8 +53,7 @@ impl Store {
         limit: i64,
     ) -> Result<(Vec<AuditLine>, Option<Position>), StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select a.at, a.event_id, a.actor, a.action, a.subject, a.address as "address?", a.principal as "principal?"
               from audit_events a
@@ -81,39 +65,31 @@ impl Store {
             at,
             id,
             limit,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let mut found = lease.settle(found)?;
-        let more = i64::try_from(found.len()).unwrap_or(i64::MAX) > limit;
-        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let next = found.last().filter(|_| more).map(|last| Position {
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
+        let (found, next) = cut_page(found, limit, |last| Position {
             at: last.at,
             id: last.event_id.to_string(),
         });
-        let items = found
-            .into_iter()
-            .map(|row| AuditLine {
-                at: row.at.into(),
-                actor: row.actor,
-                action: row.action,
-                subject: row.subject,
-                address: row.address,
-                principal: row.principal,
-            })
-            .collect();
-        Ok((items, next))
+        let lines = found.into_iter().map(|row| AuditLine {
+            at: row.at.into(),
+            actor: row.actor,
+            action: row.action,
+            subject: row.subject,
+            address: row.address,
+            principal: row.principal,
+        });
+        Ok((lines.collect(), next))
     }
 
-    /// Deletes what of a tenant's audit is older than `keep`.
+    /// Deletes events of a tenant that are older than `keep`.
     pub async fn forget_audit(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select a.at, a.event_id
@@ -122,21 +98,19 @@ impl Store {
                  order by a.at, a.event_id
                  limit $4
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.at, d.event_id
                   from unnest(array(select at from found), array(select event_id from found))
                        as d (at, event_id)
             )
-            delete from audit_events a using doomed d
+            delete from audit_events a using to_delete d
              where a.tenant_id = $1 and a.at = d.at and a.event_id = d.event_id
             "#,
             tenant.as_str(),
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }

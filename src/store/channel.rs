@@ -1,41 +1,26 @@
-//! Channels and the nodes that hold them. A node's heartbeat is the lease of all its channels: once it is 15 s old, they
-//! are dead, wherever they were.
+//! Nodes and the channels they hold. A node's heartbeat is the lease of all its channels: once it is 15 s old, they count as
+//! closed.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::Store;
 use super::error::StoreError;
+use super::rows::column;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
-use crate::protocol::id::{ApproverId, TenantId};
-use crate::wake::Key;
+use crate::protocol::id::{ApproverId, TenantId, TextId};
+use crate::protocol::wake_key::Key;
 
 /// How long a message is pushed at all; afterwards it can still be fetched.
 pub const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
 /// How old a heartbeat may be.
 pub const LEASE_SECONDS: f64 = 15.0;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    WebSocket,
-    Sse,
-}
-
-impl Transport {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WebSocket => "websocket",
-            Self::Sse => "sse",
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 pub struct Heartbeat {
-    /// Whether the lease was still good; if not, others may have acted on it.
+    /// Whether the lease was still valid; if not, others may have acted on its end.
     pub renewed: bool,
-    /// Whether another living node has another cluster secret.
+    /// Whether another live node has another cluster secret.
     pub secrets_differ: bool,
 }
 
@@ -49,16 +34,16 @@ pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
     }
 }
 
-pub(super) fn key_of(tenant: &str, kind: &str, identity: &str) -> Result<Key, sqlx::Error> {
-    let tenant = rows::id(tenant)?;
-    Ok(match kind {
-        "approver" => Key::Approver(tenant, rows::id(identity)?),
-        _ => Key::Enforcer(tenant, rows::id(identity)?),
-    })
+pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> sqlx::Result<Key> {
+    let key = match kind {
+        "approver" => TextId::parse(identity).map(|id| Key::Approver(tenant, id)),
+        _ => TextId::parse(identity).map(|id| Key::Enforcer(tenant, id)),
+    };
+    key.ok_or_else(|| sqlx::Error::Decode("not the identity of a channel".into()))
 }
 
 impl Store {
-    /// Registers this node, or renews its lease, and compares its secret with those of the others by their checks.
+    /// Registers this node or renews its lease, and compares its cluster secret with those of the others by their hashes.
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat, StoreError> {
         // All: nodes belong to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
@@ -99,7 +84,7 @@ impl Store {
         })
     }
 
-    /// Notes whether a channel's peer still shows signs of life.
+    /// Records whether a channel's peer still responds.
     pub async fn set_channel_active(
         &self,
         key: &Key,
@@ -109,8 +94,7 @@ impl Store {
         let Some((tenant, kind, identity)) = owner(key) else {
             return Ok(());
         };
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let noted = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             update channels set active = $5
              where tenant_id = $1 and kind = $2 and identity = $3 and channel_id = $4
@@ -120,27 +104,21 @@ impl Store {
             identity,
             channel,
             active,
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(noted)?;
+        );
+        self.pool.execute(tenant, query).await?;
         Ok(())
     }
 
-    /// Of these recipients, the ones for whom something waits that may not have been sent: recent, or due again.
-    pub async fn expectant(
+    /// Of these recipients, the ones with a message that may not have been sent: a recent one, or one due again.
+    pub async fn recipients_with_messages(
         &self,
         keys: &[Key],
         recent_seconds: f64,
     ) -> Result<Vec<Key>, StoreError> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
-        let mut lease = self
-            .background
-            .lease(TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)))
-            .await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
-            select i.tenant_id as "tenant_id!", i.kind as "kind!", i.identity as "identity!"
+            select i.tenant_id as "tenant_id!: TenantId", i.kind as "kind!", i.identity as "identity!"
               from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
              cross join (select clock_timestamp() + $4::interval as at) c
              where exists (select
@@ -149,7 +127,7 @@ impl Store {
                                           ('enforcer', 'prompt.send', '-infinity'),
                                           ('approver', 'exchange.withdrawn', c.at - make_interval(secs => $5)))
                                   as k (recipient_kind, kind, since)
-                            -- Looked for kind by kind, which the limit keeps from being joined the other way around.
+                            -- One index scan per kind: the limit keeps the planner from joining the other way around.
                             cross join lateral (
                                 select from messages m
                                  where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
@@ -164,39 +142,39 @@ impl Store {
                                    and x.closed_at is null and x.removed_at is null and x.acked_at is null
                                    and x.created_at > c.at - make_interval(secs => $5)))
             "#,
-            &rows::texts(&owners, |(tenant, _, _)| tenant.as_str()) as _,
-            &rows::texts(&owners, |(_, kind, _)| *kind) as _,
-            &rows::texts(&owners, |(_, _, identity)| *identity) as _,
+            column(&owners, |(tenant, _, _)| *tenant) as _,
+            column(&owners, |(_, kind, _)| *kind) as _,
+            column(&owners, |(_, _, identity)| *identity) as _,
             self.clock.offset(),
             recent_seconds,
             PUSHED_FOR_SECONDS,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        lease
-            .settle(found)?
-            .iter()
-            .map(|row| key_of(&row.tenant_id, &row.kind, &row.identity))
-            .collect::<Result<_, _>>()
-            .map_err(Into::into)
+        );
+        let found = self
+            .background
+            .fetch_all(
+                TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)),
+                query,
+            )
+            .await?
+            .into_iter();
+        let keys = found.map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
+        Ok(keys.collect::<Result<_, _>>()?)
     }
 
-    /// When an approver's message was created, if it is one of its.
+    /// When a message of this approver was created; `None` if it has no such message.
     pub async fn message_created(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
         message: Uuid,
     ) -> Result<Option<OffsetDateTime>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query_scalar!(
+        let query = sqlx::query!(
             "select created_at from inbox_items where tenant_id = $1 and approver_id = $2 and message_id = $3",
             tenant.as_str(),
             approver.as_str(),
             message,
         )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(found)?)
+        .map(|row| row.created_at);
+        self.pool.fetch_optional(tenant, query).await
     }
 }

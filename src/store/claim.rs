@@ -1,16 +1,16 @@
-//! What an enforcer's channel has to send. Messages are claimed, so that no two channels ever send the same one at the same
-//! time: by the newest living channel, then, unanswered, by the next.
+//! Messages for an enforcer's channel. They are claimed, so that no two channels send the same one at the same time: by the
+//! newest live channel first and, while unacknowledged, by the next.
 
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
-use super::rows;
+use super::rows::{self, by_row, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::id::{EnforcerId, MessageId, OperationId, RequestId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::{DecisionDelivery, PromptDelivery, RefreshRequest};
 use crate::protocol::timestamp::Timestamp;
 
@@ -23,7 +23,6 @@ pub const PAGE_BYTES: usize = 256 << 10;
 pub enum ForEnforcer {
     Decision {
         request_id: RequestId,
-        /// When it ends.
         expires_at: Timestamp,
         delivery: DecisionDelivery,
     },
@@ -31,11 +30,9 @@ pub enum ForEnforcer {
     Prompt(PromptDelivery),
 }
 
-/// A claimed message, and what there is to know of its way here.
 #[derive(Debug)]
 pub struct Claimed {
     pub message: ForEnforcer,
-    /// When it was created.
     pub created_at: OffsetDateTime,
     /// Whether it was never offered before.
     pub first: bool,
@@ -45,11 +42,9 @@ pub struct Claimed {
 
 #[derive(Debug)]
 pub struct ClaimRow {
-    pub operation: OperationId,
     pub tenant: TenantId,
     pub enforcer: EnforcerId,
     pub channel: Uuid,
-    /// How many at most.
     pub limit: i64,
 }
 
@@ -73,50 +68,46 @@ impl BatchStatement for Claim {
     }
 
     fn bytes(_: &ClaimRow) -> usize {
-        // A page is seldom full; this keeps a batch of full ones within bounds.
+        // Few pages are full: this bounds a batch of full ones.
         PAGE_BYTES / 2
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[ClaimRow],
-    ) -> Result<Vec<Vec<Claimed>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let claimed = sqlx::query!(
             r#"
             with input as (
-                select operation_id, tenant_id, enforcer_id, channel_id, most
-                  from unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::bigint[])
-                       as i (operation_id, tenant_id, enforcer_id, channel_id, most)
-                 -- For this transaction: what a crash forgets of a claim is offered again, so nobody waits for the disk.
-                 cross join (select set_config('synchronous_commit', 'off', true)) hasty
+                select n, tenant_id, enforcer_id, channel_id, most
+                  from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[])
+                       with ordinality as i (tenant_id, enforcer_id, channel_id, most, n)
+                 -- For this transaction: a claim that a crash loses is made again, so the commit need not wait for the disk.
+                 cross join (select set_config('synchronous_commit', 'off', true)) setting
             ),
             live as materialized (
-                select i.operation_id, c.channel_id, c.opened_at,
-                       row_number() over (partition by i.operation_id order by c.opened_at desc, c.channel_id desc) as rank
+                select i.n, c.channel_id, c.opened_at,
+                       row_number() over (partition by i.n order by c.opened_at desc, c.channel_id desc) as rank
                   from input i
                   join channels c on c.tenant_id = i.tenant_id and c.kind = 'enforcer' and c.identity = i.enforcer_id
                   join nodes n on n.node_id = c.node_id
-                 where c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $7)
+                 where c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $6)
             ),
             due as materialized (
-                select i.operation_id, i.channel_id as mine, p.tenant_id, p.recipient, p.message_id
+                select i.n, i.channel_id as mine, p.tenant_id, p.recipient, p.message_id
                   from input i
-                 cross join (select clock_timestamp() + $6::interval as at) c
-                  join live newest on newest.operation_id = i.operation_id and newest.rank = 1
+                 cross join (select clock_timestamp() + $5::interval as at) c
+                  join live newest on newest.n = i.n and newest.rank = 1
                  cross join lateral (
                      select r.tenant_id, r.recipient, r.message_id
                        from (
-                           -- What came before it on this page.
+                           -- The bytes before it on this page.
                            select q.tenant_id, q.recipient, q.message_id,
                                   sum(coalesce(pg_column_size(y.body), pg_column_size(z.body), 0))
                                       over (order by q.created_at, q.seq, q.message_id
                                             rows between unbounded preceding and 1 preceding) as before
                              from (
                                  select v.tenant_id, v.recipient, v.message_id, v.created_at, v.seq, v.kind, v.request_id
-                                   -- A decision can be fetched long after; what comes by push alone is pushed for as long
-                                   -- as it is good. What is older is not even read, however much of it was never acked.
-                                   from (values ('decision.deliver', c.at - make_interval(secs => $9)),
+                                   -- A decision can still be fetched later; what only push delivers is pushed for as long
+                                   -- as it is valid. Older rows are not read, however many were never acknowledged.
+                                   from (values ('decision.deliver', c.at - make_interval(secs => $8)),
                                                 ('refresh.request', '-infinity'),
                                                 ('prompt.send', '-infinity')) as k (kind, since)
                                   cross join lateral (
@@ -125,21 +116,21 @@ impl BatchStatement for Claim {
                                             select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind,
                                                    m.request_id,
                                                    case
-                                                       -- Never offered, or where it was offered is gone: the newest.
+                                                       -- Never offered, or its channel is closed: the newest.
                                                        when t.channel_id is null then newest.channel_id
-                                                       -- A channel opened since: that is the newest now.
+                                                       -- A channel opened since the offer: that is the newest now.
                                                        when newest.opened_at > m.offered_at then newest.channel_id
                                                        when m.next_attempt_at > c.at then null
-                                                       when m.offers < $8 then t.channel_id
-                                                       -- Three offers unanswered: the next most recent, and after the last
-                                                       -- the first again.
+                                                       when m.offers < $7 then t.channel_id
+                                                       -- Three offers unacknowledged: the next most recent channel, and
+                                                       -- after the last one the first again.
                                                        else coalesce((select o.channel_id from live o
-                                                                       where o.operation_id = i.operation_id
+                                                                       where o.n = i.n
                                                                          and o.rank = t.rank + 1),
                                                                      newest.channel_id)
                                                    end as chosen
                                               from messages m
-                                              left join live t on t.operation_id = i.operation_id
+                                              left join live t on t.n = i.n
                                                               and t.channel_id = m.target_channel
                                              where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
                                                and m.recipient = i.enforcer_id and m.acked_at is null
@@ -160,11 +151,11 @@ impl BatchStatement for Claim {
                              left join prompt_payloads z on q.kind = 'prompt.send' and z.tenant_id = q.tenant_id
                                                         and z.request_id = q.request_id
                        ) r
-                      where coalesce(r.before, 0) < $12) p
+                      where coalesce(r.before, 0) < $11) p
             ),
             locked as materialized (
                 select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, m.next_attempt_at,
-                       d.operation_id, d.mine
+                       d.n, d.mine
                   from messages m
                   join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
                             and d.recipient = m.recipient and d.message_id = m.message_id
@@ -178,26 +169,27 @@ impl BatchStatement for Claim {
                        offers = case when l.target_channel = l.mine then l.offers + 1 else 1 end,
                        offered_at = clock_timestamp(),
                        -- Doubling over its offers on this channel.
-                       next_attempt_at = clock_timestamp() + $6::interval
+                       next_attempt_at = clock_timestamp() + $5::interval
                            + make_interval(secs => least(
-                                 $10 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
-                                 $11))
+                                 $9 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
+                                 $10))
                   from locked l
                  where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
                    and m.message_id = l.message_id and coalesce(m.acked_at, 'infinity') = 'infinity'
                    and m.target_channel is not distinct from l.target_channel
                    and m.offered_at is not distinct from l.offered_at
-                returning l.operation_id, m.message_id, m.kind, m.tenant_id, m.request_id, m.created_at, m.seq, m.sender,
+                returning l.n, m.message_id, m.kind, m.tenant_id, m.recipient, m.request_id, m.created_at, m.seq, m.sender,
                           m.body, m.expires_at, l.offered_at is null as first,
-                          -- Late on this channel: while another had it, or none was there, nobody was late.
+                          -- Lateness counts on this channel alone: while another or none had the message, nothing was due.
                           case when l.target_channel = l.mine
-                               then extract(epoch from clock_timestamp() + $6::interval - l.next_attempt_at)::float8
+                               then extract(epoch from clock_timestamp() + $5::interval - l.next_attempt_at)::float8
                            end as late
             )
-            select q.operation_id as "operation!", q.message_id as "message_id!", q.kind as "kind!",
-                   q.request_id as "request_id!", q.created_at as "created_at!", q.sender as "sender?",
-                   q.body ->> 'reason' as "reason?", q.first as "first!", q.late as "late?",
-                   coalesce(q.expires_at, e.expires_at) as "expires_at?", e.decided_at as "decided_at?", e.decided_by as "decided_by?",
+            select q.n as "n!", q.message_id as "message_id!: MessageId", q.kind as "kind!",
+                   q.request_id as "request_id!: RequestId", q.created_at as "created_at!",
+                   q.recipient as "recipient!: EnforcerId", q.sender as "sender?: ApproverId", q.body ->> 'reason' as "reason?", q.first as "first!",
+                   q.late as "late?", coalesce(q.expires_at, e.expires_at) as "expires_at?: Timestamp",
+                   e.decided_at as "decided_at?: Timestamp", e.decided_by as "decided_by?: ApproverId",
                    coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?",
                    o.traceparent as "traceparent?", o.tracestate as "tracestate?"
               from claimed q
@@ -205,7 +197,7 @@ impl BatchStatement for Claim {
                                    and e.request_id = q.request_id
               left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
                                            and y.request_id = q.request_id and y.part = 'decision'
-              -- The limit keeps this from being turned into a hash of every artifact's.
+              -- The limit keeps the planner from hashing every artifact.
               left join lateral (select o.trace ->> 'traceparent' as traceparent, o.trace ->> 'tracestate' as tracestate
                                    from exchange_payloads o
                                   where q.kind = 'decision.deliver' and o.tenant_id = q.tenant_id
@@ -215,11 +207,10 @@ impl BatchStatement for Claim {
                                          and p.request_id = q.request_id
              order by q.created_at, q.seq, q.message_id
             "#,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
-            &rows.iter().map(|row| row.channel).collect::<Vec<Uuid>>(),
-            &rows.iter().map(|row| row.limit).collect::<Vec<i64>>(),
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.enforcer) as _,
+            &column(rows, |row| row.channel),
+            &column(rows, |row| row.limit),
             self.clock.offset(),
             LEASE_SECONDS,
             OFFERS_PER_CHANNEL,
@@ -230,51 +221,40 @@ impl BatchStatement for Claim {
         )
         .fetch_all(connection)
         .await?;
-        let mut messages: std::collections::HashMap<Uuid, Vec<Claimed>> =
-            std::collections::HashMap::new();
+        let mut found = Vec::with_capacity(claimed.len());
         for row in claimed {
-            let message_id = MessageId(row.message_id);
-            let request_id = rows::id(&row.request_id)?;
-            let call = rows
-                .iter()
-                .find(|call| call.operation.0 == row.operation)
-                .ok_or(sqlx::Error::RowNotFound)?;
-            let expires_at = row.expires_at.map(Timestamp::from);
-            let message = match (row.kind.as_str(), row.body, row.decided_by, expires_at) {
+            let created_at = Timestamp::from(row.created_at);
+            let (message_id, request_id) = (row.message_id, row.request_id);
+            let message = match (row.kind.as_str(), row.body, row.decided_by, row.expires_at) {
                 ("decision.deliver", Some(body), Some(decided_by), Some(expires_at)) => {
+                    let (parent, state) = (row.traceparent.as_deref(), row.tracestate.as_deref());
                     ForEnforcer::Decision {
                         request_id,
                         expires_at,
                         delivery: DecisionDelivery {
                             message_id,
-                            decided_at: row
-                                .decided_at
-                                .map_or_else(|| row.created_at.into(), Timestamp::from),
-                            decided_by: rows::id(&decided_by)?,
+                            decided_at: row.decided_at.unwrap_or(created_at),
+                            decided_by,
                             body,
-                            trace: rows::carrying(
-                                row.trace,
-                                row.traceparent.as_deref(),
-                                row.tracestate.as_deref(),
-                            ),
+                            trace: rows::carrying(row.trace, parent, state),
                         },
                     }
                 }
                 ("prompt.send", Some(body), _, expires_at) => ForEnforcer::Prompt(PromptDelivery {
                     message_id,
                     request_id,
-                    created_at: row.created_at.into(),
+                    created_at,
                     expires_at,
-                    approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+                    approver_id: row.sender,
                     body,
                     trace: row.trace,
                 }),
                 ("refresh.request", ..) => ForEnforcer::Refresh(RefreshRequest {
                     message_id,
                     request_id,
-                    created_at: row.created_at.into(),
-                    enforcer_id: call.enforcer.clone(),
-                    approver_id: row.sender.as_deref().map(rows::id).transpose()?,
+                    created_at,
+                    enforcer_id: row.recipient,
+                    approver_id: row.sender,
                     reason: row.reason,
                 }),
                 _ => {
@@ -283,16 +263,14 @@ impl BatchStatement for Claim {
                     ));
                 }
             };
-            messages.entry(row.operation).or_default().push(Claimed {
+            let claimed = Claimed {
                 message,
                 created_at: row.created_at,
                 first: row.first,
                 late: row.late,
-            });
+            };
+            found.push((row.n, claimed));
         }
-        Ok(rows
-            .iter()
-            .map(|row| messages.remove(&row.operation.0).unwrap_or_default())
-            .collect())
+        by_row(rows.len(), found)
     }
 }

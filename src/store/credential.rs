@@ -1,57 +1,19 @@
-//! Tenants and credentials. Small tables, read before the tenant is known and cached by every node.
+//! Creates, changes and revokes tenants and credentials. The tables are small; every node caches the credentials it uses.
 
-use time::OffsetDateTime;
-
+use super::Store;
 use super::audit::Actor;
 use super::error::StoreError;
+use super::rows::column;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
+pub use crate::protocol::credential::RoleName;
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
-#[derive(Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tenant {
-    pub tenant_id: TenantId,
-    pub name: String,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it was disabled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disabled_at: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RoleName {
-    Enforcer,
-    Approver,
-    Admin,
-}
-
-impl RoleName {
-    pub const ALL: [Self; 3] = [Self::Enforcer, Self::Approver, Self::Admin];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforcer => "enforcer",
-            Self::Approver => "approver",
-            Self::Admin => "admin",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.as_str() == word)
-    }
-}
-
 #[derive(Debug, Clone)]
 pub enum Proof {
-    /// By a secret, of which only the SHA-256 is kept.
+    /// SHA-256 of a secret, which itself is not stored.
     ApiKey([u8; 32]),
-    /// By a TLS client certificate with this SHA-256 thumbprint.
+    /// SHA-256 thumbprint of a TLS client certificate.
     Certificate([u8; 32]),
 }
 
@@ -63,7 +25,6 @@ pub struct NewCredential {
     /// The one id it may act as, if it is bound.
     pub bound_id: Option<String>,
     pub proof: Proof,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -78,42 +39,16 @@ pub struct Credential {
     pub secret_hash: Option<[u8; 32]>,
     /// SHA-256 of its certificate, if it has one.
     pub thumbprint: Option<[u8; 32]>,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
-    /// Whether it or its tenant has been shut off.
+    /// Whether it is revoked or its tenant disabled.
     pub revoked: bool,
 }
 
 #[derive(Debug)]
 pub struct ChangedCredential {
     pub id: CredentialId,
-    /// Whether it or its tenant has been shut off.
+    /// Whether it is revoked or its tenant disabled.
     pub revoked: bool,
-}
-
-/// A credential in a list: without anything secret.
-#[derive(Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CredentialLine {
-    pub credential_id: String,
-    pub tenant_id: String,
-    /// `apiKey` or `certificate`.
-    pub kind: String,
-    pub role: String,
-    /// The one id it may act as.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound_id: Option<String>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub revoked_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_used_at: Option<Timestamp>,
 }
 
 impl Store {
@@ -123,8 +58,7 @@ impl Store {
         id: &TenantId,
         name: &str,
     ) -> Result<(), StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(id)).await?;
-        let made = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with made as (
                 insert into tenants (tenant_id, name) values ($1, $2)
@@ -142,23 +76,20 @@ impl Store {
             actor.source.principal.as_deref(),
             actor.source.address(),
             self.node.as_str(),
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(made)?;
+        );
+        self.background.execute(id, query).await?;
         Ok(())
     }
 
     /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
     pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(id)).await?;
-        let known = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with disabled as (
                 update tenants set disabled_at = clock_timestamp() where tenant_id = $1 and disabled_at is null
                 returning tenant_id, disabled_at
             ),
-            told as (
+            changed as (
                 update credentials c set changed_at = clock_timestamp() from disabled d where c.tenant_id = d.tenant_id
             ),
             audited as (
@@ -176,12 +107,11 @@ impl Store {
             actor.source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(known)?)
+        .map(|row| row.known);
+        self.background.fetch_one(id, query).await
     }
 
-    /// Makes a credential, if its tenant exists and is not disabled. False otherwise.
+    /// Creates a credential. False if its tenant does not exist or is disabled.
     pub async fn create_credential(
         &self,
         actor: &Actor,
@@ -191,11 +121,7 @@ impl Store {
             Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
             Proof::Certificate(thumbprint) => ("certificate", None, Some(thumbprint.as_slice())),
         };
-        let mut lease = self
-            .background
-            .lease(TenantScope::Tenant(&new.tenant))
-            .await?;
-        let made = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with made as (
                 insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash, thumbprint, expires_at)
@@ -223,10 +149,8 @@ impl Store {
             actor.source.principal.as_deref(),
             actor.source.address(),
             self.node.as_str(),
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(made)?.rows_affected() == 1)
+        );
+        Ok(self.background.execute(&new.tenant, query).await? == 1)
     }
 
     /// Revokes a credential of a tenant (any tenant: `None`), of one role where one is named. False if there is none.
@@ -237,10 +161,9 @@ impl Store {
         role: Option<RoleName>,
         id: &CredentialId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.background.lease(TenantScope::of_any(tenant)).await?;
-        let known = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
-            with meant as (
+            with named as (
                 select c.tenant_id, c.credential_id
                   from credentials c
                  where c.credential_id = $1 and ($2::text is null or c.tenant_id = $2) and ($3::text is null or c.role = $3)
@@ -248,8 +171,8 @@ impl Store {
             revoked as (
                 update credentials c
                    set revoked_at = clock_timestamp(), changed_at = clock_timestamp()
-                  from meant m
-                 where c.tenant_id = m.tenant_id and c.credential_id = m.credential_id and c.revoked_at is null
+                  from named n
+                 where c.tenant_id = n.tenant_id and c.credential_id = n.credential_id and c.revoked_at is null
                 returning c.tenant_id, c.credential_id, c.revoked_at
             ),
             audited as (
@@ -257,7 +180,7 @@ impl Store {
                 select r.tenant_id, r.revoked_at + $4::interval, $5, $6, $7, 'credential.revoked', r.credential_id, $8, $9
                   from revoked r
             )
-            select exists (select from meant) as "known!"
+            select exists (select from named) as "known!"
             "#,
             id.as_str(),
             tenant.map(TenantId::as_str),
@@ -269,9 +192,8 @@ impl Store {
             actor.source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(known)?)
+        .map(|row| row.known);
+        self.background.fetch_one(tenant, query).await
     }
 
     /// Credentials that changed lately, by the database's own clock.
@@ -279,32 +201,23 @@ impl Store {
         &self,
         within_seconds: f64,
     ) -> Result<Vec<ChangedCredential>, StoreError> {
-        // All: a node keeps credentials of every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query_as!(
+            ChangedCredential,
             r#"
-            select c.credential_id, c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+            select c.credential_id as "id: CredentialId", c.revoked_at is not null or t.disabled_at is not null as "revoked!"
               from credentials c
               join tenants t on t.tenant_id = c.tenant_id
              where c.changed_at > (select clock_timestamp() - make_interval(secs => $1))
             "#,
             within_seconds,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let changed = lease.settle(found)?.into_iter().map(|row| {
-            let id = rows::id(&row.credential_id)?;
-            let revoked = row.revoked;
-            Ok(ChangedCredential { id, revoked })
-        });
-        Ok(changed.collect::<Result<_, sqlx::Error>>()?)
+        );
+        // All: a node keeps credentials of every tenant.
+        self.background.fetch_all(TenantScope::All, query).await
     }
 
-    /// Notes when credentials were last used.
+    /// Records when credentials were last used.
     pub async fn note_uses(&self, uses: &[(CredentialId, Timestamp)]) -> Result<(), StoreError> {
-        // All: a node has served every tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let noted = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with used as materialized (
                 select c.credential_id, u.at
@@ -319,15 +232,11 @@ impl Store {
               from used u
              where c.credential_id = u.credential_id
             "#,
-            &rows::texts(uses, |(id, _)| id.as_str()) as _,
-            &uses
-                .iter()
-                .map(|(_, at)| at.inner())
-                .collect::<Vec<OffsetDateTime>>(),
-        )
-        .execute(lease.connection()?)
-        .await;
-        lease.settle(noted)?;
+            column(uses, |(id, _)| id) as _,
+            column(uses, |(_, at)| at) as _,
+        );
+        // All: a node has served every tenant.
+        self.background.execute(TenantScope::All, query).await?;
         Ok(())
     }
 }

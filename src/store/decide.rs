@@ -1,17 +1,16 @@
-//! Taking decisions: lock, look at the clock, judge, write. At most one decision per exchange, whatever the races.
+//! Writes decisions, at most one per exchange. The exchange is locked first, then the clock is read, then the decision is
+//! judged and written.
 
 use std::collections::HashMap;
 
 use sqlx::{Connection as _, PgConnection};
-use time::OffsetDateTime;
-use uuid::Uuid;
 
-use super::batch::BatchStatement;
-use super::rows;
+use super::batch::{BatchResult, BatchStatement};
+use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::decision::{Decision, SigningKey, Trust};
-use crate::protocol::exchange::DecisionFact;
+use crate::protocol::exchange::{DecisionFact, ExchangeState};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
@@ -22,16 +21,16 @@ pub struct DecisionRow {
     pub tenant: TenantId,
     pub approver: ApproverId,
     pub decision: Decision,
-    /// What the judgement of its signature rests on.
+    /// What the check of its signature relied on; it must still hold when the decision is written.
     pub trust: Trust,
     pub message: MessageId,
 }
 
-/// What became of a decision, and whom it concerns; by default of one on no exchange.
+/// By default there is no such exchange.
 #[derive(Debug, Default)]
 pub struct DecisionOutcome {
     pub fact: DecisionFact,
-    /// The enforcer that must look, if the exchange exists.
+    /// The enforcer to wake, if the exchange exists.
     pub enforcer: Option<EnforcerId>,
     /// When the exchange ends, if it exists.
     pub expires_at: Option<Timestamp>,
@@ -43,7 +42,7 @@ pub struct DecisionOutcome {
 pub struct Decide {
     pub clock: Clock,
     pub node: NodeId,
-    /// Whether it is asked in which trace an exchange was submitted.
+    /// Whether to read the trace in which an exchange was submitted.
     pub traced: bool,
 }
 
@@ -64,16 +63,12 @@ impl BatchStatement for Decide {
         row.decision.body.len() + row.decision.trace.as_ref().map_or(0, String::len)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[DecisionRow],
-    ) -> Result<Vec<DecisionOutcome>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         if rows.iter().all(|row| row.trust != Trust::Unregistered) {
             return self.decide(connection, rows).await;
         }
-        // That an approver has no key cannot be locked, only seen; and it must be seen after the wait for the exchange,
-        // so the locks are taken by a statement of their own.
+        // The absence of a key cannot be locked, only read, and it must be read after the wait for the exchange's lock.
+        // So the locks are taken by a statement of their own.
         let mut transaction = connection.begin().await?;
         let decided = match lock(&mut transaction, rows).await {
             Ok(()) => self.decide(&mut transaction, rows).await,
@@ -89,8 +84,8 @@ impl BatchStatement for Decide {
     }
 }
 
-/// Locks the exchanges of a batch, in the one order.
-async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> Result<(), sqlx::Error> {
+/// Locks the exchanges of a batch in the order of their keys, as every statement does.
+async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> sqlx::Result<()> {
     sqlx::query!(
         r#"
         select e.request_id
@@ -100,8 +95,8 @@ async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> Result<(),
          order by e.tenant_id, e.request_id
            for no key update of e
         "#,
-        &rows::texts(rows, |row| row.tenant.as_str()) as _,
-        &rows::texts(rows, |row| row.decision.request_id.as_str()) as _,
+        column(rows, |row| &row.tenant) as _,
+        column(rows, |row| &row.decision.request_id) as _,
     )
     .fetch_all(connection)
     .await?;
@@ -113,21 +108,13 @@ impl Decide {
         &self,
         connection: &mut PgConnection,
         rows: &[DecisionRow],
-    ) -> Result<Vec<DecisionOutcome>, sqlx::Error> {
+    ) -> BatchResult<Self> {
         let keys: Vec<Option<&SigningKey>> = rows
             .iter()
             .map(|row| match &row.trust {
                 Trust::Verified(key) => Some(&**key),
                 Trust::Unregistered | Trust::Unchecked => None,
             })
-            .collect();
-        let limit = |at: fn(&SigningKey) -> Option<Timestamp>| -> Vec<Option<OffsetDateTime>> {
-            let limits = keys.iter().map(|key| key.and_then(at));
-            limits.map(|at| at.map(Timestamp::inner)).collect()
-        };
-        let unregistered: Vec<bool> = rows
-            .iter()
-            .map(|row| row.trust == Trust::Unregistered)
             .collect();
         let found = sqlx::query!(
             r#"
@@ -137,7 +124,7 @@ impl Decide {
                        l.message_id, l.public_key, l.not_before, l.not_after, l.unregistered, l.hash_matches, l.repo_matches,
                        l.tenant_id, l.request_id, l.last_operation, l.state, l.seq, l.enforcer_id, l.accepted_at,
                        l.expires_at, l.same, l.verified, clock_timestamp() + $16::interval as at,
-                       -- The limit keeps this from being turned into a hash of everything asked.
+                       -- The limit keeps the planner from hashing all inbox items.
                        (select true from inbox_items x
                          where x.tenant_id = l.tenant_id and x.request_id = l.request_id and x.approver_id = l.approver_id
                          limit 1) is not null as asked
@@ -160,7 +147,7 @@ impl Decide {
                          order by e.tenant_id, e.request_id
                            for no key update of e) l
             ),
-            -- Locked after the exchange, so that a revocation that came first is seen, however long the wait was.
+            -- Locked after the exchange, so that an earlier revocation is seen, however long the wait was.
             keyed as materialized (
                 select j.operation_id,
                        k.revoked_at is not null
@@ -182,7 +169,7 @@ impl Decide {
                    and (j.public_key is null
                         or exists (select from keyed k
                                     where k.operation_id = j.operation_id and not k.changed))
-                   -- The limit keeps this from being turned into a hash of everybody's keys.
+                   -- The limit keeps the planner from hashing all keys.
                    and (not j.unregistered
                         or (select true from signing_keys k
                              where k.tenant_id = j.tenant_id and k.approver_id = j.approver_id limit 1) is null)
@@ -229,12 +216,12 @@ impl Decide {
                        'approver:' || w.decided_by, $17
                   from won w
             )
-            select j.operation_id as "operation!",
+            select j.operation_id as "operation!: OperationId",
                    w.operation_id is not null as "written!",
                    j.last_operation = j.operation_id as "own!",
-                   j.state as "state!",
-                   j.enforcer_id as "enforcer!",
-                   j.expires_at as "expires_at!",
+                   j.state as "state!: ExchangeState",
+                   j.enforcer_id as "enforcer!: EnforcerId",
+                   j.expires_at as "expires_at!: Timestamp",
                    j.expires_at <= j.at as "past!",
                    j.asked as "asked!",
                    j.same as "same!",
@@ -251,36 +238,34 @@ impl Decide {
               from judged j
               left join won w on w.operation_id = j.operation_id
             "#,
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.decision.request_id.as_str()) as _,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.approver.as_str()) as _,
-            &rows::texts(rows, |row| row.decision.verdict.as_str()) as _,
-            &rows::texts(rows, |row| row.decision.signer_key_id.as_str()) as _,
-            &rows::texts(rows, |row| row.decision.nonce.as_str()) as _,
-            &rows.iter().map(|row| row.decision.signature.to_text()).collect::<Vec<_>>(),
-            &rows.iter().map(|row| row.decision.artifact_hash.to_string()).collect::<Vec<_>>(),
-            &rows::optional(rows, |row| row.decision.repo_ref.as_deref()) as _,
-            &rows::texts(rows, |row| row.decision.body.as_str()) as _,
-            &rows::optional(rows, |row| row.decision.trace.as_deref()) as _,
-            &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
-            &keys.iter().map(|key| key.map(|key| key.public_key.as_bytes().to_vec())).collect::<Vec<_>>() as _,
-            &unregistered,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.decision.request_id) as _,
+            column(rows, |row| row.operation) as _,
+            column(rows, |row| &row.approver) as _,
+            column(rows, |row| row.decision.verdict.as_str()) as _,
+            column(rows, |row| &row.decision.signer_key_id) as _,
+            column(rows, |row| &row.decision.nonce) as _,
+            column(rows, |row| row.decision.signature.to_text()) as _,
+            column(rows, |row| row.decision.artifact_hash) as _,
+            column(rows, |row| row.decision.repo_ref.as_deref()) as _,
+            column(rows, |row| &row.decision.body) as _,
+            column(rows, |row| row.decision.trace.as_deref()) as _,
+            column(rows, |row| row.message) as _,
+            column(&keys, |key| key.map(|key| key.public_key)) as _,
+            &column(rows, |row| row.trust == Trust::Unregistered),
             self.clock.offset(),
             self.node.as_str(),
             self.traced,
-            &limit(|key| key.not_before) as _,
-            &limit(|key| key.not_after) as _,
+            column(&keys, |key| key.and_then(|key| key.not_before)) as _,
+            column(&keys, |key| key.and_then(|key| key.not_after)) as _,
         )
         .fetch_all(connection)
         .await?;
-        let mut outcomes = HashMap::with_capacity(found.len());
-        for row in found {
-            let state = rows::state(&row.state)?;
+        let outcomes = found.into_iter().map(|row| {
             let fact = DecisionFact {
                 written: row.written,
                 own: row.own,
-                state: Some(state.at(row.past)),
+                state: Some(row.state.at(row.past)),
                 asked: row.asked,
                 same: row.same,
                 hash_matches: row.hash_matches,
@@ -290,17 +275,15 @@ impl Decide {
             };
             let outcome = DecisionOutcome {
                 fact,
-                enforcer: Some(rows::id(&row.enforcer)?),
-                expires_at: Some(row.expires_at.into()),
+                enforcer: Some(row.enforcer),
+                expires_at: Some(row.expires_at),
                 waited: row.waited,
                 origin: rows::context(row.origin.as_deref(), None),
             };
-            outcomes.insert(row.operation, outcome);
-        }
-        let outcomes = rows.iter().map(|row| {
-            let outcome = outcomes.remove(&row.operation.0);
-            outcome.unwrap_or_default()
+            (row.operation, outcome)
         });
-        Ok(outcomes.collect())
+        let mut outcomes: HashMap<_, _> = outcomes.collect();
+        let outcomes = rows.iter().map(|row| outcomes.remove(&row.operation));
+        Ok(outcomes.map(Option::unwrap_or_default).collect())
     }
 }

@@ -2,29 +2,29 @@
 
 use std::borrow::Cow;
 
-/// A failure of the store. Not finding a row is not one.
+/// Not finding a row is no error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// The database is away, too slow, or has no connection to spare.
+    /// The database is unreachable, too slow, or has no connection to spare.
     #[error("the database is unavailable: {0}")]
     Unavailable(Cow<'static, str>),
-    /// A statement was refused in a way that retrying cannot mend: a fault of ours.
+    /// A statement failed in a way that a retry cannot mend: a defect of the gateway.
     #[error("the database refused a statement: {0}")]
     Fault(String),
-    /// The row exists already (a unique constraint, by name).
+    /// The row exists already; this is the unique constraint's name.
     #[error("{0} is taken")]
     Taken(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// One of the rows is to blame: try them one by one.
+    /// One of the rows caused it: try them one by one.
     Data,
-    /// Another transaction was in the way: the same again.
+    /// Another transaction was in the way: try again.
     Conflict,
-    /// The connection broke, perhaps after the commit: the same again, recognising our own work.
+    /// The connection broke, perhaps after the commit: try again, and recognise work already done.
     Lost,
-    /// Anything else: trying again would multiply the overload.
+    /// Anything else: a retry would only add load.
     Other,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn classify(error: &sqlx::Error) -> Class {
     match error {
         sqlx::Error::Database(error) => match error.code().as_deref() {
             Some("40001" | "40P01") => Class::Conflict,
-            // The server was told to stop, or this backend was: the connection is gone.
+            // The server or this backend was shut down: the connection is gone.
             Some("57P01" | "57P02" | "57P05") => Class::Lost,
             Some(code) if code.starts_with("22") || code.starts_with("23") => Class::Data,
             Some(code) if code.starts_with("08") => Class::Lost,
@@ -40,6 +40,19 @@ pub(super) fn classify(error: &sqlx::Error) -> Class {
         },
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => Class::Lost,
         _ => Class::Other,
+    }
+}
+
+/// Allows a call that recognises its own work one retry: after a conflict, or when the reply may have been lost.
+#[derive(Default)]
+pub(super) struct RetryOnce {
+    used: bool,
+}
+
+impl RetryOnce {
+    pub fn allows(&mut self, error: &sqlx::Error) -> bool {
+        let used = std::mem::replace(&mut self.used, true);
+        !used && matches!(classify(error), Class::Conflict | Class::Lost)
     }
 }
 

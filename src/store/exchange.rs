@@ -1,16 +1,18 @@
-//! Reading exchanges one by one, for status and waits, gathered into one query for all who ask.
+//! Reads exchanges for status and waits, many callers in one query; and tells which exchanges are no longer pending.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use sqlx::PgConnection;
-use uuid::Uuid;
 
-use super::batch::BatchStatement;
-use super::rows;
+use super::Store;
+use super::batch::{BatchResult, BatchStatement};
+use super::error::StoreError;
+use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::DecisionDelivery;
 use crate::protocol::timestamp::Timestamp;
 
@@ -20,12 +22,10 @@ pub struct Exchange {
     pub state: ExchangeState,
     pub enforcer_id: EnforcerId,
     pub approver_ids: Vec<ApproverId>,
-    /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// When it ends.
     pub expires_at: Timestamp,
-    /// How long until then; nothing once that has passed.
-    pub expires_in: std::time::Duration,
+    /// How long until then; zero once that has passed.
+    pub expires_in: Duration,
     pub artifact_hash: String,
     pub decision: Option<DecisionDelivery>,
 }
@@ -33,15 +33,13 @@ pub struct Exchange {
 #[derive(Debug)]
 pub enum ReadFact {
     Found(Box<Exchange>),
-    /// No such exchange.
     Missing,
-    /// Someone is just ending it, and takes too long.
+    /// Another statement is just ending it, and takes too long.
     Busy,
 }
 
 #[derive(Debug)]
 pub struct ReadRow {
-    pub operation: OperationId,
     pub tenant: TenantId,
     pub request_id: RequestId,
 }
@@ -59,41 +57,34 @@ impl BatchStatement for ReadExchanges {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn conflict_keys(_: &ReadRow) -> Vec<String> {
-        Vec::new()
-    }
-
     fn bytes(_: &ReadRow) -> usize {
-        // A reader sends little, but a decision may come back for each.
+        // A decision may come back for each row.
         16 << 10
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[ReadRow],
-    ) -> Result<Vec<ReadFact>, sqlx::Error> {
-        let all: Vec<&ReadRow> = rows.iter().collect();
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let all: Vec<_> = (0_i64..).zip(rows).collect();
         let mut found = self.read(connection, &all).await?;
-        // Past its time and still pending, an exchange may be in the middle of a decision that was judged just in time.
-        // A second look behind the row's lock sees how that ended; once it says expired, it stays so. (Lists do without:
-        // they may show such an exchange among the expired for the moment its decision takes to commit.)
-        let overdue: Vec<&ReadRow> = all
-            .into_iter()
-            .filter(|row| found.get(&row.operation.0).is_some_and(|read| read.overdue))
+        // An overdue exchange may be in the middle of a decision that was judged just in time. A second read, after waiting
+        // for the row's lock, sees how that ended; once it says expired, it stays so. (Lists do without: they may show such
+        // an exchange as expired for the moment its decision takes to commit.)
+        let overdue: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|(number, _)| found.get(number).is_some_and(|read| read.overdue))
             .collect();
         let mut busy = false;
         if !overdue.is_empty() {
-            // A lock that cannot be had (or a server that takes none) is a reason to ask again, for these rows alone.
+            // Where the lock cannot be had, or the server grants none, the callers of these rows have to ask again.
             match self.await_writers(connection, &overdue).await {
                 Ok(()) => found.extend(self.read(connection, &overdue).await?),
                 Err(sqlx::Error::Database(_)) => busy = true,
                 Err(error) => return Err(error),
             }
         }
-        Ok(rows
+        Ok(all
             .iter()
-            .map(|row| match found.remove(&row.operation.0) {
+            .map(|(number, _)| match found.remove(number) {
                 None => ReadFact::Missing,
                 Some(read) if busy && read.overdue => ReadFact::Busy,
                 Some(read) => ReadFact::Found(Box::new(read.exchange)),
@@ -104,17 +95,17 @@ impl BatchStatement for ReadExchanges {
 
 struct Read {
     exchange: Exchange,
-    /// Whether it is past its time and nothing has written down how it ended.
+    /// Whether it is past its expiry and still stored as pending.
     overdue: bool,
 }
 
 impl ReadExchanges {
-    /// Waits until nobody is in the middle of changing these exchanges.
+    /// Waits until no statement is changing these exchanges.
     async fn await_writers(
         &self,
         connection: &mut PgConnection,
-        rows: &[&ReadRow],
-    ) -> Result<(), sqlx::Error> {
+        rows: &[(i64, &ReadRow)],
+    ) -> sqlx::Result<()> {
         sqlx::query!(
             r#"
             select e.request_id
@@ -124,92 +115,104 @@ impl ReadExchanges {
              order by e.tenant_id, e.request_id
                for share of e
             "#,
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.request_id.as_str()) as _,
+            column(rows, |(_, row)| &row.tenant) as _,
+            column(rows, |(_, row)| &row.request_id) as _,
         )
         .fetch_all(connection)
         .await?;
         Ok(())
     }
 
-    /// Reads exchanges, by the call that asks for them.
+    /// Reads exchanges, by the numbers of the rows that ask for them.
     async fn read(
         &self,
         connection: &mut PgConnection,
-        rows: &[&ReadRow],
-    ) -> Result<HashMap<Uuid, Read>, sqlx::Error> {
+        rows: &[(i64, &ReadRow)],
+    ) -> sqlx::Result<HashMap<i64, Read>> {
         let found = sqlx::query!(
             r#"
-            select i.operation_id as "operation!", e.request_id, e.state, e.enforcer_id, e.accepted_at, e.expires_at,
-                   e.artifact_hash, e.decided_at, e.decided_by, e.decision_message_id,
-                   e.expires_at <= c.at as "past!",
+            select i.number as "number!", e.request_id as "request_id: RequestId", e.state as "state: ExchangeState",
+                   e.enforcer_id as "enforcer_id: EnforcerId", e.accepted_at, e.expires_at, e.artifact_hash,
+                   e.decided_at as "decided_at: Timestamp", e.decided_by as "decided_by: ApproverId",
+                   e.decision_message_id as "decision_message_id: MessageId", e.expires_at <= c.at as "past!",
                    extract(epoch from e.expires_at - c.at)::float8 as "expires_in!",
                    (select array_agg(x.approver_id)
                       from inbox_items x
-                     where x.tenant_id = e.tenant_id and x.request_id = e.request_id) as "approver_ids?",
+                     where x.tenant_id = e.tenant_id and x.request_id = e.request_id) as "approver_ids?: Vec<ApproverId>",
                    y.body::text as "body?", y.trace::text as "trace?",
                    o.traceparent as "traceparent?", o.tracestate as "tracestate?"
-              from unnest($1::uuid[], $2::text[], $3::text[]) as i (operation_id, tenant_id, request_id)
+              from unnest($1::bigint[], $2::text[], $3::text[]) as i (number, tenant_id, request_id)
              cross join (select clock_timestamp() + $4::interval as at) c
               join exchanges e on e.tenant_id = i.tenant_id and e.request_id = i.request_id
               left join exchange_payloads y
                      on y.tenant_id = e.tenant_id and y.request_id = e.request_id and y.part = 'decision'
-              -- The limit keeps this from being turned into a hash of every artifact's.
+              -- The limit keeps the planner from hashing every artifact.
               left join lateral (select o.trace ->> 'traceparent' as traceparent, o.trace ->> 'tracestate' as tracestate
                                    from exchange_payloads o
                                   where o.tenant_id = y.tenant_id and o.request_id = y.request_id and o.part = 'artifact'
                                   limit 1) o on true
             "#,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.request_id.as_str()) as _,
+            &column(rows, |(number, _)| *number),
+            column(rows, |(_, row)| &row.tenant) as _,
+            column(rows, |(_, row)| &row.request_id) as _,
             self.clock.offset(),
         )
         .fetch_all(connection)
         .await?;
         let mut exchanges = HashMap::with_capacity(found.len());
         for row in found {
-            let decision = match (
-                row.decision_message_id,
-                row.decided_at,
-                row.decided_by,
-                row.body,
-            ) {
-                (Some(message), Some(decided_at), Some(decided_by), Some(body)) => {
+            let decided = (row.decision_message_id, row.decided_at, row.decided_by);
+            let decision = match (decided, row.body) {
+                ((Some(message_id), Some(decided_at), Some(decided_by)), Some(body)) => {
+                    let (parent, state) = (row.traceparent.as_deref(), row.tracestate.as_deref());
                     Some(DecisionDelivery {
-                        message_id: MessageId(message),
-                        decided_at: decided_at.into(),
-                        decided_by: rows::id(&decided_by)?,
+                        message_id,
+                        decided_at,
+                        decided_by,
                         body,
-                        trace: rows::carrying(
-                            row.trace,
-                            row.traceparent.as_deref(),
-                            row.tracestate.as_deref(),
-                        ),
+                        trace: rows::carrying(row.trace, parent, state),
                     })
                 }
                 _ => None,
             };
-            let approvers = row.approver_ids.unwrap_or_default();
-            let state = rows::state(&row.state)?;
             let exchange = Exchange {
-                request_id: rows::id(&row.request_id)?,
-                state: state.at(row.past),
-                enforcer_id: rows::id(&row.enforcer_id)?,
-                approver_ids: approvers
-                    .iter()
-                    .map(|id| rows::id(id))
-                    .collect::<Result<_, _>>()?,
+                request_id: row.request_id,
+                state: row.state.at(row.past),
+                enforcer_id: row.enforcer_id,
+                approver_ids: row.approver_ids.unwrap_or_default(),
                 accepted_at: row.accepted_at.into(),
                 expires_at: row.expires_at.into(),
-                expires_in: std::time::Duration::try_from_secs_f64(row.expires_in)
-                    .unwrap_or_default(),
+                expires_in: Duration::try_from_secs_f64(row.expires_in).unwrap_or_default(),
                 artifact_hash: row.artifact_hash,
                 decision,
             };
-            let overdue = state == ExchangeState::PendingApproval && row.past;
-            exchanges.insert(row.operation, Read { exchange, overdue });
+            let overdue = row.state == ExchangeState::PendingApproval && row.past;
+            exchanges.insert(row.number, Read { exchange, overdue });
         }
         Ok(exchanges)
+    }
+}
+
+impl Store {
+    /// Of these exchanges, the ones that are no longer pending, or are gone.
+    pub async fn settled_exchanges(
+        &self,
+        waited_for: &[(TenantId, RequestId)],
+    ) -> Result<Vec<(TenantId, RequestId)>, StoreError> {
+        let scope = TenantScope::of(waited_for.iter().map(|(tenant, _)| tenant));
+        let query = sqlx::query!(
+            r#"
+            select i.tenant_id as "tenant_id!: TenantId", i.request_id as "request_id!: RequestId"
+              from unnest($1::text[], $2::text[]) as i (tenant_id, request_id)
+              left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = i.request_id
+             where e.request_id is null or e.state <> 'pendingApproval'
+                or e.expires_at <= clock_timestamp() + $3::interval
+            "#,
+            column(waited_for, |(tenant, _)| tenant) as _,
+            column(waited_for, |(_, request)| request) as _,
+            self.clock.offset(),
+        );
+        let found = self.background.fetch_all(scope, query).await?.into_iter();
+        Ok(found.map(|row| (row.tenant_id, row.request_id)).collect())
     }
 }

@@ -1,22 +1,22 @@
-//! Idempotency keys. New work binds its key in its own statement; here are the keys of repeats, and forgetting.
+//! Idempotency keys. A statement that inserts something new binds its key itself; here repeats bind theirs, and expired keys
+//! are deleted.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
-use uuid::Uuid;
 
+use super::Store;
 use super::error::StoreError;
+use super::rows::column;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::clock::Clock;
-use crate::protocol::exchange::KeyFact;
 use crate::protocol::id::{OperationId, RequestId, TenantId};
+use crate::protocol::idempotent::{InsertFact, KeyFact};
 
-/// An idempotency key as one principal sent it.
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
     pub principal: String,
     pub key: String,
-    /// What was asked under it: a hash of path and body.
+    /// Hash of the request's path and body.
     pub fingerprint: [u8; 32],
 }
 
@@ -28,13 +28,13 @@ pub(super) fn conflict_keys(
 ) -> Vec<String> {
     let mut conflict_keys = vec![format!("{tenant}\n{request}")];
     if let Some(key) = key {
-        // Three parts, so that it never equals one of two.
+        // Three parts, so that it never equals the one above.
         conflict_keys.push(format!("{tenant}\n{}\n{}", key.principal, key.key));
     }
     conflict_keys
 }
 
-/// What the fingerprint that a key is bound to says of the one that was sent.
+/// Compares the fingerprint of a request with the one its key is bound to.
 pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) -> KeyFact {
     match (sent, bound) {
         (Some(key), Some(bound)) if bound == key.fingerprint => KeyFact::Same,
@@ -43,7 +43,7 @@ pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) ->
     }
 }
 
-/// A key and the finished work whose outcome it stands for.
+/// A key, and the stored request whose outcome it stands for.
 pub(super) struct Binding<'a> {
     pub tenant: &'a TenantId,
     pub request_id: &'a RequestId,
@@ -51,13 +51,30 @@ pub(super) struct Binding<'a> {
     pub key: &'a IdempotencyKey,
 }
 
-/// Binds keys to work that was done before.
+impl<'a> Binding<'a> {
+    /// What a repeat has to bind, if it has a key that is not bound yet.
+    pub fn of_repeat<W, T, R>(
+        tenant: &'a TenantId,
+        request_id: &'a RequestId,
+        key: Option<&'a IdempotencyKey>,
+        fact: &InsertFact<W, T, R>,
+    ) -> Option<Self> {
+        Some(Self {
+            tenant,
+            request_id,
+            submission_id: fact.unbound_repeat()?,
+            key: key?,
+        })
+    }
+}
+
+/// Binds keys to requests that were stored before.
 pub(super) async fn bind(
     connection: &mut PgConnection,
     bindings: &[Binding<'_>],
     clock: &Clock,
     lifetime: &PgInterval,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     if bindings.is_empty() {
         return Ok(());
     }
@@ -74,15 +91,15 @@ pub(super) async fn bind(
                submission_id = excluded.submission_id,
                request_id = excluded.request_id,
                expires_at = excluded.expires_at
-         -- One that ran out is free, whether or not it has been forgotten yet.
+         -- An expired key is free, whether or not it has been deleted yet.
          where idempotency_keys.expires_at <= clock_timestamp() + $7::interval
         "#,
-        &rows::texts(bindings, |binding| binding.tenant.as_str()) as _,
-        &rows::texts(bindings, |binding| binding.key.principal.as_str()) as _,
-        &rows::texts(bindings, |binding| binding.key.key.as_str()) as _,
-        &bindings.iter().map(|binding| binding.key.fingerprint.to_vec()).collect::<Vec<_>>(),
-        &bindings.iter().map(|binding| binding.submission_id.0).collect::<Vec<Uuid>>(),
-        &rows::texts(bindings, |binding| binding.request_id.as_str()) as _,
+        column(bindings, |binding| binding.tenant) as _,
+        column(bindings, |binding| &binding.key.principal) as _,
+        column(bindings, |binding| &binding.key.key) as _,
+        column(bindings, |binding| binding.key.fingerprint) as _,
+        column(bindings, |binding| binding.submission_id) as _,
+        column(bindings, |binding| binding.request_id) as _,
         clock.offset(),
         lifetime,
     )
@@ -92,11 +109,9 @@ pub(super) async fn bind(
 }
 
 impl Store {
-    /// Deletes idempotency keys past their time.
+    /// Deletes expired idempotency keys.
     pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
-        // All: what is past its time, whoever's it is.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select k.tenant_id, k.principal, k.key
@@ -106,20 +121,19 @@ impl Store {
                  limit $2
                    for update of k skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.principal, d.key
                   from unnest(array(select tenant_id from found), array(select principal from found),
                               array(select key from found))
                        as d (tenant_id, principal, key)
             )
-            delete from idempotency_keys k using doomed d
+            delete from idempotency_keys k using to_delete d
              where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
             "#,
             self.clock.offset(),
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        // All: the sweep serves every tenant.
+        self.background.execute(TenantScope::All, query).await
     }
 }

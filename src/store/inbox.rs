@@ -1,27 +1,20 @@
-//! Inboxes: pages of what is open or expired, oldest first, and removal.
+//! Pages of an approver's inbox, oldest first; its count; and removal of items.
 
 use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::Store;
 use super::error::StoreError;
-use super::tenant_scope::TenantScope;
-use super::{Store, rows};
-use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
+use crate::protocol::artifact::Form;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
+use crate::protocol::listing::InboxKind;
 use crate::protocol::message::ApprovalRequest;
 use crate::protocol::timestamp::Timestamp;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InboxKind {
-    Active,
-    /// What nobody decided in time.
-    Expired,
-}
 
 /// Where a page starts: after this row.
 #[derive(Debug, Clone, Copy)]
 pub struct After {
-    /// When the row was created.
     pub created_at: OffsetDateTime,
     pub message_id: Uuid,
 }
@@ -42,13 +35,12 @@ impl Store {
         limit: i64,
         max_bytes: i64,
     ) -> Result<InboxPage, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
             (after.created_at, after.message_id)
         });
         let offset: PgInterval = self.clock.offset();
-        // Two branches of one union, so that each has its partial index; the other's condition is false at once.
-        let found = sqlx::query!(
+        // A union of two branches, so that each uses its own partial index.
+        let query = sqlx::query!(
             r#"
             with page as materialized (
                 select x.tenant_id, x.request_id, x.message_id, x.created_at
@@ -82,9 +74,11 @@ impl Store {
                   left join exchange_payloads y
                          on y.tenant_id = p.tenant_id and y.request_id = p.request_id and y.part = 'artifact'
             )
-            select w.request_id as "request_id!", w.message_id as "message_id!", w.created_at as "created_at!",
-                   e.expires_at as "expires_at!", e.enforcer_id as "enforcer_id!", e.form as "form!",
-                   coalesce(n.label, g.enforcer_label) as "enforcer_label?", e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
+            select w.request_id as "request_id!: RequestId", w.message_id as "message_id!: MessageId",
+                   w.created_at as "created_at!: Timestamp", e.expires_at as "expires_at!: Timestamp",
+                   e.enforcer_id as "enforcer_id!: EnforcerId", e.form as "form!: Form",
+                   coalesce(n.label, g.enforcer_label) as "enforcer_label?", e.artifact_type as "artifact_type!",
+                   e.artifact_hash as "artifact_hash!",
                    y.body::text as "body?", y.trace::text as "trace?",
                    (select count(*) from page) as "found!"
               from weighed w
@@ -105,47 +99,40 @@ impl Store {
             id,
             limit + 1,
             max_bytes,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?;
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
         let fetched = i64::try_from(found.len()).unwrap_or(i64::MAX);
         let more = found
             .first()
             .is_some_and(|row| row.found > fetched.min(limit));
-        let mut items = Vec::with_capacity(found.len());
-        for row in found
-            .into_iter()
-            .take(usize::try_from(limit).unwrap_or_default())
-        {
-            items.push(ApprovalRequest {
-                message_id: MessageId(row.message_id),
-                request_id: rows::id(&row.request_id)?,
-                created_at: row.created_at.into(),
-                expires_at: row.expires_at.into(),
-                enforcer_id: rows::id(&row.enforcer_id)?,
-                enforcer_label: row.enforcer_label,
-                approver_id: approver.clone(),
-                form: rows::form(&row.form)?,
-                artifact_type: row.artifact_type,
-                artifact_hash: row.artifact_hash,
-                stored: row.body,
-                trace: row.trace,
-                expired: kind == InboxKind::Expired,
-            });
-        }
+        let wanted = usize::try_from(limit).unwrap_or_default();
+        let items = found.into_iter().take(wanted).map(|row| ApprovalRequest {
+            message_id: row.message_id,
+            request_id: row.request_id,
+            created_at: row.created_at,
+            expires_at: row.expires_at,
+            enforcer_id: row.enforcer_id,
+            enforcer_label: row.enforcer_label,
+            approver_id: approver.clone(),
+            form: row.form,
+            artifact_type: row.artifact_type,
+            artifact_hash: row.artifact_hash,
+            stored: row.body,
+            trace: row.trace,
+            expired: kind == InboxKind::Expired,
+        });
+        let items = items.collect();
         Ok(InboxPage { items, more })
     }
 
-    /// How many items wait in an inbox, as far as `most`.
+    /// How many items are active in an inbox, counted up to `most`.
     pub async fn pending(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
         most: i64,
     ) -> Result<i64, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let count = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             select count(*) as "count!"
               from (select 1
@@ -159,20 +146,18 @@ impl Store {
             most,
             self.clock.offset(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(count)?)
+        .map(|row| row.count);
+        self.pool.fetch_one(tenant, query).await
     }
 
-    /// Hides an item, active or expired, from one approver, and tells when its exchange ends. `None`: nothing to hide.
+    /// Hides an item, active or expired, from one approver; returns when its exchange expires. `None`: nothing to hide.
     pub async fn remove_item(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
         request: &RequestId,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let removed = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             update inbox_items
                set removed_at = clock_timestamp() + $4::interval
@@ -185,8 +170,11 @@ impl Store {
             approver.as_str(),
             self.clock.offset(),
         )
-        .fetch_optional(lease.connection()?)
-        .await;
-        Ok(lease.settle(removed)?.map(Into::into))
+        .map(|row| row.expires_at);
+        Ok(self
+            .pool
+            .fetch_optional(tenant, query)
+            .await?
+            .map(Into::into))
     }
 }

@@ -1,24 +1,22 @@
-//! Whose inbox is too full for what it is asked. Counted only where it may be: the statement that takes submissions would
-//! otherwise pay for it every time. Two nodes that count at once may both find room, and go past the limit by a batch.
+//! Finds submissions for an inbox that is at its limit. Inboxes are counted only where they may be near it, so that most
+//! submissions do not pay for it. Two nodes that count at once may exceed the limit by a batch.
 
 use std::collections::HashSet;
 
 use sqlx::PgConnection;
-use time::OffsetDateTime;
-use uuid::Uuid;
 
-use super::rows;
-use super::submit::SubmissionRow;
+use super::rows::column;
+use super::submission::SubmissionRow;
 use crate::clock::Clock;
 use crate::protocol::id::OperationId;
 
-/// Which of these submissions ask someone who would then have more than `most` pending.
-pub(super) async fn crowded(
+/// Which of these submissions ask an approver who would then have more than `most` pending.
+pub(super) async fn over_limit(
     connection: &mut PgConnection,
     clock: &Clock,
     most: i64,
     rows: &[SubmissionRow],
-) -> Result<HashSet<OperationId>, sqlx::Error> {
+) -> sqlx::Result<HashSet<OperationId>> {
     let asked: Vec<_> = rows
         .iter()
         .flat_map(|row| row.asked.iter().map(move |asked| (row, asked)))
@@ -26,7 +24,7 @@ pub(super) async fn crowded(
     if !asked.iter().any(|(_, asked)| asked.count) {
         return Ok(HashSet::new());
     }
-    let crowded = sqlx::query_scalar!(
+    let over_limit = sqlx::query_scalar!(
         r#"
         with asked as (
             select tenant_id, submission_id, expires_at, approver_id, counted
@@ -45,7 +43,7 @@ pub(super) async fn crowded(
                             and x.expires_at > clock_timestamp() + $6::interval
                           limit $7) counted) n
         )
-        select distinct r.submission_id as "submission_id!"
+        select distinct r.submission_id as "operation!: OperationId"
           from (select a.submission_id,
                        l.pending + row_number() over (partition by a.tenant_id, a.approver_id
                                                           order by a.submission_id) as nth
@@ -54,24 +52,15 @@ pub(super) async fn crowded(
                  where a.expires_at > clock_timestamp() + $6::interval) r
          where r.nth > $7
         "#,
-        &rows::texts(&asked, |(row, _)| row.tenant.as_str()) as _,
-        &asked
-            .iter()
-            .map(|(row, _)| row.operation.0)
-            .collect::<Vec<Uuid>>(),
-        &asked
-            .iter()
-            .map(|(row, _)| row.submission.expires_at.inner())
-            .collect::<Vec<OffsetDateTime>>(),
-        &rows::texts(&asked, |(_, asked)| asked.approver.as_str()) as _,
-        &asked
-            .iter()
-            .map(|(_, asked)| asked.count)
-            .collect::<Vec<bool>>(),
+        column(&asked, |(row, _)| &row.tenant) as _,
+        column(&asked, |(row, _)| row.operation) as _,
+        column(&asked, |(row, _)| row.submission.expires_at) as _,
+        column(&asked, |(_, asked)| &asked.approver) as _,
+        &column(&asked, |(_, asked)| asked.count),
         clock.offset(),
         most,
     )
     .fetch_all(connection)
     .await?;
-    Ok(crowded.into_iter().map(OperationId).collect())
+    Ok(over_limit.into_iter().collect())
 }

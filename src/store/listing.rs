@@ -1,15 +1,16 @@
-//! Tenants, credentials and exchanges, listed by when they were made: the first two whole for those who look after the
-//! database, all page by page for callers.
+//! Lists of tenants, credentials and exchanges, in the order they were created: in pages for callers, the first two also
+//! whole for the command line.
 
 use time::OffsetDateTime;
 
-use super::credential::{CredentialLine, RoleName, Tenant};
+use super::Store;
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
+use crate::protocol::credential::RoleName;
 use crate::protocol::cursor::Position;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, RequestId, TenantId};
+use crate::protocol::listing::{CredentialLine, ExchangeLine, Tenant};
 use crate::protocol::timestamp::Timestamp;
 
 /// Which part of a list; by default all of it.
@@ -33,60 +34,36 @@ impl Part {
         self.limit.map(|limit| limit.saturating_add(1))
     }
 
-    /// The rows that were wanted, and where the next page starts.
     fn cut<T>(
         &self,
-        mut items: Vec<T>,
-        position: impl Fn(&T) -> (Timestamp, String),
+        items: Vec<T>,
+        position: impl Fn(&T) -> Position,
     ) -> (Vec<T>, Option<Position>) {
-        let wanted = self.limit.and_then(|limit| usize::try_from(limit).ok());
-        let wanted = wanted.unwrap_or(usize::MAX);
-        let more = items.len() > wanted;
-        items.truncate(wanted);
-        let next = items.last().filter(|_| more).map(|last| {
-            let (at, id) = position(last);
-            Position { at: at.inner(), id }
-        });
-        (items, next)
+        cut_page(items, self.limit.unwrap_or(i64::MAX), position)
     }
+}
+
+/// Cuts off the row past `limit`; if there was one, tells where the next page starts.
+pub(super) fn cut_page<T>(
+    mut items: Vec<T>,
+    limit: i64,
+    position: impl Fn(&T) -> Position,
+) -> (Vec<T>, Option<Position>) {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(position);
+    (items, next)
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct ExchangeFilter {
-    /// Only in this true state.
+    /// Only in this state, as of now.
     pub state: Option<ExchangeState>,
     /// Only of this enforcer.
     pub enforcer: Option<EnforcerId>,
     /// Only asking this approver.
     pub approver: Option<ApproverId>,
-}
-
-/// A line of the listing: an exchange without its payloads.
-#[derive(Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ExchangeLine {
-    pub request_id: String,
-    pub state: ExchangeState,
-    pub enforcer_id: String,
-    pub approver_ids: Vec<String>,
-    pub artifact_type: String,
-    pub artifact_hash: String,
-    /// When it was accepted.
-    pub created_at: Timestamp,
-    /// When it ends.
-    pub expires_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decision: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decided_by: Option<String>,
-    /// When.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decided_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verified: Option<bool>,
-    /// When the enforcer acknowledged it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delivered_at: Option<Timestamp>,
 }
 
 pub struct ExchangePage {
@@ -95,7 +72,7 @@ pub struct ExchangePage {
     pub next: Option<Position>,
 }
 
-/// Rows looked at for one page: a filter that matches little must not search a tenant's whole past in one statement.
+/// Rows read for one page: a filter that matches little must not read a tenant's whole history in one statement.
 const SCANNED_PER_PAGE: i64 = 5_000;
 
 impl Store {
@@ -104,12 +81,11 @@ impl Store {
         &self,
         part: &Part,
     ) -> Result<(Vec<Tenant>, Option<Position>), StoreError> {
-        // All: the list of tenants is the operator's.
-        let mut lease = self.background.lease(TenantScope::All).await?;
         let (at, id) = part.start();
-        let found = sqlx::query!(
+        let query = sqlx::query_as!(
+            Tenant,
             r#"
-            select tenant_id, name, created_at, disabled_at as "disabled_at?"
+            select tenant_id as "tenant_id: TenantId", name, created_at, disabled_at as "disabled_at: Timestamp"
               from tenants
              where $1::timestamptz is null or (created_at, tenant_id) > ($1, $2::text)
              order by created_at, tenant_id
@@ -118,20 +94,12 @@ impl Store {
             at,
             id,
             part.count(),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let tenants = lease.settle(found)?.into_iter().map(|row| {
-            Ok(Tenant {
-                tenant_id: rows::id(&row.tenant_id)?,
-                name: row.name,
-                created_at: row.created_at.into(),
-                disabled_at: row.disabled_at.map(Into::into),
-            })
-        });
-        let tenants = tenants.collect::<Result<Vec<_>, sqlx::Error>>()?;
-        Ok(part.cut(tenants, |last| {
-            (last.created_at, last.tenant_id.to_string())
+        );
+        // All: the list of tenants is the operator's.
+        let found = self.background.fetch_all(TenantScope::All, query).await?;
+        Ok(part.cut(found, |last| Position {
+            at: last.created_at.inner(),
+            id: last.tenant_id.to_string(),
         }))
     }
 
@@ -142,12 +110,13 @@ impl Store {
         role: Option<RoleName>,
         part: &Part,
     ) -> Result<(Vec<CredentialLine>, Option<Position>), StoreError> {
-        let mut lease = self.background.lease(TenantScope::of_any(tenant)).await?;
         let (at, id) = part.start();
-        let found = sqlx::query!(
+        let query = sqlx::query_as!(
+            CredentialLine,
             r#"
-            select credential_id, tenant_id, kind, role, bound_id as "bound_id?", created_at, expires_at as "expires_at?",
-                   revoked_at as "revoked_at?", last_used_at as "last_used_at?"
+            select credential_id as "credential_id: CredentialId", tenant_id as "tenant_id: TenantId", kind,
+                   role as "role: RoleName", bound_id, created_at, expires_at as "expires_at: Timestamp",
+                   revoked_at as "revoked_at: Timestamp", last_used_at as "last_used_at: Timestamp"
               from credentials
              where ($1::text is null or tenant_id = $1) and ($2::text is null or role = $2)
                and ($3::timestamptz is null or (created_at, credential_id) > ($3, $4::text))
@@ -159,26 +128,15 @@ impl Store {
             at,
             id,
             part.count(),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let lines = lease.settle(found)?.into_iter().map(|row| CredentialLine {
-            credential_id: row.credential_id,
-            tenant_id: row.tenant_id,
-            kind: row.kind,
-            role: row.role,
-            bound_id: row.bound_id,
-            created_at: row.created_at.into(),
-            expires_at: row.expires_at.map(Into::into),
-            revoked_at: row.revoked_at.map(Into::into),
-            last_used_at: row.last_used_at.map(Into::into),
-        });
-        Ok(part.cut(lines.collect(), |last| {
-            (last.created_at, last.credential_id.clone())
+        );
+        let found = self.background.fetch_all(tenant, query).await?;
+        Ok(part.cut(found, |last| Position {
+            at: last.created_at.inner(),
+            id: last.credential_id.to_string(),
         }))
     }
 
-    /// One page of a tenant's exchanges, oldest first. However few match, only so many are looked at: a page may be short
+    /// One page of a tenant's exchanges, oldest first. However few match, only so many rows are read: a page may be short
     /// or even empty, and still say where the next one starts.
     pub async fn list_exchanges(
         &self,
@@ -188,8 +146,7 @@ impl Store {
         limit: i64,
     ) -> Result<ExchangePage, StoreError> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, ""));
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with scanned as materialized (
                 select e.request_id, e.state, e.enforcer_id, e.artifact_type, e.artifact_hash, e.accepted_at,
@@ -212,7 +169,7 @@ impl Store {
                  order by s.accepted_at, s.request_id
                  limit $7
             ),
-            -- Where the looking ended: at the last of a full page, else at the last row looked at.
+            -- Where the scan ended: at the last of a full page, else at the last row read.
             last as (
                 select s.accepted_at, s.request_id
                   from scanned s
@@ -223,14 +180,15 @@ impl Store {
             )
             select l.accepted_at as "last_at!", l.request_id as "last_id!",
                    (select count(*) from scanned) >= $9 or (select count(*) from page) >= $7 as "more!",
-                   s.request_id as "request_id?", s.state as "state?", s.enforcer_id as "enforcer_id?",
+                   s.request_id as "request_id?: RequestId", s.state as "state?: ExchangeState",
+                   s.enforcer_id as "enforcer_id?: EnforcerId",
                    s.artifact_type as "artifact_type?", s.artifact_hash as "artifact_hash?",
-                   s.accepted_at as "accepted_at?", s.expires_at as "expires_at?", s.decision as "decision?",
-                   s.decided_by as "decided_by?", s.decided_at as "decided_at?", s.verified as "verified?",
-                   s.delivered_at as "delivered_at?", s.past as "past?",
+                   s.accepted_at as "accepted_at?: Timestamp", s.expires_at as "expires_at?: Timestamp",
+                   s.decision as "decision?", s.decided_by as "decided_by?", s.decided_at as "decided_at?: Timestamp",
+                   s.verified as "verified?", s.delivered_at as "delivered_at?: Timestamp", s.past as "past?",
                    (select array_agg(x.approver_id order by x.approver_id)
                       from inbox_items x
-                     where x.tenant_id = $1 and x.request_id = s.request_id) as "approver_ids?"
+                     where x.tenant_id = $1 and x.request_id = s.request_id) as "approver_ids?: Vec<ApproverId>"
               from last l
               left join (page p join scanned s on s.request_id = p.request_id) on true
              order by s.accepted_at, s.request_id
@@ -244,47 +202,37 @@ impl Store {
             limit,
             self.clock.offset(),
             SCANNED_PER_PAGE,
-        )
-        .fetch_all(lease.connection()?)
-        .await;
-        let found = lease.settle(found)?;
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
         let next = found.first().filter(|row| row.more).map(|row| Position {
             at: row.last_at,
             id: row.last_id.clone(),
         });
         let mut items = Vec::with_capacity(found.len());
         for row in found {
-            // Without a match there is still one row, which says where the looking ended.
-            let (
-                Some(request_id),
-                Some(state),
-                Some(enforcer_id),
-                Some(accepted_at),
-                Some(expires_at),
-            ) = (
-                row.request_id,
-                row.state,
-                row.enforcer_id,
-                row.accepted_at,
-                row.expires_at,
-            )
+            // Without a match there is still one row, which says where the scan ended.
+            let (Some(request_id), Some(state), Some(enforcer_id)) =
+                (row.request_id, row.state, row.enforcer_id)
             else {
+                continue;
+            };
+            let (Some(created_at), Some(expires_at)) = (row.accepted_at, row.expires_at) else {
                 continue;
             };
             items.push(ExchangeLine {
                 request_id,
-                state: rows::state(&state)?.at(row.past.unwrap_or(false)),
+                state: state.at(row.past.unwrap_or(false)),
                 enforcer_id,
                 approver_ids: row.approver_ids.unwrap_or_default(),
                 artifact_type: row.artifact_type.unwrap_or_default(),
                 artifact_hash: row.artifact_hash.unwrap_or_default(),
-                created_at: accepted_at.into(),
-                expires_at: expires_at.into(),
+                created_at,
+                expires_at,
                 decision: row.decision,
                 decided_by: row.decided_by,
-                decided_at: row.decided_at.map(Into::into),
+                decided_at: row.decided_at,
                 verified: row.verified,
-                delivered_at: row.delivered_at.map(Into::into),
+                delivered_at: row.delivered_at,
             });
         }
         Ok(ExchangePage { items, next })

@@ -1,51 +1,56 @@
-//! All SQL, and nothing but: each function is one guarded statement that writes if and only if the state allows, and
-//! reports facts. A row that is found by its key is found by nothing else: conditions beside the key are spelled so that no
-//! partial index answers to them (`closed_as` for `closed_at`, `coalesce(acked_at, 'infinity') = 'infinity'`), nor another
-//! key (`(approver_id = …) is true`), because the planner may take such an index for all but empty, and read all of it.
-//! What is found by age is found by a clock that is read once, since one that moves is no bound for an index; and it goes on
-//! as arrays, which the planner takes for short: of a limit that it does not know it expects a tenth of the table, and reads
-//! all of that to join it.
-//! Whoever locks takes exchanges first, then inbox items, then messages, each sorted by key.
+//! All SQL, and nothing else. A function runs one guarded statement, which writes if and only if the stored state allows, and
+//! reports facts; judging them is up to `protocol`.
+//!
+//! Rules for statements, where `tests` hold the plans of the frequent ones:
+//!
+//! - Locks are taken in one order, or batches would deadlock: exchanges, then inbox items, then messages, each sorted by key.
+//! - A row found by its primary key must be found by nothing else. Conditions beside the key are written so that no partial
+//!   index matches them (`closed_as` for `closed_at`, `coalesce(acked_at, 'infinity') = 'infinity'`), nor another key
+//!   (`(approver_id = …) is true`): the planner may believe such an index to be almost empty, and scan all of it.
+//! - Rows found by age are compared with a clock that is read once, in a subquery: an index scan needs a constant bound.
+//! - Rows found by age are passed on as arrays, which the planner takes to be short. Of a limit that it does not know it
+//!   expects a tenth of the table, and would scan the other tables to join that many rows.
 
 pub mod ack;
+pub mod approver_messages;
 pub mod audit;
 pub mod batch;
-pub mod bodies;
-mod census;
 pub mod channel;
+pub mod channel_lifecycle;
 pub mod claim;
-pub mod closing;
+mod columns;
 pub mod credential;
+pub mod credential_lookup;
 pub mod decide;
-pub mod diagnosis;
-pub mod end;
+pub mod end_exchange;
 pub mod error;
 pub mod exchange;
-pub mod feed;
-pub mod guess;
+mod existing_submission;
 pub mod idempotency;
 pub mod inbox;
 mod inbox_limit;
 pub mod listing;
-pub mod lookup;
 pub mod notify;
-pub mod paired;
 pub mod pairing;
+pub mod pairing_code;
+pub mod pairing_session;
+mod pending_count;
 pub mod pool;
 pub mod presence;
 pub mod prompt;
-pub mod prompt_life;
+pub mod prompt_status;
 pub mod refresh;
-mod repeat;
 mod retention;
 mod rows;
 pub mod schema;
+pub mod server_check;
 pub mod session;
-mod settled;
 pub mod signing_key;
+mod submission;
 pub mod submit;
 pub mod tenant;
 pub mod tenant_scope;
+pub mod unacked;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -57,24 +62,24 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use self::ack::{AckRow, Acked, TakeAcks};
+use self::approver_messages::{BodiesRow, ForApprover, ReadBodies};
 use self::batch::Batcher;
-use self::bodies::{BodiesRow, ForApprover, ReadBodies};
+use self::channel_lifecycle::{CloseChannels, OpenChannels};
 use self::claim::{Claim, ClaimRow, Claimed};
-use self::closing::{CloseChannels, OpenChannels};
 use self::credential::Credential;
+use self::credential_lookup::{ReadCertificates, ReadCredentials};
 use self::decide::{Decide, DecisionOutcome, DecisionRow};
 use self::error::StoreError;
 use self::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
-use self::feed::{ListRow, ListUnacked, Listed};
-use self::lookup::{LookupRow, ReadCertificates, ReadCredentials};
-use self::paired::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
+use self::pairing::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
 use self::pool::Pool;
 use self::presence::TakeHellos;
 use self::prompt::{PromptRow, TakePrompts};
-use self::prompt_life::{PromptAckRow, TakePromptAcks};
+use self::prompt_status::{PromptAckRow, TakePromptAcks};
 use self::signing_key::{KeysRow, ReadKeys};
 use self::submit::{SubmissionOutcome, SubmissionRow, Submit};
 use self::tenant::ReadTenants;
+use self::unacked::{ListRow, ListUnacked, Listed};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::decision::SigningKey;
@@ -84,18 +89,18 @@ use crate::protocol::prompt::{AckFact, PromptFact};
 use crate::protocol::timestamp::Timestamp;
 use crate::telemetry::Metrics;
 
-/// Connections that write one kind of batch at once: while one commits, the other's fills.
+/// Connections that run one kind of batch at once: while one commits, the other's fills.
 const WORKERS: usize = 2;
 
 pub struct Store {
     pool: Pool,
-    /// For health, sweeps and administration, so that a flood of requests cannot starve recovery.
+    /// For health checks, sweeps and administration, so that a flood of requests cannot starve them.
     background: Pool,
     clock: Clock,
     node: NodeId,
-    /// This run of the process: a restarted node is another one.
+    /// This run of the process: a restarted node is a new instance.
     instance: Uuid,
-    /// How far the database's clock was ahead of the node's, in microseconds, when it was last compared.
+    /// How many microseconds the database's clock was ahead of the node's when they were last compared.
     ahead: AtomicI64,
     submissions: Batcher<Submit>,
     decisions: Batcher<Decide>,
@@ -139,125 +144,84 @@ impl Store {
         metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Result<Self, StoreError> {
-        let options = pool::connect_options(&config.database)?;
-        let wait = Duration::from_millis(config.database.acquire_timeout_ms);
-        let row_security = config.database.row_security;
-        let size = config.database.pool_size;
-        let pool = Pool::new(
-            "requests",
-            metrics,
-            options.clone(),
-            size,
-            wait,
-            row_security,
-        )?;
-        let size = config.database.background_pool_size;
-        let background = Pool::new("quiet", metrics, options, size, wait, row_security)?;
+        let database = &config.database;
+        let options = pool::connect_options(database)?;
+        let wait = Duration::from_millis(database.acquire_timeout_ms);
+        let open = |name, size| {
+            let options = options.clone();
+            Pool::new(name, metrics, options, size, wait, database.row_security)
+        };
+        let pool = open("requests", database.pool_size)?;
+        let background = open("quiet", database.background_pool_size)?;
         let instance = clock.operation_id().0;
+        let key_lifetime = seconds(config.idempotency.lifetime_seconds);
+        let traced = config.telemetry.exports();
+        let (clock, node) = (|| clock.clone(), || node.clone());
         let submit = Submit {
-            clock: clock.clone(),
-            node: node.clone(),
+            clock: clock(),
+            node: node(),
             instance,
             max_pending: i64::from(config.limits.pending_per_approver),
-            key_lifetime: seconds(config.idempotency.lifetime_seconds),
+            key_lifetime,
         };
-        let traced = config.telemetry.exports();
         let decide = Decide {
-            clock: clock.clone(),
-            node: node.clone(),
+            clock: clock(),
+            node: node(),
             traced,
         };
         let take_acks = TakeAcks {
-            clock: clock.clone(),
-            node: node.clone(),
+            clock: clock(),
+            node: node(),
             traced,
         };
-        let push = &config.push;
+        let as_seconds = |seconds| f64::from(u32::try_from(seconds).unwrap_or(u32::MAX));
         let claim = Claim {
-            clock: clock.clone(),
+            clock: clock(),
             reoffer: (
-                f64::from(u32::try_from(push.reoffer_seconds).unwrap_or(u32::MAX)),
-                f64::from(u32::try_from(push.reoffer_max_seconds).unwrap_or(u32::MAX)),
+                as_seconds(config.push.reoffer_seconds),
+                as_seconds(config.push.reoffer_max_seconds),
             ),
         };
-        let close = CloseChannels {
-            clock: clock.clone(),
-        };
-        let take_hellos = TakeHellos {
-            clock: clock.clone(),
+        let take_prompts = TakePrompts {
+            clock: clock(),
+            key_lifetime,
         };
         Ok(Self {
             openings: Batcher::start(OpenChannels { instance }, &pool, WORKERS, tasks),
-            closings: Batcher::start(close, &pool, WORKERS, tasks),
-            hellos: Batcher::start(take_hellos, &pool, WORKERS, tasks),
+            closings: Batcher::start(CloseChannels { clock: clock() }, &pool, WORKERS, tasks),
+            hellos: Batcher::start(TakeHellos { clock: clock() }, &pool, WORKERS, tasks),
             submissions: Batcher::start(submit, &pool, WORKERS, tasks),
             decisions: Batcher::start(decide, &pool, WORKERS, tasks),
             acks: Batcher::start(take_acks, &pool, WORKERS, tasks),
-            reads: Batcher::start(
-                ReadExchanges {
-                    clock: clock.clone(),
-                },
-                &pool,
-                WORKERS,
-                tasks,
-            ),
+            reads: Batcher::start(ReadExchanges { clock: clock() }, &pool, WORKERS, tasks),
             keys: Batcher::start(ReadKeys, &pool, WORKERS, tasks),
             tokens: Batcher::start(ReadTokens, &pool, WORKERS, tasks),
             paired: Batcher::start(ReadPaired, &pool, WORKERS, tasks),
             credentials: Batcher::start(ReadCredentials, &pool, WORKERS, tasks),
             certificates: Batcher::start(ReadCertificates, &pool, WORKERS, tasks),
             tenants: Batcher::start(ReadTenants, &pool, WORKERS, tasks),
-            lists: Batcher::start(
-                ListUnacked {
-                    clock: clock.clone(),
-                },
-                &pool,
-                WORKERS,
-                tasks,
-            ),
-            bodies: Batcher::start(
-                ReadBodies {
-                    clock: clock.clone(),
-                },
-                &pool,
-                WORKERS,
-                tasks,
-            ),
+            lists: Batcher::start(ListUnacked { clock: clock() }, &pool, WORKERS, tasks),
+            bodies: Batcher::start(ReadBodies { clock: clock() }, &pool, WORKERS, tasks),
             claims: Batcher::start(claim, &pool, WORKERS, tasks),
-            prompts: Batcher::start(
-                TakePrompts {
-                    clock: clock.clone(),
-                    key_lifetime: seconds(config.idempotency.lifetime_seconds),
-                },
-                &pool,
-                WORKERS,
-                tasks,
-            ),
-            prompt_acks: Batcher::start(
-                TakePromptAcks {
-                    clock: clock.clone(),
-                },
-                &pool,
-                WORKERS,
-                tasks,
-            ),
+            prompts: Batcher::start(take_prompts, &pool, WORKERS, tasks),
+            prompt_acks: Batcher::start(TakePromptAcks { clock: clock() }, &pool, WORKERS, tasks),
             pool,
             background,
-            clock: clock.clone(),
-            node: node.clone(),
+            clock: clock(),
+            node: node(),
             instance,
             ahead: AtomicI64::default(),
         })
     }
 
-    /// What time it is to the database, as well as the node can tell without asking.
+    /// The database's time, estimated from the node's clock.
     #[must_use]
     pub fn database_now(&self) -> OffsetDateTime {
         let ahead = time::Duration::microseconds(self.ahead.load(Ordering::Relaxed));
         self.clock.now().inner().saturating_add(ahead)
     }
 
-    /// Notes what time it was to the database between two moments of the node's.
+    /// Compares a time read from the database with the node's times before and after reading it.
     fn compare_clocks(&self, before: Timestamp, database: OffsetDateTime, after: Timestamp) {
         let middle = before.inner() + (after.inner() - before.inner()) / 2;
         let ahead: time::Duration = database - middle;
@@ -274,7 +238,7 @@ impl Store {
         self.decisions.run(row).await
     }
 
-    /// Takes an ack; `None` if there is no such message for this recipient.
+    /// Writes an ack; `None` if there is no such message for this recipient.
     pub async fn ack(&self, row: AckRow) -> Result<Option<Acked>, StoreError> {
         self.acks.run(row).await
     }
@@ -284,9 +248,7 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<Exchange>, StoreError> {
-        let operation = self.clock.operation_id();
         let row = ReadRow {
-            operation,
             tenant: tenant.clone(),
             request_id: request.clone(),
         };
@@ -305,32 +267,23 @@ impl Store {
         tenant: &TenantId,
         approver: &ApproverId,
     ) -> Result<Vec<SigningKey>, StoreError> {
-        let operation = self.clock.operation_id();
-        self.keys
-            .run(KeysRow {
-                operation,
-                tenant: tenant.clone(),
-                approver: approver.clone(),
-            })
-            .await
+        let (tenant, approver) = (tenant.clone(), approver.clone());
+        self.keys.run(KeysRow { tenant, approver }).await
     }
 
-    /// Whom a routing token stands for, presented by an enforcer.
+    /// The approver that a routing token of an enforcer stands for.
     pub async fn token_of(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
         token: &RoutingToken,
     ) -> Result<TokenFact, StoreError> {
-        let operation = self.clock.operation_id();
-        self.tokens
-            .run(TokenRow {
-                operation,
-                tenant: tenant.clone(),
-                enforcer: enforcer.clone(),
-                token_hash: token.hash(),
-            })
-            .await
+        let row = TokenRow {
+            tenant: tenant.clone(),
+            enforcer: enforcer.clone(),
+            token_hash: token.hash(),
+        };
+        self.tokens.run(row).await
     }
 
     pub async fn paired_with(
@@ -338,30 +291,20 @@ impl Store {
         tenant: &TenantId,
         enforcer: &EnforcerId,
     ) -> Result<Vec<ApproverId>, StoreError> {
-        let operation = self.clock.operation_id();
-        self.paired
-            .run(PairedRow {
-                operation,
-                tenant: tenant.clone(),
-                enforcer: enforcer.clone(),
-            })
-            .await
+        let (tenant, enforcer) = (tenant.clone(), enforcer.clone());
+        self.paired.run(PairedRow { tenant, enforcer }).await
     }
 
     pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
-        let operation = self.clock.operation_id();
-        let by = id.clone();
-        self.credentials.run(LookupRow { operation, by }).await
+        self.credentials.run(id.clone()).await
     }
 
-    /// Reads the credential that a certificate stands for.
+    /// Reads the credential of a certificate.
     pub async fn certificate(
         &self,
         thumbprint: [u8; 32],
     ) -> Result<Option<Credential>, StoreError> {
-        let operation = self.clock.operation_id();
-        let by = thumbprint;
-        self.certificates.run(LookupRow { operation, by }).await
+        self.certificates.run(thumbprint).await
     }
 
     /// Lists what an approver has not acknowledged.
@@ -369,7 +312,7 @@ impl Store {
         self.lists.run(row).await
     }
 
-    /// Reads messages for an approver, as far as they are still to be sent.
+    /// Reads those of the messages for an approver that are still to be sent.
     pub async fn bodies(&self, row: BodiesRow) -> Result<Vec<ForApprover>, StoreError> {
         self.bodies.run(row).await
     }

@@ -1,4 +1,4 @@
-//! LISTEN and NOTIFY: the two connections of waking, each its own, never in the pools and never in a transaction.
+//! LISTEN and NOTIFY, on two connections of their own: never from a pool, never in a transaction.
 
 use sqlx::Connection;
 use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions};
@@ -13,7 +13,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
+    pub async fn connect(config: &config::Database) -> sqlx::Result<Self> {
         let mut options = basic_options(config.direct_url(), "countersign-notify")?;
         if config.session_settings {
             options = options.options([("statement_timeout", "5s")]);
@@ -23,9 +23,9 @@ impl Notifier {
         })
     }
 
-    /// Sends one hint. Its commit does not wait for the disk: what a crash loses, the net makes up for. Said with each and not
-    /// once of the connection, which may be lent by a pooler.
-    pub async fn send(&mut self, payload: &str) -> Result<(), sqlx::Error> {
+    /// Sends one hint. Its commit does not wait for the disk, since polling makes up for a lost hint. The setting is made per
+    /// statement because a pooler may hand out another connection each time.
+    pub async fn send(&mut self, payload: &str) -> sqlx::Result<()> {
         sqlx::query!(
             "select pg_notify($1, $2) from set_config('synchronous_commit', 'off', true)",
             CHANNEL,
@@ -42,9 +42,9 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub async fn connect(config: &config::Database) -> Result<Self, sqlx::Error> {
+    pub async fn connect(config: &config::Database) -> sqlx::Result<Self> {
         let options = basic_options(config.direct_url(), "countersign-listen")?;
-        // One connection for as long as it lasts: sqlx listens on a pool's.
+        // sqlx listens on a connection of a pool: a pool of one, which is never replaced.
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .max_lifetime(None)
@@ -56,8 +56,8 @@ impl Listener {
         Ok(Self { listener })
     }
 
-    /// The next hint; `None` or an error mean that some may have been lost and the connection is done for.
-    pub async fn next(&mut self) -> Result<Option<String>, sqlx::Error> {
+    /// The next hint. `None` or an error mean that hints may have been lost: connect again.
+    pub async fn next(&mut self) -> sqlx::Result<Option<String>> {
         Ok(self
             .listener
             .try_recv()

@@ -1,272 +1,234 @@
-//! Attempts at pairing: begun by an enforcer, completed once by an approver. Whoever locks takes the session, then the
-//! pairing. Codes and tokens are here only as hashes.
+//! Pairings in force: routes submissions by them, lists them and revokes them. A token is valid while its pairing is not
+//! revoked and has no newer token.
 
 use sqlx::PgConnection;
-use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
 
-use super::audit::Actor;
-use super::error::{Class, StoreError, classify};
+use super::Store;
+use super::audit::AuditSource;
+use super::batch::{BatchResult, BatchStatement};
+use super::error::StoreError;
+use super::listing::cut_page;
+use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
-use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
-use crate::protocol::pairing::{Initiate, Nonce};
+use crate::protocol::cursor::Position;
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+use crate::protocol::pairing::Nonce;
 use crate::protocol::timestamp::Timestamp;
 
-/// An attempt at pairing, as its initiator may know it.
 #[derive(Debug)]
-pub struct Session {
+pub struct TokenRow {
+    pub tenant: TenantId,
     pub enforcer: EnforcerId,
-    /// When the code ends.
-    pub expires_at: Timestamp,
-    pub past: bool,
-    pub resolved: bool,
-    pub approver: Option<ApproverId>,
-    pub approver_key: Option<String>,
-    /// Hash of the token of the pairing it led to, while that is in force and still the one.
-    pub token_hash: Option<Vec<u8>>,
+    pub token_hash: [u8; 32],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenFact {
+    Good(ApproverId),
+    /// Revoked, or replaced by a newer one.
+    Ended,
+    /// This enforcer has no such token.
+    Unknown,
+}
+
+pub struct ReadTokens;
+
+impl BatchStatement for ReadTokens {
+    const NAME: &'static str = "read_routing_token";
+    type Row = TokenRow;
+    type Fact = TokenFact;
+
+    fn tenant_scope(rows: &[TokenRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let found = sqlx::query!(
+            r#"
+            select t.token_hash is not null as "known!", p.approver_id as "approver_id?: ApproverId"
+              from unnest($1::text[], $2::text[], $3::bytea[])
+                   with ordinality as i (tenant_id, enforcer_id, token_hash, n)
+              left join routing_tokens t on t.tenant_id = i.tenant_id and t.token_hash = i.token_hash
+                                        and t.enforcer_id = i.enforcer_id
+              left join pairings p on p.tenant_id = t.tenant_id and p.enforcer_id = t.enforcer_id
+                                  and p.approver_id = t.approver_id and p.token_hash = t.token_hash
+                                  and p.revoked_at is null
+             order by i.n
+            "#,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.enforcer) as _,
+            column(rows, |row| row.token_hash) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let facts = found
+            .into_iter()
+            .map(|row| match (row.approver_id, row.known) {
+                (Some(approver), _) => TokenFact::Good(approver),
+                (None, true) => TokenFact::Ended,
+                (None, false) => TokenFact::Unknown,
+            });
+        Ok(facts.collect())
+    }
 }
 
 #[derive(Debug)]
-pub struct CompleteRow<'a> {
-    pub operation: OperationId,
-    pub actor: &'a Actor,
-    pub tenant: &'a TenantId,
-    pub nonce: &'a Nonce,
-    pub approver: &'a ApproverId,
-    pub approver_key: Option<&'a str>,
-    pub token_hash: &'a [u8],
+pub struct PairedRow {
+    pub tenant: TenantId,
+    pub enforcer: EnforcerId,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum CompleteFact {
-    Paired {
-        label: Option<String>,
-        workspace: Option<String>,
-    },
-    /// It was completed before.
-    Completed,
-    /// There is no such attempt, or its time ran out.
-    Missing,
+pub struct ReadPaired;
+
+impl BatchStatement for ReadPaired {
+    const NAME: &'static str = "read_paired";
+    type Row = PairedRow;
+    type Fact = Vec<ApproverId>;
+
+    fn tenant_scope(rows: &[PairedRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let found = sqlx::query!(
+            r#"
+            select i.n as "n!", p.approver_id as "approver_id: ApproverId"
+              from unnest($1::text[], $2::text[]) with ordinality as i (tenant_id, enforcer_id, n)
+              join pairings p on p.tenant_id = i.tenant_id and p.enforcer_id = i.enforcer_id and p.revoked_at is null
+             order by p.approver_id
+            "#,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.enforcer) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let found = found.into_iter().map(|row| (row.n, row.approver_id));
+        by_row(rows.len(), found)
+    }
+}
+
+/// Which side of a pairing a caller may act as: one id, or any of its role.
+#[derive(Debug, Clone, Copy)]
+pub enum Side<'a> {
+    Enforcer(Option<&'a EnforcerId>),
+    Approver(Option<&'a ApproverId>),
+}
+
+impl<'a> Side<'a> {
+    /// The enforcer and the approver it is limited to.
+    fn bounds(self) -> (Option<&'a str>, Option<&'a str>) {
+        match self {
+            Self::Enforcer(id) => (id.map(EnforcerId::as_str), None),
+            Self::Approver(id) => (None, id.map(ApproverId::as_str)),
+        }
+    }
+
+    fn is_enforcer(self) -> bool {
+        matches!(self, Self::Enforcer(_))
+    }
+}
+
+#[derive(Debug)]
+pub struct Pairing {
+    pub enforcer: EnforcerId,
+    pub approver: ApproverId,
+    pub nonce: Nonce,
+    pub token_hash: Vec<u8>,
+    pub label: Option<String>,
+    pub workspace: Option<String>,
+    pub enforcer_key: Option<String>,
+    pub approver_key: Option<String>,
+    pub paired_at: Timestamp,
 }
 
 impl Store {
-    /// Begins an attempt; tells when it ends. A code that is in use is `Taken`.
-    pub async fn begin_pairing(
+    /// Revokes the pairing of a token, if the token is valid. False if this side has no such token.
+    pub async fn revoke_pairing(
         &self,
-        actor: &Actor,
         tenant: &TenantId,
-        nonce: &Nonce,
-        code_hash: &[u8],
-        initiate: &Initiate,
-        lifetime: PgInterval,
-    ) -> Result<Timestamp, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let begun = sqlx::query_scalar!(
+        side: Side<'_>,
+        source: &AuditSource,
+        token_hash: &[u8],
+    ) -> Result<bool, StoreError> {
+        let (enforcer, approver) = side.bounds();
+        let query = sqlx::query!(
             r#"
-            with clock as materialized (select clock_timestamp() + $9::interval as at),
-            begun as (
-                insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
-                                              workspace_name, enforcer_key, created_at, expires_at)
-                select $1, $2, $3, $4, $5, $6, $7, $8, c.at, c.at + $10::interval
-                  from clock c
-                returning tenant_id, operation_id, enforcer_id, created_at, expires_at
+            with token as materialized (
+                select t.tenant_id, t.enforcer_id, t.approver_id, t.token_hash
+                  from routing_tokens t
+                 where t.tenant_id = $1 and t.token_hash = $2
+                   and ($3::text is null or t.enforcer_id = $3)
+                   and ($4::text is null or t.approver_id = $4)
+            ),
+            revoked as (
+                update pairings p
+                   set revoked_at = clock_timestamp() + $5::interval
+                  from token t
+                 where p.tenant_id = t.tenant_id and p.enforcer_id = t.enforcer_id and p.approver_id = t.approver_id
+                   and p.token_hash = t.token_hash and p.revoked_at is null
+                returning p.tenant_id, p.enforcer_id, p.approver_id, p.revoked_at
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select b.tenant_id, b.created_at, b.operation_id, $11, $12, 'pairing.initiated', b.enforcer_id, $13, $14
-                  from begun b
+                select r.tenant_id, r.revoked_at, $6,
+                       case when $7 then 'enforcer:' || r.enforcer_id else 'approver:' || r.approver_id end,
+                       $8, 'pairing.revoked', r.enforcer_id || '/' || r.approver_id, $9, $10
+                  from revoked r
             )
-            select b.expires_at as "expires_at!" from begun b
+            select exists (select from token) as "known!"
             "#,
             tenant.as_str(),
-            nonce.as_str(),
+            token_hash,
+            enforcer,
+            approver,
+            self.clock.offset(),
             self.clock.operation_id().0,
-            code_hash,
-            initiate.enforcer.as_str(),
-            initiate.label.as_deref(),
-            initiate.workspace.as_deref(),
-            initiate.public_key.as_deref(),
-            self.clock.offset(),
-            lifetime,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
+            side.is_enforcer(),
+            source.principal.as_deref(),
+            source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(begun)?.into())
+        .map(|row| row.known);
+        self.pool.fetch_one(tenant, query).await
     }
 
-    pub async fn pairing_session(
+    /// One page of the pairings in force of a side, oldest first, and where the next one starts.
+    pub async fn pairings(
         &self,
         tenant: &TenantId,
-        nonce: &Nonce,
-    ) -> Result<Option<Session>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        side: Side<'_>,
+        after: Option<&Position>,
+        limit: i64,
+    ) -> Result<(Vec<Pairing>, Option<Position>), StoreError> {
+        let (enforcer, approver) = side.bounds();
+        let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
+            (position.at, position.id.as_str())
+        });
+        let query = sqlx::query_as!(
+            Pairing,
             r#"
-            select s.enforcer_id, s.expires_at, s.expires_at <= clock_timestamp() + $3::interval as "past!",
-                   s.resolved_at is not null as "resolved!", s.approver_id as "approver_id?",
-                   s.approver_key as "approver_key?", p.token_hash as "token_hash?"
-              from pairing_sessions s
-              left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
-                                  and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
-             where s.tenant_id = $1 and s.nonce = $2
+            select p.enforcer_id as "enforcer: EnforcerId", p.approver_id as "approver: ApproverId",
+                   p.nonce as "nonce: Nonce", p.token_hash, p.enforcer_label as label, p.workspace_name as workspace,
+                   p.enforcer_key, p.approver_key, p.paired_at
+              from pairings p
+             where p.tenant_id = $1 and p.revoked_at is null and (p.paired_at, p.nonce) > ($2, $3)
+               and ($4::text is null or p.enforcer_id = $4)
+               and ($5::text is null or p.approver_id = $5)
+             order by p.paired_at, p.nonce
+             limit $6::bigint + 1
             "#,
             tenant.as_str(),
-            nonce.as_str(),
-            self.clock.offset(),
-        )
-        .fetch_optional(lease.connection()?)
-        .await;
-        let Some(row) = lease.settle(found)? else {
-            return Ok(None);
-        };
-        Ok(Some(Session {
-            enforcer: rows::id(&row.enforcer_id)?,
-            expires_at: row.expires_at.into(),
-            past: row.past,
-            resolved: row.resolved,
-            approver: row.approver_id.as_deref().map(rows::id).transpose()?,
-            approver_key: row.approver_key,
-            token_hash: row.token_hash,
-        }))
-    }
-
-    /// Completes an attempt if it is open, once. Tried once more if another transaction was in the way or the reply was
-    /// lost; work of its own is then recognised.
-    pub async fn complete_pairing(
-        &self,
-        row: &CompleteRow<'_>,
-    ) -> Result<CompleteFact, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
-        let fact = self.complete_on(lease.connection()?, row).await;
-        let error = match lease.settle(fact) {
-            Ok(fact) => return Ok(fact),
-            Err(error) => error,
-        };
-        if !matches!(classify(&error), Class::Conflict | Class::Lost) {
-            return Err(error.into());
-        }
-        tracing::debug!(%error, "a pairing is tried again");
-        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
-        let fact = self.complete_on(lease.connection()?, row).await;
-        Ok(lease.settle(fact)?)
-    }
-
-    async fn complete_on(
-        &self,
-        connection: &mut PgConnection,
-        row: &CompleteRow<'_>,
-    ) -> Result<CompleteFact, sqlx::Error> {
-        let found = sqlx::query!(
-            r#"
-            with locked as materialized (
-                select s.tenant_id, s.nonce, s.operation_id, s.enforcer_id, s.enforcer_label, s.workspace_name,
-                       s.enforcer_key, s.expires_at, s.completed_at
-                  from pairing_sessions s
-                 where s.tenant_id = $1 and s.nonce = $2
-                   for no key update of s
-            ),
-            judged as materialized (
-                select l.tenant_id, l.nonce, l.completed_at, l.expires_at, clock_timestamp() + $3::interval as at
-                  from locked l
-            ),
-            won as (
-                update pairing_sessions s
-                   set completed_at = j.at, operation_id = $4, approver_id = $5, approver_key = $6
-                  from judged j
-                 where s.tenant_id = j.tenant_id and s.nonce = j.nonce
-                   and s.completed_at is null and j.completed_at is null and j.expires_at > j.at
-                returning s.tenant_id, s.nonce, s.enforcer_id, s.enforcer_label, s.workspace_name, s.enforcer_key,
-                          s.completed_at as at
-            ),
-            paired as (
-                insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, enforcer_label,
-                                      workspace_name, enforcer_key, approver_key, paired_at)
-                select w.tenant_id, w.enforcer_id, $5, w.nonce, $7, w.enforcer_label, w.workspace_name, w.enforcer_key,
-                       $6, w.at
-                  from won w
-                on conflict on constraint pairings_pkey do update
-                   set nonce = excluded.nonce, token_hash = excluded.token_hash,
-                       enforcer_label = excluded.enforcer_label, workspace_name = excluded.workspace_name,
-                       enforcer_key = excluded.enforcer_key, approver_key = excluded.approver_key,
-                       paired_at = excluded.paired_at, revoked_at = null
-            ),
-            issued as (
-                insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
-                select w.tenant_id, $7, w.enforcer_id, $5, w.at
-                  from won w
-            ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select w.tenant_id, w.at, $4, $8, $9, 'pairing.completed', w.enforcer_id || '/' || $5, $10, $11
-                  from won w
-            )
-            select l.enforcer_label as "label?", l.workspace_name as "workspace?",
-                   l.completed_at is not null as "completed!",
-                   w.nonce is not null or l.completed_at is not null and l.operation_id = $4 as "ours!"
-              from locked l
-              left join won w on w.tenant_id = l.tenant_id and w.nonce = l.nonce
-            "#,
-            row.tenant.as_str(),
-            row.nonce.as_str(),
-            self.clock.offset(),
-            row.operation.0,
-            row.approver.as_str(),
-            row.approver_key,
-            row.token_hash,
-            row.actor.name,
-            row.actor.source.principal.as_deref(),
-            row.actor.source.address(),
-            self.node.as_str(),
-        )
-        .fetch_optional(connection)
-        .await?;
-        Ok(match found {
-            Some(row) if row.ours => CompleteFact::Paired {
-                label: row.label,
-                workspace: row.workspace,
-            },
-            Some(row) if row.completed => CompleteFact::Completed,
-            // Past its time, if it is there at all.
-            Some(_) | None => CompleteFact::Missing,
-        })
-    }
-
-    /// Deletes attempts that ended longer ago than `keep`.
-    pub async fn forget_pairing_sessions(
-        &self,
-        keep: PgInterval,
-        limit: i64,
-    ) -> Result<u64, StoreError> {
-        // All: what is past its time, whoever's it is.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let gone = sqlx::query!(
-            r#"
-            with found as materialized (
-                select s.tenant_id, s.nonce
-                  from pairing_sessions s
-                 where s.expires_at <= (select clock_timestamp() + $1::interval - $2::interval)
-                 order by s.expires_at
-                 limit $3
-                   for update of s skip locked
-            ),
-            doomed as materialized (
-                select d.tenant_id, d.nonce
-                  from unnest(array(select tenant_id from found), array(select nonce from found))
-                       as d (tenant_id, nonce)
-            )
-            delete from pairing_sessions s using doomed d
-             where s.tenant_id = d.tenant_id and s.nonce = d.nonce
-            "#,
-            self.clock.offset(),
-            keep,
+            at,
+            nonce,
+            enforcer,
+            approver,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        let found = self.pool.fetch_all(tenant, query).await?;
+        Ok(cut_page(found, limit, |last| Position {
+            at: last.paired_at.inner(),
+            id: last.nonce.as_str().to_owned(),
+        }))
     }
 }

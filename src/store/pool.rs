@@ -1,6 +1,6 @@
-//! Connections to PostgreSQL. A connection goes back to the pool only when its call is known to have ended; one whose
-//! future was dropped half-way is closed, because sqlx could otherwise hand it on in the middle of a transaction. Under
-//! row-level security it is told, before anything else, for which tenants the call is.
+//! Connections to PostgreSQL. A connection goes back to the pool only when its call has ended; one whose future was dropped
+//! half-way is closed, because sqlx could otherwise reuse it in the middle of a transaction. With row-level security, the
+//! tenants of a call are set on the connection before anything else.
 
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use deadpool::Status;
 use deadpool::managed::{self, Metrics, RecycleResult};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
+use sqlx::query::{Map, Query};
+use sqlx::{ConnectOptions, Connection, Postgres};
 
 use super::error::{Class, StoreError, classify};
 use super::tenant_scope::TenantScope;
@@ -17,50 +18,53 @@ use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
 use crate::telemetry::instrument::{Histogram, as_f64};
 
-/// How long a connection may be idle before it is asked whether it still lives.
-const ASK_AFTER: Duration = Duration::from_secs(1);
+/// How long a connection may be idle before it is tested.
+const PING_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the log tells that there are no connections.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
+/// How often the log says that there are no connections.
+const WARN_EVERY: Duration = Duration::from_secs(5);
 
 pub struct Manager {
     options: PgConnectOptions,
 }
 
-/// A connection, and for which tenants it was last told to be.
-pub struct Link {
+pub struct PooledConnection {
     connection: PgConnection,
-    /// `None`: for nobody, or not known.
-    reach: Option<String>,
+    /// The tenants last set on it; `None` if that is not known.
+    tenants: Option<String>,
 }
 
 impl managed::Manager for Manager {
-    type Type = Link;
+    type Type = PooledConnection;
     type Error = sqlx::Error;
 
-    async fn create(&self) -> Result<Link, sqlx::Error> {
-        Ok(Link {
-            // Boxed: every future that asks for a connection would be six kilobytes larger for what it seldom does.
+    async fn create(&self) -> sqlx::Result<PooledConnection> {
+        Ok(PooledConnection {
+            // Boxed, or every future that takes a connection would be six kilobytes larger.
             connection: Box::pin(PgConnection::connect_with(&self.options)).await?,
-            reach: None,
+            tenants: None,
         })
     }
 
-    async fn recycle(&self, link: &mut Link, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        // Only connections that a call gave back whole are here. One that has been idle may have died in its sleep, with
-        // a restarted server for instance; asking it costs a round trip, which nobody in a hurry pays.
-        if metrics.last_used() > ASK_AFTER {
-            link.connection.ping().await?;
+    async fn recycle(
+        &self,
+        pooled: &mut PooledConnection,
+        metrics: &Metrics,
+    ) -> RecycleResult<sqlx::Error> {
+        // An idle connection may be dead, for instance after the server restarted. A ping costs a round trip, so one that
+        // was just used is not tested.
+        if metrics.last_used() > PING_AFTER {
+            pooled.connection.ping().await?;
         }
         Ok(())
     }
 }
 
-/// What every connection has in common. `name` is what the server calls it.
-pub(super) fn basic_options(url: &str, name: &str) -> Result<PgConnectOptions, sqlx::Error> {
+/// The options of every connection; the server shows `name`.
+pub(super) fn basic_options(url: &str, name: &str) -> sqlx::Result<PgConnectOptions> {
     Ok(PgConnectOptions::from_str(url)?
         .application_name(name)
-        // Floats keep all their digits without it, and `PgBouncer` refuses a setting that it does not know.
+        // Not needed for exact floats, and `PgBouncer` refuses settings that it does not know.
         .extra_float_digits(None)
         .disable_statement_logging())
 }
@@ -98,13 +102,13 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
             "idle_in_transaction_session_timeout",
             format!("{}ms", config.idle_in_transaction_timeout_ms),
         ),
-        // Every statement has an index to go by. On a table that has just been filled and not been analysed yet, the
-        // planner would rather read all of it, and keep to that plan.
+        // Every statement has an index. On a table that was just filled and not analysed yet, the planner would choose to
+        // scan it, and keep that plan.
         ("enable_seqscan", "off".into()),
         ("jit", "off".into()),
-        // And to one plan per statement, whatever the arrays hold: planning one of them anew costs more than running it.
+        // One plan per statement, whatever the arrays hold: planning costs more than running.
         ("plan_cache_mode", "force_generic_plan".into()),
-        // For the server's end: what a node that vanished without a word had locked is free soon, and not after hours.
+        // For the server: locks of a node that vanished are released within minutes, not hours.
         ("tcp_keepalives_idle", "30".to_owned()),
         ("tcp_keepalives_interval", "10".to_owned()),
         ("tcp_keepalives_count", "3".to_owned()),
@@ -112,16 +116,18 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
     ]))
 }
 
+/// A checked query that returns rows.
+type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
+
 #[derive(Clone)]
 pub struct Pool {
     pool: managed::Pool<Manager>,
-    /// Whether connections are told for which tenants they are.
+    /// Whether the tenants of a call are set on its connection.
     row_security: bool,
     /// When the log last said why there are no connections. At first the time of creation: whoever starts with an
     /// unreachable database reports the error itself.
-    complained: Arc<Mutex<Instant>>,
-    name: &'static str,
-    acquire: Histogram,
+    warned: Arc<Mutex<Instant>>,
+    acquire_time: Histogram,
     metrics: Arc<NodeMetrics>,
 }
 
@@ -137,7 +143,7 @@ impl Pool {
     ) -> Result<Self, StoreError> {
         let pool = managed::Pool::builder(Manager { options })
             .max_size(size)
-            // The last one back is the next one out: a few warm connections do better than many cold ones.
+            // The connection returned last is reused first: a few warm ones do better than many cold ones.
             .queue_mode(managed::QueueMode::Lifo)
             .wait_timeout(Some(wait))
             .create_timeout(Some(wait))
@@ -149,36 +155,77 @@ impl Pool {
         Ok(Self {
             pool,
             row_security,
-            complained: Arc::new(Mutex::new(Instant::now())),
-            name,
-            acquire: metrics.pool_acquire.of([name]),
+            warned: Arc::new(Mutex::new(Instant::now())),
+            acquire_time: metrics.pool_acquire.of([name]),
             metrics: Arc::clone(metrics),
         })
     }
 
-    /// Borrows a connection for a call about these tenants.
-    pub async fn lease(&self, reach: TenantScope<'_>) -> Result<Lease, StoreError> {
-        let lease = self.borrow().await?;
+    /// Takes a connection for a call about these tenants.
+    pub async fn lease(&self, scope: TenantScope<'_>) -> Result<Lease, StoreError> {
+        let lease = self.acquire().await?;
         if !self.row_security {
             return Ok(lease);
         }
-        let setting = reach.setting();
-        let error = match lease.reaching(&setting).await {
+        let setting = scope.setting();
+        let error = match lease.set_tenants(&setting).await {
             Ok(lease) => return Ok(lease),
             Err(error) if classify(&error) == Class::Lost => error,
             Err(error) => return Err(error.into()),
         };
-        // It broke in its sleep, and nothing of the call has been sent yet: another one, which is new, since the idle ones
+        // The idle connection was dead, and nothing of the call has been sent yet. The next one is new, since the idle ones
         // were closed with it.
-        tracing::debug!(%error, "a connection broke before its call");
-        Ok(self.borrow().await?.reaching(&setting).await?)
+        tracing::debug!(%error, "an idle connection was dead");
+        Ok(self.acquire().await?.set_tenants(&setting).await?)
     }
 
-    /// Borrows a connection that may be for anyone.
-    async fn borrow(&self) -> Result<Lease, StoreError> {
+    /// Runs one statement about these tenants and returns its rows.
+    pub async fn fetch_all<'t, T: Send + Unpin>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut lease = self.lease(scope.into()).await?;
+        let found = query.fetch_all(lease.connection()?).await;
+        Ok(lease.settle(found)?)
+    }
+
+    /// Runs one statement about these tenants and returns its first row, if any.
+    pub async fn fetch_optional<'t, T: Send + Unpin>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut lease = self.lease(scope.into()).await?;
+        let found = query.fetch_optional(lease.connection()?).await;
+        Ok(lease.settle(found)?)
+    }
+
+    /// Runs one statement about these tenants and returns its row.
+    pub async fn fetch_one<'t, T: Send + Unpin>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
+    ) -> Result<T, StoreError> {
+        let found = self.fetch_optional(scope, query).await?;
+        found.ok_or_else(|| sqlx::Error::RowNotFound.into())
+    }
+
+    /// Runs one statement about these tenants and returns how many rows it wrote.
+    pub async fn execute<'t>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.lease(scope.into()).await?;
+        let done = query.execute(lease.connection()?).await;
+        Ok(lease.settle(done)?.rows_affected())
+    }
+
+    async fn acquire(&self) -> Result<Lease, StoreError> {
         let begun = Instant::now();
         let found = self.pool.get().await;
-        self.acquire.took(begun.elapsed());
+        self.acquire_time.took(begun.elapsed());
         let error = match found {
             Ok(object) => {
                 return Ok(Lease {
@@ -193,29 +240,25 @@ impl Pool {
             }
             Err(error) => StoreError::Unavailable(error.to_string().into()),
         };
-        self.complain(&error);
+        self.warn(&error);
         Err(error)
     }
 
-    /// Tells the operator why there are no connections: once in a while, since every request would have to.
-    fn complain(&self, error: &StoreError) {
-        let mut last = self
-            .complained
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if last.elapsed() > COMPLAIN_EVERY {
+    /// Logs why there are no connections, but not for every request.
+    fn warn(&self, error: &StoreError) {
+        let mut last = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() > WARN_EVERY {
             *last = Instant::now();
             tracing::warn!(%error, "cannot get a connection to the database");
         }
     }
 
-    /// Whether connections are told for which tenants they are.
     #[must_use]
     pub fn row_security(&self) -> bool {
         self.row_security
     }
 
-    /// How many connections are open, and how many of them are idle.
+    /// Open connections, and how many of them are idle.
     #[must_use]
     pub fn usage(&self) -> (usize, usize) {
         let status = self.pool.status();
@@ -246,47 +289,47 @@ fn observe(pool: &managed::Pool<Manager>, name: &'static str, metrics: &NodeMetr
         .observe([name], read(|status| status.waiting));
 }
 
-/// A borrowed connection, in use until its call is settled.
+/// A connection taken from the pool for one call.
 pub struct Lease {
     object: Option<managed::Object<Manager>>,
 }
 
 impl Lease {
-    fn link(&mut self) -> Result<&mut Link, sqlx::Error> {
+    fn pooled(&mut self) -> sqlx::Result<&mut PooledConnection> {
         self.object.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
     }
 
-    pub fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
-        self.link().map(|link| &mut link.connection)
+    pub fn connection(&mut self) -> sqlx::Result<&mut PgConnection> {
+        self.pooled().map(|pooled| &mut pooled.connection)
     }
 
-    /// Tells the connection for which tenants it is, unless it knows. Part of the call: broken off here, it is closed.
-    async fn reaching(mut self, setting: &str) -> Result<Self, sqlx::Error> {
-        let link = self.link()?;
-        if link.reach.as_deref() == Some(setting) {
+    /// Sets the tenants of the call, unless they are set already. Part of the call: if dropped here, the connection is closed.
+    async fn set_tenants(mut self, setting: &str) -> sqlx::Result<Self> {
+        let pooled = self.pooled()?;
+        if pooled.tenants.as_deref() == Some(setting) {
             return Ok(self);
         }
-        link.reach = None;
-        let told = sqlx::query_scalar!(
+        pooled.tenants = None;
+        let set = sqlx::query_scalar!(
             "select set_config('countersign.tenants', $1, false)",
             setting
         )
-        .fetch_one(&mut link.connection)
+        .fetch_one(&mut pooled.connection)
         .await;
-        match told {
+        match set {
             Ok(_) => {
-                link.reach = Some(setting.to_owned());
+                pooled.tenants = Some(setting.to_owned());
                 Ok(self)
             }
             Err(error) => self.settle(Err(error)),
         }
     }
 
-    /// Ends the call: the connection goes back if it is still good, and is closed otherwise.
-    pub fn settle<T>(mut self, result: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
+    /// Ends the call: a usable connection goes back to the pool, another is closed.
+    pub fn settle<T>(mut self, result: Result<T, sqlx::Error>) -> sqlx::Result<T> {
         let good = match &result {
             Ok(_) => true,
-            // The server answered, so a lone statement has ended; what it broke off is rolled back.
+            // The server answered, so the statement has ended and is rolled back.
             Err(error @ sqlx::Error::Database(_)) => classify(error) != Class::Lost,
             Err(error) => matches!(error, sqlx::Error::RowNotFound),
         };
@@ -296,14 +339,14 @@ impl Lease {
             .as_ref()
             .is_err_and(|error| classify(error) == Class::Lost)
         {
-            self.forget_idle();
+            self.close_idle();
         }
         result
     }
 
-    /// Closes the pool's idle connections: where one broke, they most likely broke too, and whoever tries again would
-    /// only be handed the next broken one.
-    fn forget_idle(&self) {
+    /// Closes the pool's idle connections: where one broke, the others most likely did too, and a retry would only get the
+    /// next dead one.
+    fn close_idle(&self) {
         if let Some(pool) = self.object.as_ref().and_then(managed::Object::pool) {
             pool.retain(|_, _| false);
         }
@@ -312,7 +355,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Still here: the call was cancelled or broke. Taken out of the pool, the connection closes.
+        // The call was cancelled or failed: taken out of the pool, the connection closes.
         if let Some(object) = self.object.take() {
             drop(managed::Object::take(object));
         }

@@ -1,5 +1,5 @@
-//! Presence. Live channels cost nothing here: the read joins what is written down with the channels on the books. Written
-//! are hellos and calls, each in batches sorted by key; the ends of channels are in `closing`.
+//! Presence of enforcers: writes their hellos and calls, in batches sorted by key, and reads both together with their
+//! channels. An open channel writes nothing here; `channel_lifecycle` records its end.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,20 @@ use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::batch::BatchStatement;
+use super::Store;
+use super::batch::{BatchResult, BatchStatement};
 use super::channel::LEASE_SECONDS;
 use super::error::StoreError;
+use super::rows::column;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::clock::Clock;
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::protocol::message::raw;
-use crate::protocol::presence::{CallFacts, ChannelFacts, Hello, PresenceFacts, PresenceTransport};
+use crate::protocol::presence::{PresenceFacts, ChannelFacts, Hello, CallFacts, Transport};
+use crate::protocol::timestamp::Timestamp;
 
 const CALLS_PER_STATEMENT: usize = 1_000;
 
-/// What an enforcer's client says of itself.
 #[derive(Debug)]
 pub struct HelloRow {
     pub tenant: TenantId,
@@ -50,11 +51,7 @@ impl BatchStatement for TakeHellos {
         256 + text(&row.hello.label) + text(&row.hello.workspace_name)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[HelloRow],
-    ) -> Result<Vec<()>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let capabilities: Vec<Option<String>> = rows
             .iter()
             .map(|row| {
@@ -75,11 +72,11 @@ impl BatchStatement for TakeHellos {
                set label = excluded.label, workspace_name = excluded.workspace_name,
                    capabilities = excluded.capabilities, seen_at = greatest(enforcers.seen_at, excluded.seen_at)
             "#,
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
-            &rows::optional(rows, |row| row.hello.label.as_deref()) as _,
-            &rows::optional(rows, |row| row.hello.workspace_name.as_deref()) as _,
-            &capabilities as _,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.enforcer) as _,
+            column(rows, |row| row.hello.label.as_deref()) as _,
+            column(rows, |row| row.hello.workspace_name.as_deref()) as _,
+            capabilities as _,
             self.clock.offset(),
         )
         .execute(connection)
@@ -88,28 +85,22 @@ impl BatchStatement for TakeHellos {
     }
 }
 
-fn transport(text: &str) -> Result<PresenceTransport, sqlx::Error> {
-    PresenceTransport::parse(text)
-        .ok_or_else(|| sqlx::Error::Decode("the database holds a transport that is none".into()))
-}
-
 impl Store {
-    /// Writes down what an enforcer's client says of itself.
+    /// Writes what an enforcer's client says of itself.
     pub async fn hello(&self, row: HelloRow) -> Result<(), StoreError> {
         self.hellos.run(row).await
     }
 
-    /// What is known of a tenant's enforcers, or of one, sorted by id; of `most` of them at most, which were seen last.
+    /// What is known of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last.
     pub async fn enforcers(
         &self,
         tenant: &TenantId,
         enforcer: Option<&EnforcerId>,
         most: u32,
     ) -> Result<Vec<PresenceFacts>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        // Leases are judged by the unmoved clock, everything else by the moved one: what comes from heartbeats is moved
-        // when it is read.
-        let found = sqlx::query!(
+        // Heartbeats are stored without the clock's offset, everything else with it: so times that come from heartbeats are
+        // shifted when they are read.
+        let query = sqlx::query!(
             r#"
             with noted as (
                 select e.enforcer_id, e.label, e.workspace_name, e.capabilities, e.transport, e.called_at, e.closed_at,
@@ -121,7 +112,7 @@ impl Store {
                 select c.identity, c.transport, c.opened_at, c.channel_id,
                        c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $4) as live,
                        greatest(c.opened_at, n.heartbeat_at) + $3::interval as seen_at,
-                       -- One that went silent ended where it began.
+                       -- One that went silent ended when it was opened.
                        greatest(c.opened_at, case when n.heartbeat_at <= clock_timestamp() - make_interval(secs => $4)
                                                   then n.heartbeat_at + make_interval(secs => $4) end)
                            + $3::interval as ended_at
@@ -135,12 +126,12 @@ impl Store {
                   from channel
                  group by identity
             )
-            select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!", e.label as "label?",
+            select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!: EnforcerId", e.label as "label?",
                    e.workspace_name as "workspace_name?", e.capabilities::text as "capabilities?",
-                   e.transport as "noted_transport?", e.called_at as "called_at?", e.closed_at as "closed_at?",
-                   e.seen_at as "seen_at?", h.live as "live?", h.transport as "held_transport?",
-                   h.seen_at as "held_seen_at?", h.ended_at as "ended_at?",
-                   clock_timestamp() + $3::interval as "now!"
+                   e.transport as "noted_transport?: Transport", e.called_at as "called_at?: Timestamp",
+                   e.closed_at as "closed_at?: Timestamp", e.seen_at as "seen_at?: Timestamp", h.live as "live?",
+                   h.transport as "held_transport?: Transport", h.seen_at as "held_seen_at?: Timestamp",
+                   h.ended_at as "ended_at?: Timestamp", clock_timestamp() + $3::interval as "now!: Timestamp"
               from noted e
               full join held h on h.enforcer_id = e.enforcer_id
              order by greatest(e.seen_at, h.seen_at) desc, 1
@@ -151,41 +142,36 @@ impl Store {
             self.clock.offset(),
             LEASE_SECONDS,
             i64::from(most),
-        )
-        .fetch_all(lease.connection()?)
-        .await;
+        );
         let mut facts = Vec::new();
-        for row in lease.settle(found)? {
+        for row in self.pool.fetch_all(tenant, query).await? {
             let noted = match (row.noted_transport, row.seen_at) {
-                (Some(word), Some(seen_at)) => Some(CallFacts {
-                    transport: transport(&word)?,
-                    called_at: row.called_at.map(Into::into),
-                    closed_at: row.closed_at.map(Into::into),
-                    seen_at: seen_at.into(),
+                (Some(transport), Some(seen_at)) => Some(CallFacts {
+                    transport,
+                    called_at: row.called_at,
+                    closed_at: row.closed_at,
+                    seen_at,
                 }),
                 _ => None,
             };
             let held = match (row.held_transport, row.held_seen_at, row.ended_at) {
-                (Some(word), Some(seen_at), Some(ended_at)) => Some(ChannelFacts {
+                (Some(transport), Some(seen_at), Some(ended_at)) => Some(ChannelFacts {
                     live: row.live.unwrap_or_default(),
-                    transport: transport(&word)?,
-                    seen_at: seen_at.into(),
-                    ended_at: ended_at.into(),
+                    transport,
+                    seen_at,
+                    ended_at,
                 }),
                 _ => None,
             };
+            let capabilities = row.capabilities.map(raw).transpose();
             facts.push(PresenceFacts {
-                enforcer: rows::id(&row.enforcer_id)?,
+                enforcer: row.enforcer_id,
                 label: row.label,
                 workspace_name: row.workspace_name,
-                capabilities: row
-                    .capabilities
-                    .map(raw)
-                    .transpose()
-                    .map_err(|error| sqlx::Error::Decode(error.into()))?,
+                capabilities: capabilities.map_err(|error| sqlx::Error::Decode(error.into()))?,
                 noted,
                 held,
-                now: row.now.into(),
+                now: row.now,
             });
         }
         facts.sort_by(|one: &PresenceFacts, other| {
@@ -194,8 +180,8 @@ impl Store {
         Ok(facts)
     }
 
-    /// Writes down when enforcers last called. A call never comes out later than it was, so that one from before a
-    /// channel's end is not taken for one after it: the database's clock is read first, and counted back from.
+    /// Writes when enforcers last called. A call must never be recorded later than it was, or one from before a channel's end
+    /// would count as one after it: so the database's clock is read first, and the age of each call subtracted.
     pub async fn note_calls(
         &self,
         calls: &HashMap<(TenantId, EnforcerId), Instant>,
@@ -205,27 +191,22 @@ impl Store {
         }
         let mut sorted: Vec<_> = calls.iter().collect();
         sorted.sort_by_key(|(key, _)| *key);
-        // All: only the clock is read.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let now = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"select clock_timestamp() + $1::interval as "now!""#,
             self.clock.offset(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        let now = lease.settle(now)?;
-        // Later than the database looked at its clock: ages come out too long by the way back, never too short.
+        .map(|row| row.now);
+        // All: only the clock is read.
+        let now = self.background.fetch_one(TenantScope::All, query).await?;
+        // Read after the database's clock: ages come out too long by the network delay, never too short.
         let here = Instant::now();
         for chunk in sorted.chunks(CALLS_PER_STATEMENT) {
             let at: Vec<OffsetDateTime> = chunk
                 .iter()
                 .map(|(_, at)| now - here.saturating_duration_since(**at))
                 .collect();
-            let mut lease = self
-                .background
-                .lease(TenantScope::of(chunk.iter().map(|((tenant, _), _)| tenant)))
-                .await?;
-            let noted = sqlx::query!(
+            let scope = TenantScope::of(chunk.iter().map(|((tenant, _), _)| tenant));
+            let query = sqlx::query!(
                 r#"
                 insert into enforcers (tenant_id, enforcer_id, transport, called_at, seen_at)
                 select i.tenant_id, i.enforcer_id, 'poll', i.called_at, i.called_at
@@ -237,13 +218,11 @@ impl Store {
                        transport = case when enforcers.closed_at >= excluded.called_at then enforcers.transport
                                         else excluded.transport end
                 "#,
-                &rows::texts(chunk, |((tenant, _), _)| tenant.as_str()) as _,
-                &rows::texts(chunk, |((_, enforcer), _)| enforcer.as_str()) as _,
+                column(chunk, |((tenant, _), _)| tenant) as _,
+                column(chunk, |((_, enforcer), _)| enforcer) as _,
                 &at,
-            )
-            .execute(lease.connection()?)
-            .await;
-            lease.settle(noted)?;
+            );
+            self.background.execute(scope, query).await?;
         }
         Ok(())
     }
@@ -255,8 +234,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select e.enforcer_id
@@ -269,19 +247,17 @@ impl Store {
                  limit $4
                    for update of e skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.enforcer_id from unnest(array(select enforcer_id from found)) as d (enforcer_id)
             )
-            delete from enforcers e using doomed d
+            delete from enforcers e using to_delete d
              where e.tenant_id = $1 and e.enforcer_id = d.enforcer_id
             "#,
             tenant.as_str(),
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }

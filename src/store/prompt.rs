@@ -1,20 +1,18 @@
-//! Taking prompts: one statement writes prompt, payload, message and idempotency key, or none. The enforcer it is for is
-//! found in the same statement: the one named, the one whose session it is, or the one its metadata names.
+//! Writes prompts: one statement inserts prompt, payload, message and idempotency key, or nothing. It also finds the
+//! recipient: the enforcer named, the one of the session, or the one in the metadata.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
-use time::OffsetDateTime;
-use uuid::Uuid;
 
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::idempotency::{Binding, IdempotencyKey, bind, conflict_keys, key_fact};
-use super::prompt_life::standing;
-use super::rows;
+use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::exchange::KeyFact;
-use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, SessionId, TenantId};
-use crate::protocol::prompt::{ExistingPrompt, Prompt, PromptFact};
+use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, TenantId};
+use crate::protocol::idempotent::{Existing, KeyFact};
+use crate::protocol::prompt::{Prompt, PromptFact, PromptNotWritten, Queued, PromptRecord, PromptStatus};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]
@@ -22,10 +20,10 @@ pub struct PromptRow {
     pub operation: OperationId,
     pub message: MessageId,
     pub tenant: TenantId,
-    /// Who sends it; none for an administrator.
+    /// The sender; none for an administrator.
     pub approver: Option<ApproverId>,
     pub recipient: Option<EnforcerId>,
-    /// The enforcer it is for if neither it nor its session names one.
+    /// The recipient if neither the prompt nor its session names one.
     pub fallback: Option<EnforcerId>,
     pub prompt: Prompt,
     pub idempotency: Option<IdempotencyKey>,
@@ -57,30 +55,27 @@ impl BatchStatement for TakePrompts {
         row.prompt.body.len() + row.prompt.trace.as_ref().map_or(0, String::len)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PromptRow],
-    ) -> Result<Vec<PromptFact>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let mut facts = self.write(connection, rows).await?;
-        // What stood in the way is read by a second statement: the first one's snapshot may be older than its twin.
+        // A second statement reads the conflicting rows: they may be newer than the first one's snapshot.
         let unwritten: Vec<_> = rows
             .iter()
             .zip(&mut facts)
             .filter(|(_, fact)| matches!(fact, PromptFact::Unwritten { .. }))
             .collect();
-        self.look(connection, unwritten).await?;
-        self.bind_duplicates(connection, rows, &facts).await?;
+        self.read_existing(connection, unwritten).await?;
+        let repeats = rows.iter().zip(&facts).filter_map(|(row, fact)| {
+            let (request, key) = (&row.prompt.request_id, row.idempotency.as_ref());
+            Binding::of_repeat(&row.tenant, request, key, fact)
+        });
+        let repeats: Vec<_> = repeats.collect();
+        bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
         Ok(facts)
     }
 }
 
 impl TakePrompts {
-    async fn write(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PromptRow],
-    ) -> Result<Vec<PromptFact>, sqlx::Error> {
+    async fn write(&self, connection: &mut PgConnection, rows: &[PromptRow]) -> BatchResult<Self> {
         let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
         let written = sqlx::query!(
             r#"
@@ -102,14 +97,14 @@ impl TakePrompts {
             judged as materialized (
                 select i.submission_id, a.enforcer_id, c.at,
                        coalesce(i.expires_at <= c.at, false) as past,
-                       -- While an enforcer is paired with anyone, only its own approvers and administrators prompt it.
+                       -- Only its own approvers and administrators may prompt an enforcer that is paired.
                        a.approver_id is not null
                            and exists (select from pairings p
                                         where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
                                           and p.revoked_at is null)
                            and not exists (select from pairings p
                                             where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
-                                              and p.approver_id = a.approver_id and p.revoked_at is null) as barred,
+                                              and p.approver_id = a.approver_id and p.revoked_at is null) as not_paired,
                        exists (select from idempotency_keys k
                                 where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
                                   and k.fingerprint <> i.fingerprint and k.expires_at > c.at) as key_taken
@@ -122,7 +117,7 @@ impl TakePrompts {
                        i.form, i.prompt_hash, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, j.at
                   from input i
                   join judged j on j.submission_id = i.submission_id
-                 where j.enforcer_id is not null and not j.past and not j.barred and not j.key_taken
+                 where j.enforcer_id is not null and not j.past and not j.not_paired and not j.key_taken
             ),
             written as (
                 insert into prompts (tenant_id, request_id, submission_id, operation_id, message_id, enforcer_id,
@@ -155,7 +150,7 @@ impl TakePrompts {
                  where p.key is not null
                  order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
                 on conflict on constraint idempotency_keys_pkey do update
-                   -- Bound to other work a moment ago: the null fails the whole statement, and with it this work.
+                   -- If the key was just bound to another request, the null fails the whole statement.
                    set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $17::interval
                                             or idempotency_keys.fingerprint = excluded.fingerprint
                                           then excluded.fingerprint end,
@@ -163,60 +158,61 @@ impl TakePrompts {
                        request_id = excluded.request_id,
                        expires_at = excluded.expires_at
             )
-            select i.submission_id as "submission_id!", w.submission_id is not null as "written!", j.at as "at!",
-                   j.enforcer_id as "enforcer_id?", j.past as "past!", j.barred as "barred!"
+            select i.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
+                   j.at as "at!: Timestamp", j.enforcer_id as "enforcer_id?: EnforcerId", j.past as "past!", j.not_paired as "not_paired!"
               from input i
               join judged j on j.submission_id = i.submission_id
               left join written w on w.submission_id = i.submission_id
             "#,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows.iter().map(|row| row.message.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.prompt.request_id.as_str()) as _,
-            &rows::optional(rows, |row| row.approver.as_ref().map(ApproverId::as_str)) as _,
-            &rows::optional(rows, |row| row.recipient.as_ref().map(EnforcerId::as_str)) as _,
-            &rows::optional(rows, |row| row.fallback.as_ref().map(EnforcerId::as_str)) as _,
-            &rows::optional(rows, |row| row.prompt.session_id.as_ref().map(SessionId::as_str)) as _,
-            &rows::texts(rows, |row| row.prompt.form.as_str()) as _,
-            &rows.iter().map(|row| row.prompt.hash.to_string()).collect::<Vec<_>>(),
-            &rows.iter().map(|row| row.prompt.expires_at.map(Timestamp::inner)).collect::<Vec<Option<OffsetDateTime>>>() as _,
-            &rows::texts(rows, |row| row.prompt.body.as_str()) as _,
-            &rows::optional(rows, |row| row.prompt.trace.as_deref()) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
-            &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
+            column(rows, |row| row.operation) as _,
+            column(rows, |row| row.message) as _,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.prompt.request_id) as _,
+            column(rows, |row| row.approver.as_ref()) as _,
+            column(rows, |row| row.recipient.as_ref()) as _,
+            column(rows, |row| row.fallback.as_ref()) as _,
+            column(rows, |row| row.prompt.session_id.as_ref()) as _,
+            column(rows, |row| row.prompt.form) as _,
+            column(rows, |row| row.prompt.hash) as _,
+            column(rows, |row| row.prompt.expires_at) as _,
+            column(rows, |row| &row.prompt.body) as _,
+            column(rows, |row| row.prompt.trace.as_deref()) as _,
+            column(&keys, |key| key.map(|key| &key.principal)) as _,
+            column(&keys, |key| key.map(|key| &key.key)) as _,
+            column(&keys, |key| key.map(|key| key.fingerprint)) as _,
             self.clock.offset(),
             self.key_lifetime,
         )
         .fetch_all(connection)
         .await?;
-        let mut facts = Vec::with_capacity(written.len());
-        for row in written {
-            let enforcer_id = row.enforcer_id.as_deref().map(rows::id).transpose()?;
-            let fact = match enforcer_id {
-                Some(enforcer_id) if row.written => PromptFact::Written {
+        let facts = written.into_iter().map(|row| {
+            let fact = match row.enforcer_id {
+                Some(enforcer_id) if row.written => PromptFact::Written(Queued {
                     enforcer_id,
-                    at: row.at.into(),
-                },
-                enforcer_id => PromptFact::Unwritten {
+                    at: row.at,
+                }),
+                recipient => PromptFact::Unwritten {
                     existing: None,
                     key: KeyFact::Free,
-                    past: row.past,
-                    addressed: enforcer_id.is_some(),
-                    barred: row.barred,
+                    reason: match recipient {
+                        None => PromptNotWritten::NoRecipient,
+                        Some(_) if row.not_paired => PromptNotWritten::NotPaired,
+                        Some(_) if row.past => PromptNotWritten::Expired,
+                        Some(_) => PromptNotWritten::Other,
+                    },
                 },
             };
-            facts.push((row.submission_id, fact));
-        }
-        rows::in_order(rows.iter().map(|row| row.operation.0), facts.into_iter())
+            (row.operation, fact)
+        });
+        rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
 
     /// Reads what stood in the way of the rows that were not written.
-    async fn look(
+    async fn read_existing(
         &self,
         connection: &mut PgConnection,
         mut unwritten: Vec<(&PromptRow, &mut PromptFact)>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> sqlx::Result<()> {
         if unwritten.is_empty() {
             return Ok(());
         }
@@ -226,10 +222,11 @@ impl TakePrompts {
             .collect();
         let found = sqlx::query!(
             r#"
-            select i.submission_id as "operation!",
-                   p.submission_id as "submission_id?", p.approver_id as "approver_id?", p.prompt_hash as "hash?",
-                   p.status as "status?", p.ack_at as "ack_at?", p.details::text as "details?", p.expires_at as "expires_at?",
-                   p.expires_at <= c.at as "past?", k.fingerprint as "fingerprint?"
+            select i.submission_id as "operation!: OperationId", p.submission_id as "submission_id?: OperationId",
+                   p.approver_id as "approver_id?: ApproverId", p.prompt_hash as "hash?: Sha256Hex",
+                   p.status as "status?: PromptStatus", p.ack_at as "ack_at?: Timestamp", p.details::text as "details?",
+                   p.expires_at as "expires_at?: Timestamp", p.expires_at <= c.at as "past?",
+                   k.fingerprint as "fingerprint?"
               from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
                    as i (tenant_id, request_id, submission_id, principal, key)
              cross join (select clock_timestamp() + $6::interval as at) c
@@ -237,11 +234,11 @@ impl TakePrompts {
               left join idempotency_keys k
                      on k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key and k.expires_at > c.at
             "#,
-            &unwritten.iter().map(|(row, _)| row.tenant.as_str()).collect::<Vec<_>>() as _,
-            &unwritten.iter().map(|(row, _)| row.prompt.request_id.as_str()).collect::<Vec<_>>() as _,
-            &unwritten.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
+            column(&unwritten, |(row, _)| &row.tenant) as _,
+            column(&unwritten, |(row, _)| &row.prompt.request_id) as _,
+            column(&unwritten, |(row, _)| row.operation) as _,
+            column(&keys, |key| key.map(|key| &key.principal)) as _,
+            column(&keys, |key| key.map(|key| &key.key)) as _,
             self.clock.offset(),
         )
         .fetch_all(connection)
@@ -249,62 +246,29 @@ impl TakePrompts {
         for row in found {
             let Some((asked, PromptFact::Unwritten { existing, key, .. })) = unwritten
                 .iter_mut()
-                .find(|(asked, _)| asked.operation.0 == row.operation)
+                .find(|(asked, _)| asked.operation == row.operation)
                 .map(|(asked, fact)| (&*asked, &mut **fact))
             else {
                 return Err(sqlx::Error::RowNotFound);
             };
             *key = key_fact(asked.idempotency.as_ref(), row.fingerprint);
-            if let (Some(submission), Some(hash), Some(status), Some(ack_at)) =
+            if let (Some(submission_id), Some(hash), Some(status), Some(ack_at)) =
                 (row.submission_id, row.hash, row.status, row.ack_at)
             {
-                *existing = Some(ExistingPrompt {
-                    submission_id: OperationId(submission),
-                    approver_id: row.approver_id.as_deref().map(rows::id).transpose()?,
-                    standing: standing(
-                        (&hash, &status, ack_at, row.details),
-                        row.expires_at,
-                        row.past,
-                    )?,
+                let standing = PromptRecord {
+                    hash,
+                    status,
+                    ack_at,
+                    details: row.details,
+                    expires_at: row.expires_at,
+                };
+                *existing = Some(Existing {
+                    submission_id,
+                    same: row.approver_id == asked.approver && hash == asked.prompt.hash,
+                    value: standing.at(row.past.unwrap_or(false)),
                 });
             }
         }
         Ok(())
-    }
-}
-
-impl TakePrompts {
-    /// Binds the keys of repeats: there is no work to bind them to, only an outcome that must stay theirs.
-    async fn bind_duplicates(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[PromptRow],
-        facts: &[PromptFact],
-    ) -> Result<(), sqlx::Error> {
-        let repeats: Vec<_> = rows
-            .iter()
-            .zip(facts)
-            .filter_map(|(row, fact)| match (fact, &row.idempotency) {
-                (
-                    PromptFact::Unwritten {
-                        existing: Some(existing),
-                        key: KeyFact::Free,
-                        ..
-                    },
-                    Some(key),
-                ) if existing.approver_id == row.approver
-                    && existing.standing.hash == row.prompt.hash =>
-                {
-                    Some(Binding {
-                        tenant: &row.tenant,
-                        request_id: &row.prompt.request_id,
-                        submission_id: existing.submission_id,
-                        key,
-                    })
-                }
-                _ => None,
-            })
-            .collect();
-        bind(connection, &repeats, &self.clock, &self.key_lifetime).await
     }
 }

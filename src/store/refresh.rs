@@ -1,18 +1,17 @@
-//! Queuing a request to re-submit: at most one unacknowledged per exchange.
+//! Queues requests to submit again, at most one unacknowledged per exchange.
 
+use super::Store;
 use super::error::StoreError;
-use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{ApproverId, MessageId, RequestId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::RefreshRequest;
+use crate::protocol::timestamp::Timestamp;
 
-/// What stood in the way of queuing, or what was queued.
 pub enum RefreshFact {
     Queued(RefreshRequest),
     Missing,
     Conflict(ExchangeState),
-    /// One is waiting already; it is read by a second statement.
+    /// One is queued already; `waiting_refresh` reads it.
     Waiting,
 }
 
@@ -26,9 +25,8 @@ impl Store {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<RefreshFact, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
         let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with locked as materialized (
                 select e.tenant_id, e.request_id, e.state, e.seq, e.enforcer_id, e.expires_at
@@ -61,8 +59,8 @@ impl Store {
                   from queued q
                  where e.tenant_id = q.tenant_id and e.request_id = q.request_id
             )
-            select j.state as "state!", j.expires_at <= j.at as "past!", j.enforcer_id as "enforcer_id!",
-                   q.created_at as "created_at?"
+            select j.state as "state!: ExchangeState", j.expires_at <= j.at as "past!",
+                   j.enforcer_id as "enforcer_id!: EnforcerId", q.created_at as "created_at?: Timestamp"
               from judged j
               left join queued q on q.tenant_id = j.tenant_id and q.request_id = j.request_id
             "#,
@@ -72,19 +70,16 @@ impl Store {
             self.clock.offset(),
             message.0,
             body,
-        )
-        .fetch_optional(lease.connection()?)
-        .await;
-        let Some(row) = lease.settle(found)? else {
+        );
+        let Some(row) = self.pool.fetch_optional(tenant, query).await? else {
             return Ok(RefreshFact::Missing);
         };
-        let state = rows::state(&row.state)?.at(row.past);
-        Ok(match (row.created_at, state) {
+        Ok(match (row.created_at, row.state.at(row.past)) {
             (Some(created_at), _) => RefreshFact::Queued(RefreshRequest {
                 message_id: message,
                 request_id: request.clone(),
-                created_at: created_at.into(),
-                enforcer_id: rows::id(&row.enforcer_id)?,
+                created_at,
+                enforcer_id: row.enforcer_id,
                 approver_id: approver.cloned(),
                 reason: reason.map(str::to_owned),
             }),
@@ -98,28 +93,27 @@ impl Store {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<RefreshRequest>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
-            select message_id, recipient, sender as "sender?", body ->> 'reason' as "reason?", created_at
+            select message_id as "message_id: MessageId", recipient as "recipient: EnforcerId",
+                   sender as "sender: ApproverId", body ->> 'reason' as "reason?", created_at as "created_at: Timestamp"
               from messages
              where tenant_id = $1 and request_id = $2 and kind = 'refresh.request' and acked_at is null
             "#,
             tenant.as_str(),
             request.as_str(),
-        )
-        .fetch_optional(lease.connection()?)
-        .await;
-        let Some(row) = lease.settle(found)? else {
-            return Ok(None);
-        };
-        Ok(Some(RefreshRequest {
-            message_id: MessageId(row.message_id),
-            request_id: request.clone(),
-            created_at: row.created_at.into(),
-            enforcer_id: rows::id(&row.recipient)?,
-            approver_id: row.sender.as_deref().map(rows::id).transpose()?,
-            reason: row.reason,
-        }))
+        );
+        Ok(self
+            .pool
+            .fetch_optional(tenant, query)
+            .await?
+            .map(|row| RefreshRequest {
+                message_id: row.message_id,
+                request_id: request.clone(),
+                created_at: row.created_at,
+                enforcer_id: row.recipient,
+                approver_id: row.sender,
+                reason: row.reason,
+            }))
     }
 }

@@ -1,11 +1,10 @@
-//! Forgetting: finished exchanges and old prompts, and their payloads before them where configured, in small batches. What
-//! another node has locked is left to the next round; whatever is waited for is locked in the one order of all statements.
+//! Deletes finished exchanges and old prompts and, earlier if configured, their payloads, in small batches. Rows that another
+//! node has locked are left for the next run.
 
 use sqlx::postgres::types::PgInterval;
 
 use super::Store;
 use super::error::StoreError;
-use super::tenant_scope::TenantScope;
 use crate::protocol::id::TenantId;
 
 impl Store {
@@ -16,8 +15,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select e.tenant_id, e.request_id
@@ -30,19 +28,19 @@ impl Store {
                  limit $4
                    for update of e skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.request_id
                   from unnest(array(select tenant_id from found), array(select request_id from found))
                        as d (tenant_id, request_id)
             ),
             payloads as (
-                delete from exchange_payloads p using doomed d
+                delete from exchange_payloads p using to_delete d
                  where p.tenant_id = d.tenant_id and p.request_id = d.request_id
             ),
             items as materialized (
                 select i.tenant_id, i.request_id, i.approver_id
                   from inbox_items i
-                  join doomed d on d.tenant_id = i.tenant_id and d.request_id = i.request_id
+                  join to_delete d on d.tenant_id = i.tenant_id and d.request_id = i.request_id
                  order by i.tenant_id, i.request_id, i.approver_id
                    for update of i
             ),
@@ -53,7 +51,7 @@ impl Store {
             sent as materialized (
                 select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                   from messages m
-                  join doomed d on d.tenant_id = m.tenant_id and d.request_id = m.request_id and m.kind <> 'prompt.send'
+                  join to_delete d on d.tenant_id = m.tenant_id and d.request_id = m.request_id and m.kind <> 'prompt.send'
                  -- Messages are locked after the items.
                  cross join (select count(*) as items from items) behind
                  order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
@@ -65,11 +63,11 @@ impl Store {
                    and m.message_id = s.message_id
             ),
             events as (
-                delete from exchange_events v using doomed d
+                delete from exchange_events v using to_delete d
                  where v.tenant_id = d.tenant_id and v.request_id = d.request_id
             ),
             gone as (
-                delete from exchanges e using doomed d
+                delete from exchanges e using to_delete d
                  where e.tenant_id = d.tenant_id and e.request_id = d.request_id
                 returning e.request_id
             )
@@ -80,9 +78,8 @@ impl Store {
             keep,
             limit,
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        self.background.fetch_one(tenant, query).await
     }
 
     /// Deletes the artifacts of exchanges of a tenant that ended longer ago than `keep`; hashes and decisions stay.
@@ -92,8 +89,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select e.tenant_id, e.request_id
@@ -106,7 +102,7 @@ impl Store {
                                 where p.tenant_id = e.tenant_id and p.request_id = e.request_id and p.part = 'artifact')
                  order by e.accepted_at
                  limit $4
-                   -- Two nodes never scrub the same.
+                   -- So that two nodes never scrub the same rows.
                    for no key update of e skip locked
             ),
             finished as materialized (
@@ -121,21 +117,18 @@ impl Store {
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 
-    /// Deletes prompts of a tenant that were taken longer ago than `keep`.
+    /// Deletes prompts of a tenant that were accepted longer ago than `keep`.
     pub async fn forget_prompts(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select p.tenant_id, p.request_id, p.enforcer_id, p.message_id
@@ -145,20 +138,20 @@ impl Store {
                  limit $4
                    for update of p skip locked
             ),
-            doomed as materialized (
+            to_delete as materialized (
                 select d.tenant_id, d.request_id, d.enforcer_id, d.message_id
                   from unnest(array(select tenant_id from found), array(select request_id from found),
                               array(select enforcer_id from found), array(select message_id from found))
                        as d (tenant_id, request_id, enforcer_id, message_id)
             ),
             payloads as (
-                delete from prompt_payloads y using doomed d
+                delete from prompt_payloads y using to_delete d
                  where y.tenant_id = d.tenant_id and y.request_id = d.request_id
             ),
             sent as materialized (
                 select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                   from messages m
-                  join doomed d on m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
+                  join to_delete d on m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
                                and m.recipient = d.enforcer_id and m.message_id = d.message_id
                  order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                    for update of m
@@ -169,7 +162,7 @@ impl Store {
                    and m.message_id = s.message_id
             ),
             gone as (
-                delete from prompts p using doomed d
+                delete from prompts p using to_delete d
                  where p.tenant_id = d.tenant_id and p.request_id = d.request_id
                 returning p.request_id
             )
@@ -180,9 +173,8 @@ impl Store {
             keep,
             limit,
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        self.background.fetch_one(tenant, query).await
     }
 
     /// Deletes the texts of prompts of a tenant that were settled longer ago than `keep`; their hashes stay.
@@ -192,8 +184,7 @@ impl Store {
         keep: PgInterval,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select p.tenant_id, p.request_id
@@ -217,9 +208,7 @@ impl Store {
             self.clock.offset(),
             keep,
             limit,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(gone)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }

@@ -1,4 +1,4 @@
-//! The schema's version: applied by `migrate`, only checked by nodes.
+//! The schema's version, and row-level security: `migrate` applies migrations, nodes only check.
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use crate::jitter::jitter;
 /// The migrations that this binary was built with.
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-/// Whether a node can work on the schema it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
     /// It is the one this binary knows, or one version ahead (expand, deploy, contract).
@@ -25,14 +24,14 @@ pub enum Schema {
     Ahead,
 }
 
-/// How the configuration fits what row-level security makes of the role that connects.
+/// How the configuration fits the role that connects, which row-level security binds or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSecurity {
-    /// It is on for a role that is bound by it, or off for one that is not.
+    /// On for a role that is bound by it, or off for one that is not.
     Fits,
-    /// It is off, and the role is bound: nothing could be seen or written.
+    /// Off for a role that is bound: it could read and write nothing.
     Missing,
-    /// It is on, and the role is not bound: it keeps nothing from anyone.
+    /// On for a role that is not bound: it has no effect.
     Idle,
 }
 
@@ -61,7 +60,7 @@ pub async fn migrate(url: &str) -> Result<(), MigrationError> {
     for _ in 1..ATTEMPTS {
         match try_to_migrate(url).await {
             Err(error) if waited_too_long(&error) => {
-                tracing::warn!(%error, "a migration gave way, and will be tried again");
+                tracing::warn!(%error, "a migration waited too long for a lock and will be retried");
                 sleep(jitter(PAUSE)).await;
             }
             outcome => return outcome,
@@ -131,7 +130,7 @@ impl Store {
     async fn applied_migrations(&self) -> Result<Vec<i64>, StoreError> {
         // All: the schema belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
-        // The table belongs to the migrations and is missing before the first, so this query is not checked against it.
+        // Not checked at compile time: the table belongs to the migrations and is missing before the first.
         let applied: Result<Vec<i64>, _> = sqlx::query_scalar(
             "select version from _sqlx_migrations where success order by version",
         )
@@ -146,12 +145,9 @@ impl Store {
         }
     }
 
-    /// Whether row-level security binds the role that connects, compared with what is configured. A schema that is not
-    /// there fits.
+    /// Compares whether row-level security binds the role that connects with what is configured. A missing schema fits.
     pub async fn row_security(&self) -> Result<RowSecurity, StoreError> {
-        // All: the catalogue belongs to no tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select coalesce(bool_or(t.bound), false) as "bound!", coalesce(bool_or(not t.bound), false) as "free!"
               from (select row_security_active(c.oid) as bound
@@ -160,10 +156,9 @@ impl Store {
                        and c.relnamespace = (select x.relnamespace from pg_class x where x.oid = to_regclass('exchanges'))
                    ) t
             "#
-        )
-        .fetch_one(lease.connection()?)
-        .await;
-        let row = lease.settle(found)?;
+        );
+        // All: the catalogue belongs to no tenant.
+        let row = self.background.fetch_one(TenantScope::All, query).await?;
         Ok(match self.background.row_security() {
             false if row.bound => RowSecurity::Missing,
             true if row.free => RowSecurity::Idle,
@@ -171,15 +166,13 @@ impl Store {
         })
     }
 
-    /// Whether the database takes writes: a standby answers, and takes none.
+    /// Whether the database accepts writes, which a standby does not.
     pub async fn writable(&self) -> Result<bool, StoreError> {
-        // All: no row is read.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let writable = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"select current_setting('transaction_read_only') = 'off' as "writable!""#
-        )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(writable)?)
+        );
+        // All: no row is read.
+        let row = self.background.fetch_one(TenantScope::All, query).await?;
+        Ok(row.writable)
     }
 }

@@ -1,22 +1,19 @@
-//! Sessions: each report is one guarded statement on the session's row, so that reports of one session on many nodes take
-//! turns and none undoes a newer one.
+//! Writes session reports. Each is one guarded statement on the session's row, so that reports on several nodes are serialised
+//! and none undoes a newer one.
 
 mod read;
 mod retention;
 
-pub use self::read::{Session, SnapshotLine};
-
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use super::error::{Class, StoreError, classify};
+use super::Store;
+use super::error::{RetryOnce, StoreError};
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
-use crate::protocol::session::{
-    Report, ReportFact, SessionEvent, SessionRecord, SessionState, SnapshotType,
-};
+use crate::protocol::session::{SessionEvent, Report, ReportFact, SnapshotType, SessionRecord, SessionState};
+use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]
 pub struct ReportRow<'a> {
@@ -26,7 +23,7 @@ pub struct ReportRow<'a> {
     pub report: &'a Report,
 }
 
-/// A report as columns: those that are not its kind's are null, and leave what stands there.
+/// A report as columns. Those that its kind does not have are null, and leave the stored value.
 #[derive(Default)]
 struct Columns<'a> {
     agent_host: Option<&'a str>,
@@ -88,52 +85,48 @@ impl<'a> Columns<'a> {
 }
 
 impl Store {
-    /// Takes a report if what stands there allows. Tried once more if another transaction was in the way or the reply was
-    /// lost; work of its own is then recognised, unless another report has been written over it meanwhile.
+    /// Writes a report if the stored session allows. A retry recognises its own work, unless another report has overwritten
+    /// it meanwhile.
     pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
-        let fact = self.report_on(lease.connection()?, row).await;
-        let error = match lease.settle(fact) {
-            Ok(fact) => return Ok(fact),
-            Err(error) => error,
-        };
-        if !matches!(classify(&error), Class::Conflict | Class::Lost) {
-            return Err(error.into());
+        let mut retry = RetryOnce::default();
+        loop {
+            let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
+            let fact = self.report_on(lease.connection()?, row).await;
+            match lease.settle(fact) {
+                Err(error) if retry.allows(&error) => {
+                    tracing::debug!(%error, "writing a report is retried");
+                }
+                fact => return Ok(fact?),
+            }
         }
-        tracing::debug!(%error, "a report is tried again");
-        let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
-        let fact = self.report_on(lease.connection()?, row).await;
-        Ok(lease.settle(fact)?)
     }
 
     async fn report_on(
         &self,
         connection: &mut PgConnection,
         row: &ReportRow<'_>,
-    ) -> Result<ReportFact, sqlx::Error> {
+    ) -> sqlx::Result<ReportFact> {
         match self.write_report(connection, row).await {
             Ok(Some(state)) => return Ok(ReportFact::Written(state)),
             Ok(None) => {}
-            // Another node wrote this very snapshot while we waited for the session's row, too late for us to see it: the
-            // statement fails whole, and a refused report leaves no trace.
+            // Another node wrote this snapshot while the statement waited for the session's row. Its snapshot is not visible
+            // to this statement, which fails as a whole.
             Err(sqlx::Error::Database(error))
                 if error.constraint() == Some("session_snapshots_pkey") => {}
             Err(error) => return Err(error),
         }
-        Ok(ReportFact::Unwritten(
-            look_at_session(connection, row).await?,
-        ))
+        Ok(ReportFact::Unwritten(read_existing(connection, row).await?))
     }
 
-    /// Writes a report where nothing stands in its way, and tells the session's state then.
+    /// Writes a report if nothing conflicts with it, and returns the session's new state.
     async fn write_report(
         &self,
         connection: &mut PgConnection,
         row: &ReportRow<'_>,
-    ) -> Result<Option<SessionState>, sqlx::Error> {
+    ) -> sqlx::Result<Option<SessionState>> {
         let columns = Columns::of(row.report);
         let hash = row.report.hash.to_string();
-        let state = sqlx::query_scalar!(
+        sqlx::query_scalar!(
             r#"
             with session as (
                 insert into sessions as s
@@ -176,7 +169,7 @@ impl Store {
                   from session r
                  where $19::text is not null
             )
-            select state from session
+            select state as "state: SessionState" from session
             "#,
             row.tenant.as_str(),
             row.report.session_id.as_str(),
@@ -202,24 +195,24 @@ impl Store {
             columns.snapshot.map(|(_, _, body)| body),
         )
         .fetch_optional(connection)
-        .await?;
-        state.map(|word| session_state(&word)).transpose()
+        .await
     }
 }
 
-async fn look_at_session(
+async fn read_existing(
     connection: &mut PgConnection,
     row: &ReportRow<'_>,
-) -> Result<Option<SessionRecord>, sqlx::Error> {
+) -> sqlx::Result<Option<SessionRecord>> {
     let snapshot = match &row.report.event {
         SessionEvent::Snapshot { snapshot_id, .. } => Some(snapshot_id.as_str()),
         SessionEvent::Start { .. } | SessionEvent::Status { .. } | SessionEvent::End { .. } => None,
     };
     let found = sqlx::query!(
         r#"
-        select s.operation_id, s.enforcer_id, s.state, s.state_at as "state_at?", s.ended_at is not null as "ended!",
-               s.start_hash as "start_hash?", s.status_hash as "status_hash?", s.end_hash as "end_hash?",
-               p.snapshot_hash as "snapshot_hash?"
+        select s.operation_id as "operation_id: OperationId", s.enforcer_id as "enforcer_id: EnforcerId",
+               s.state as "state: SessionState", s.state_at as "state_at: Timestamp", s.ended_at is not null as "ended!",
+               s.start_hash as "start_hash: [u8; 32]", s.status_hash as "status_hash: [u8; 32]",
+               s.end_hash as "end_hash: [u8; 32]", p.snapshot_hash as "snapshot_hash?: Sha256Hex"
           from sessions s
           left join session_snapshots p
                  on p.tenant_id = s.tenant_id and p.session_id = s.session_id and p.snapshot_id = $3
@@ -231,31 +224,17 @@ async fn look_at_session(
     )
     .fetch_optional(connection)
     .await?;
-    let Some(found) = found else {
-        return Ok(None);
-    };
-    let stored = |bytes: Option<Vec<u8>>| {
-        let hash = bytes.map(|bytes| <[u8; 32]>::try_from(bytes).map(Sha256Hex::from));
-        hash.transpose().map_err(|_| rows::foreign("hash"))
-    };
-    let hash = match &row.report.event {
-        SessionEvent::Start { .. } => stored(found.start_hash)?,
-        SessionEvent::Status { .. } => stored(found.status_hash)?,
-        SessionEvent::End { .. } => stored(found.end_hash)?,
-        SessionEvent::Snapshot { .. } => {
-            found.snapshot_hash.as_deref().map(rows::hash).transpose()?
-        }
-    };
-    Ok(Some(SessionRecord {
-        operation_id: OperationId(found.operation_id),
-        enforcer_id: rows::id(&found.enforcer_id)?,
-        state: session_state(&found.state)?,
-        state_at: found.state_at.map(Into::into),
+    Ok(found.map(|found| SessionRecord {
+        operation_id: found.operation_id,
+        enforcer_id: found.enforcer_id,
+        state: found.state,
+        state_at: found.state_at,
         ended: found.ended,
-        hash,
+        hash: match &row.report.event {
+            SessionEvent::Start { .. } => found.start_hash.map(Sha256Hex::from),
+            SessionEvent::Status { .. } => found.status_hash.map(Sha256Hex::from),
+            SessionEvent::End { .. } => found.end_hash.map(Sha256Hex::from),
+            SessionEvent::Snapshot { .. } => found.snapshot_hash,
+        },
     }))
-}
-
-fn session_state(word: &str) -> Result<SessionState, sqlx::Error> {
-    SessionState::parse(word).ok_or_else(|| rows::foreign("session state"))
 }

@@ -1,26 +1,24 @@
-//! Approvers' signing keys. A key's bytes never change; it is registered, perhaps limited in time, and revoked.
+//! Approvers' signing keys: reads, registers and revokes them. The bytes of a key never change.
 
 use sqlx::{Connection, PgConnection};
-use uuid::Uuid;
 
+use super::Store;
 use super::audit::Actor;
-use super::batch::BatchStatement;
+use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
+use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::protocol::decision::SigningKey;
-use crate::protocol::id::{ApproverId, OperationId, SignerKeyId, TenantId};
+use crate::protocol::id::{ApproverId, SignerKeyId, TenantId};
 use crate::protocol::signature::PublicKey;
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]
 pub struct KeysRow {
-    pub operation: OperationId,
     pub tenant: TenantId,
     pub approver: ApproverId,
 }
 
-/// The query that reads keys, revoked ones included.
 pub struct ReadKeys;
 
 impl BatchStatement for ReadKeys {
@@ -32,51 +30,33 @@ impl BatchStatement for ReadKeys {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn conflict_keys(_: &KeysRow) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn bytes(_: &KeysRow) -> usize {
-        256
-    }
-
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[KeysRow],
-    ) -> Result<Vec<Vec<SigningKey>>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
-            select i.operation_id as "operation!", k.signer_key_id, k.public_key, k.not_before, k.not_after, k.created_at,
-                   k.revoked_at
-              from unnest($1::uuid[], $2::text[], $3::text[]) as i (operation_id, tenant_id, approver_id)
+            select i.n as "n!", k.signer_key_id as "id: SignerKeyId", k.public_key as "public_key: PublicKey",
+                   k.not_before as "not_before: Timestamp", k.not_after as "not_after: Timestamp",
+                   k.created_at as "created_at: Timestamp", k.revoked_at as "revoked_at: Timestamp"
+              from unnest($1::text[], $2::text[]) with ordinality as i (tenant_id, approver_id, n)
               join signing_keys k on k.tenant_id = i.tenant_id and k.approver_id = i.approver_id
              order by k.created_at, k.signer_key_id
             "#,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.approver.as_str()) as _,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.approver) as _,
         )
         .fetch_all(connection)
         .await?;
-        let mut keys: std::collections::HashMap<Uuid, Vec<SigningKey>> =
-            std::collections::HashMap::new();
-        for row in found {
-            keys.entry(row.operation).or_default().push(SigningKey {
-                id: rows::id(&row.signer_key_id)?,
-                public_key: PublicKey::from_bytes(&row.public_key).ok_or_else(|| {
-                    sqlx::Error::Decode("the database holds a key that is none".into())
-                })?,
-                not_before: row.not_before.map(Into::into),
-                not_after: row.not_after.map(Into::into),
-                created_at: row.created_at.into(),
-                revoked_at: row.revoked_at.map(Into::into),
-            });
-        }
-        Ok(rows
-            .iter()
-            .map(|row| keys.remove(&row.operation.0).unwrap_or_default())
-            .collect())
+        let keys = found.into_iter().map(|row| {
+            let key = SigningKey {
+                id: row.id,
+                public_key: row.public_key,
+                not_before: row.not_before,
+                not_after: row.not_after,
+                created_at: row.created_at,
+                revoked_at: row.revoked_at,
+            };
+            (row.n, key)
+        });
+        by_row(rows.len(), keys)
     }
 }
 
@@ -85,23 +65,21 @@ pub struct NewSigningKey {
     pub id: SignerKeyId,
     pub public_key: PublicKey,
     pub not_before: Option<Timestamp>,
-    /// Valid until.
     pub not_after: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registration {
     Registered,
-    /// There is no such tenant.
     NoTenant,
-    /// The name belongs to another key, or to one that was revoked.
+    /// The id belongs to another key, or to a revoked one.
     Taken,
-    /// The approver has, or had, a key: only an administrator adds more.
+    /// The approver has or had a key: only an administrator adds more.
     NotTheFirst,
 }
 
 impl Store {
-    /// Registers a key. With `first_only`, only if the approver never had one; the same key again is no change.
+    /// Registers a key. With `first_only`, only if the approver never had another. The same key again changes nothing.
     pub async fn register_key(
         &self,
         actor: &Actor,
@@ -111,16 +89,11 @@ impl Store {
         first_only: bool,
     ) -> Result<Registration, StoreError> {
         let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
+        let owner = (tenant, approver);
         let outcome = self
-            .register(
-                lease.connection()?,
-                actor,
-                (tenant, approver),
-                key,
-                first_only,
-            )
+            .register(lease.connection()?, actor, owner, key, first_only)
             .await;
-        // A failure may have left the transaction open: the connection is not used again.
+        // A failure may have left the transaction open, so the connection is not reused.
         match outcome {
             Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
             Err(error) => Err(error.into()),
@@ -135,8 +108,7 @@ impl Store {
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let known = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with revoked as (
                 update signing_keys
@@ -162,9 +134,8 @@ impl Store {
             actor.source.address(),
             self.node.as_str(),
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(lease.settle(known)?)
+        .map(|row| row.known);
+        self.background.fetch_one(tenant, query).await
     }
 
     async fn register(
@@ -174,9 +145,9 @@ impl Store {
         (tenant, approver): (&TenantId, &ApproverId),
         key: &NewSigningKey,
         first_only: bool,
-    ) -> Result<Registration, sqlx::Error> {
+    ) -> sqlx::Result<Registration> {
         let mut transaction = connection.begin().await?;
-        // Two first keys at once would both find none; registration is rare enough to take turns.
+        // Two first keys at once would both find none. Registration is rare enough to be serialised per approver.
         sqlx::query!(
             "select pg_advisory_xact_lock(hashtextextended($1 || chr(10) || $2, 0))",
             tenant.as_str(),

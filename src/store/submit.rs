@@ -1,43 +1,25 @@
-//! Taking submissions: one statement writes exchange, payload, inbox items, history and idempotency key, or none.
+//! Writes new submissions: one statement inserts exchange, payload, inbox items, history and idempotency key, or nothing.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batch::BatchStatement;
-use super::idempotency::{IdempotencyKey, conflict_keys};
-use super::inbox_limit::crowded;
-use super::rows;
+use super::batch::{BatchResult, BatchStatement};
+use super::existing_submission::read_existing;
+use super::idempotency::{Binding, bind, conflict_keys};
+use super::inbox_limit::over_limit;
+use super::rows::{self, column};
+pub use super::submission::{Asked, SubmissionRow};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::artifact::Submission;
-use crate::protocol::exchange::SubmissionFact;
-use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
-
-#[derive(Debug, Clone)]
-pub struct Asked {
-    pub approver: ApproverId,
-    pub message: MessageId,
-    /// Whether its inbox may be near its limit, so that it must be counted.
-    pub count: bool,
-}
-
-#[derive(Debug)]
-pub struct SubmissionRow {
-    pub operation: OperationId,
-    pub tenant: TenantId,
-    pub enforcer: EnforcerId,
-    pub submission: Submission,
-    pub asked: Vec<Asked>,
-    pub idempotency: Option<IdempotencyKey>,
-}
+use crate::protocol::exchange::{NotWritten, SubmissionFact};
+use crate::protocol::id::{NodeId, OperationId};
 
 #[derive(Debug)]
 pub struct SubmissionOutcome {
     pub fact: SubmissionFact,
-    /// Whether someone it asks may be listening on another node.
-    pub heard_elsewhere: bool,
+    /// Whether an approver it asks may have a channel on another node.
+    pub channel_elsewhere: bool,
 }
 
 pub struct Submit {
@@ -69,77 +51,71 @@ impl BatchStatement for Submit {
         row.submission.stored.len() + row.submission.trace.as_ref().map_or(0, String::len)
     }
 
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[SubmissionRow],
-    ) -> Result<Vec<SubmissionOutcome>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let written = self.write(connection, rows).await?;
-        let mut outcomes = Vec::with_capacity(rows.len());
-        // What stood in the way is read by a second statement: the first one's snapshot may be older than its twin.
+        // A second statement reads the conflicting rows: they may be newer than the first one's snapshot.
         let unwritten: Vec<_> = rows
             .iter()
             .zip(&written)
-            .filter_map(|(row, written)| Some((row, written.as_ref().err()?)))
+            .filter_map(|(row, written)| Some((row, *written.as_ref().err()?)))
             .collect();
-        let mut found = self.look(connection, &unwritten).await?.into_iter();
+        let found = read_existing(connection, &self.clock, &unwritten).await?;
+        let mut found = found.into_iter();
+        let mut outcomes = Vec::with_capacity(rows.len());
         for written in &written {
             outcomes.push(match written {
-                Ok(Written { heard_elsewhere }) => SubmissionOutcome {
-                    fact: SubmissionFact::Written,
-                    heard_elsewhere: *heard_elsewhere,
+                Ok(Written { channel_elsewhere }) => SubmissionOutcome {
+                    fact: SubmissionFact::Written(()),
+                    channel_elsewhere: *channel_elsewhere,
                 },
-                // An earlier try of this very attempt may have written it, and have been cut off before anyone was told.
+                // An earlier try of this attempt may have written it and lost the reply, before anyone was woken.
                 Err(_) => SubmissionOutcome {
                     fact: found.next().ok_or(sqlx::Error::RowNotFound)?,
-                    heard_elsewhere: true,
+                    channel_elsewhere: true,
                 },
             });
         }
-        self.bind_duplicates(connection, rows, &outcomes).await?;
+        let repeats = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
+            let (request, key) = (&row.submission.request_id, row.idempotency.as_ref());
+            Binding::of_repeat(&row.tenant, request, key, &outcome.fact)
+        });
+        let repeats: Vec<_> = repeats.collect();
+        bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
         Ok(outcomes)
     }
 }
 
 struct Written {
-    heard_elsewhere: bool,
-}
-
-/// Why a row was not written, as far as the writing statement knows.
-pub(super) struct Refused {
-    pub past: bool,
-    pub crowded: bool,
+    channel_elsewhere: bool,
 }
 
 impl Submit {
-    /// Writes what can be written; a row that was not comes back as refused.
+    /// Writes the rows that nothing conflicts with.
     async fn write(
         &self,
         connection: &mut PgConnection,
         rows: &[SubmissionRow],
-    ) -> Result<Vec<Result<Written, Refused>>, sqlx::Error> {
-        let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
+    ) -> sqlx::Result<Vec<Result<Written, NotWritten>>> {
+        let keys = column(rows, |row| row.idempotency.as_ref());
         let asked: Vec<_> = rows
             .iter()
             .flat_map(|row| row.asked.iter().map(move |asked| (row, asked)))
             .collect();
-        let crowded = crowded(connection, &self.clock, self.max_pending, rows).await?;
-        // What asks nobody, or too many, is written nowhere; whether it is a repeat is seen all the same.
-        let barred: Vec<_> = rows
-            .iter()
-            .map(|row| row.asked.is_empty() || crowded.contains(&row.operation))
-            .collect();
+        let over_limit = over_limit(connection, &self.clock, self.max_pending, rows).await?;
+        // A submission that asks nobody, or a full inbox, is not written; but it may still be found to be a repeat.
+        let skipped =
+            |row: &SubmissionRow| row.asked.is_empty() || over_limit.contains(&row.operation);
         let written = sqlx::query!(
             r#"
             with judged as materialized (
                 select i.tenant_id, i.request_id, i.submission_id, i.enforcer_id, i.form, i.artifact_type, i.artifact_hash,
-                       i.repo_ref, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, i.barred,
+                       i.repo_ref, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, i.skipped,
                        c.at, i.expires_at <= c.at as past
                   from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
                               $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[],
                               $14::bytea[], $15::boolean[])
                        as i (tenant_id, request_id, submission_id, enforcer_id, form, artifact_type, artifact_hash,
-                             repo_ref, expires_at, body, trace, principal, key, fingerprint, barred)
+                             repo_ref, expires_at, body, trace, principal, key, fingerprint, skipped)
                  cross join (select clock_timestamp() + $16::interval as at) c
             ),
             pick as materialized (
@@ -147,8 +123,8 @@ impl Submit {
                        j.artifact_hash, j.repo_ref, j.expires_at, j.body, j.trace, j.principal, j.key, j.fingerprint,
                        j.at
                   from judged j
-                 where not j.past and not j.barred
-                   -- Here and below the limit keeps this from being turned into a hash of all there is.
+                 where not j.past and not j.skipped
+                   -- Here and below the limit keeps the planner from hashing the whole table.
                    and (select true from idempotency_keys k
                          where k.tenant_id = j.tenant_id and k.principal = j.principal and k.key = j.key
                            and k.fingerprint <> j.fingerprint and k.expires_at > j.at
@@ -191,7 +167,7 @@ impl Submit {
                  where p.key is not null
                  order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
                 on conflict on constraint idempotency_keys_pkey do update
-                   -- Bound to other work a moment ago: the null fails the whole statement, and with it this work.
+                   -- If the key was just bound to another request, the null fails the whole statement.
                    set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $16::interval
                                             or idempotency_keys.fingerprint = excluded.fingerprint
                                           then excluded.fingerprint end,
@@ -199,7 +175,7 @@ impl Submit {
                        request_id = excluded.request_id,
                        expires_at = excluded.expires_at
             ),
-            heard as (
+            elsewhere as (
                 select distinct a.submission_id
                   from unnest($17::uuid[], $18::text[], $22::text[]) as a (submission_id, approver_id, tenant_id)
                  cross join lateral (
@@ -208,53 +184,52 @@ impl Submit {
                         and c.node_id <> $23
                       limit 1) c
             )
-            select j.submission_id as "submission_id!", w.submission_id is not null as "written!", j.past as "past!",
-                   h.submission_id is not null as "heard!"
+            select j.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
+                   j.past as "past!", o.submission_id is not null as "channel_elsewhere!"
               from judged j
               left join written w on w.submission_id = j.submission_id
-              left join heard h on h.submission_id = j.submission_id
+              left join elsewhere o on o.submission_id = j.submission_id
             "#,
-            &rows::texts(rows, |row| row.tenant.as_str()) as _,
-            &rows::texts(rows, |row| row.submission.request_id.as_str()) as _,
-            &rows.iter().map(|row| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(rows, |row| row.enforcer.as_str()) as _,
-            &rows::texts(rows, |row| row.submission.form.as_str()) as _,
-            &rows::texts(rows, |row| row.submission.artifact_type.as_str()) as _,
-            &rows.iter().map(|row| row.submission.artifact_hash.to_string()).collect::<Vec<_>>(),
-            &rows::optional(rows, |row| row.submission.repo_ref.as_deref()) as _,
-            &rows.iter().map(|row| row.submission.expires_at.inner()).collect::<Vec<OffsetDateTime>>(),
-            &rows::texts(rows, |row| row.submission.stored.as_str()) as _,
-            &rows::optional(rows, |row| row.submission.trace.as_deref()) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.principal.as_str())) as _,
-            &rows::optional(&keys, |key| key.map(|key| key.key.as_str())) as _,
-            &keys.iter().map(|key| key.map(|key| key.fingerprint.to_vec())).collect::<Vec<Option<Vec<u8>>>>() as _,
-            &barred,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.submission.request_id) as _,
+            column(rows, |row| row.operation) as _,
+            column(rows, |row| &row.enforcer) as _,
+            column(rows, |row| row.submission.form) as _,
+            column(rows, |row| &row.submission.artifact_type) as _,
+            column(rows, |row| row.submission.artifact_hash) as _,
+            column(rows, |row| row.submission.repo_ref.as_deref()) as _,
+            column(rows, |row| row.submission.expires_at) as _,
+            column(rows, |row| &row.submission.stored) as _,
+            column(rows, |row| row.submission.trace.as_deref()) as _,
+            column(&keys, |key| key.map(|key| &key.principal)) as _,
+            column(&keys, |key| key.map(|key| &key.key)) as _,
+            column(&keys, |key| key.map(|key| key.fingerprint)) as _,
+            &column(rows, skipped),
             self.clock.offset(),
-            &asked.iter().map(|(row, _)| row.operation.0).collect::<Vec<Uuid>>(),
-            &rows::texts(&asked, |(_, asked)| asked.approver.as_str()) as _,
-            &asked.iter().map(|(_, asked)| asked.message.0).collect::<Vec<Uuid>>(),
+            column(&asked, |(row, _)| row.operation) as _,
+            column(&asked, |(_, asked)| &asked.approver) as _,
+            column(&asked, |(_, asked)| asked.message) as _,
             self.node.as_str(),
             self.key_lifetime,
-            &rows::texts(&asked, |(row, _)| row.tenant.as_str()) as _,
+            column(&asked, |(row, _)| &row.tenant) as _,
             self.instance,
         )
         .fetch_all(connection)
         .await?;
-        rows::in_order(
-            rows.iter().map(|row| row.operation.0),
-            written.into_iter().map(|fact| {
-                let written = if fact.written {
-                    Ok(Written {
-                        heard_elsewhere: fact.heard,
-                    })
-                } else {
-                    Err(Refused {
-                        past: fact.past,
-                        crowded: crowded.contains(&OperationId(fact.submission_id)),
-                    })
-                };
-                (fact.submission_id, written)
-            }),
-        )
+        let facts = written.into_iter().map(|row| {
+            let fact = if row.written {
+                Ok(Written {
+                    channel_elsewhere: row.channel_elsewhere,
+                })
+            } else {
+                Err(match (row.past, over_limit.contains(&row.operation)) {
+                    (true, _) => NotWritten::Expired,
+                    (false, true) => NotWritten::InboxFull,
+                    (false, false) => NotWritten::Other,
+                })
+            };
+            (row.operation, fact)
+        });
+        rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
 }

@@ -1,16 +1,15 @@
-//! Whether tenants are there and not disabled, for tokens that name one. Gathered, so that a crowd costs few statements.
+//! Tells which tenants exist and are not disabled, for tokens that name one; batched for many callers at once.
 
 use std::collections::HashSet;
 
 use sqlx::PgConnection;
 
-use super::batch::BatchStatement;
+use super::Store;
+use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
-use super::{Store, rows};
 use crate::protocol::id::TenantId;
 
-/// The query that reads whether tenants are active.
 pub struct ReadTenants;
 
 impl BatchStatement for ReadTenants {
@@ -22,54 +21,39 @@ impl BatchStatement for ReadTenants {
         TenantScope::of(rows.iter())
     }
 
-    fn conflict_keys(_: &TenantId) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn bytes(_: &TenantId) -> usize {
-        128
-    }
-
-    async fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[TenantId],
-    ) -> Result<Vec<bool>, sqlx::Error> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let active = active(connection, rows.iter()).await?;
         Ok(rows.iter().map(|tenant| active.contains(tenant)).collect())
     }
 }
 
-/// Those of the tenants that are there and not disabled.
+/// Those of the tenants that exist and are not disabled.
 async fn active<'a>(
     connection: &mut PgConnection,
     tenants: impl Iterator<Item = &'a TenantId>,
-) -> Result<HashSet<TenantId>, sqlx::Error> {
-    let tenants: Vec<String> = tenants.map(|tenant| tenant.as_str().to_owned()).collect();
+) -> sqlx::Result<HashSet<TenantId>> {
     let found = sqlx::query_scalar!(
-        "select tenant_id from tenants where tenant_id = any($1) and disabled_at is null",
-        &tenants,
+        r#"select tenant_id as "id: TenantId" from tenants where tenant_id = any($1) and disabled_at is null"#,
+        tenants.collect::<Vec<_>>() as _,
     )
     .fetch_all(connection)
     .await?;
-    found.iter().map(|id| rows::id(id)).collect()
+    Ok(found.into_iter().collect())
 }
 
 impl Store {
-    /// Whether a tenant is there and not disabled.
+    /// Whether a tenant exists and is not disabled.
     pub async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool, StoreError> {
         self.tenants.run(tenant.clone()).await
     }
 
-    /// Those of the tenants that are there and not disabled.
+    /// Those of the tenants that exist and are not disabled.
     pub async fn active_tenants(
         &self,
         tenants: &HashSet<TenantId>,
     ) -> Result<HashSet<TenantId>, StoreError> {
-        let mut lease = self
-            .background
-            .lease(TenantScope::of(tenants.iter()))
-            .await?;
+        let scope = TenantScope::of(tenants);
+        let mut lease = self.background.lease(scope).await?;
         let found = active(lease.connection()?, tenants.iter()).await;
         Ok(lease.settle(found)?)
     }

@@ -1,19 +1,32 @@
-//! For which tenants a call is. Whoever borrows a connection says so; under row-level security the database then shows
-//! it the rows of those tenants and no others, whatever its statement asks for.
+//! The tenants of a call, stated whenever a connection is taken. With row-level security the database then shows the rows of
+//! those tenants and no others.
 
 use std::collections::BTreeSet;
 
 use crate::protocol::id::TenantId;
 
-/// What the database is told where a call is for every tenant.
+/// The setting for every tenant.
 const EVERY_TENANT: &str = "*";
 
 #[derive(Debug, Clone)]
 pub enum TenantScope<'a> {
     Tenant(&'a TenantId),
     Tenants(BTreeSet<&'a TenantId>),
-    /// Every tenant: what sweeps over all, or is asked before the tenant is known.
+    /// Every tenant: for sweeps, and for reads before the tenant is known.
     All,
+}
+
+impl<'a> From<&'a TenantId> for TenantScope<'a> {
+    fn from(tenant: &'a TenantId) -> Self {
+        Self::Tenant(tenant)
+    }
+}
+
+/// One tenant, or every one if none is named.
+impl<'a> From<Option<&'a TenantId>> for TenantScope<'a> {
+    fn from(tenant: Option<&'a TenantId>) -> Self {
+        tenant.map_or(Self::All, Self::Tenant)
+    }
 }
 
 impl<'a> TenantScope<'a> {
@@ -21,14 +34,8 @@ impl<'a> TenantScope<'a> {
         Self::Tenants(tenants.into_iter().collect())
     }
 
-    /// One tenant, or every one where none is named.
-    #[must_use]
-    pub fn of_any(tenant: Option<&'a TenantId>) -> Self {
-        tenant.map_or(Self::All, Self::Tenant)
-    }
-
-    /// What the database is told. Every name ends a line, so that a tenant that is called `*` is not taken for all of
-    /// them; ids hold no control characters.
+    /// The value of the database's setting. Each id ends with a newline, which no id contains, so that a tenant named `*` is
+    /// not taken for all.
     pub(super) fn setting(&self) -> String {
         match self {
             Self::Tenant(tenant) => format!("{tenant}\n"),

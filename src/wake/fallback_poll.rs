@@ -69,7 +69,8 @@ async fn poll_once(waiters: &Waiters, store: &Store) {
         }
     }
     for some in recipients.chunks(KEYS_PER_QUERY) {
-        match store.expectant(some, RECENT.as_secs_f64()).await {
+        match store
+            .recipients_with_messages(some, RECENT.as_secs_f64()).await {
             Ok(keys) => {
                 for key in keys {
                     waiters.wake(key.digest(), Cause::Poll);

@@ -3,7 +3,6 @@
 
 mod bus;
 mod fallback_poll;
-mod key;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +12,9 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use self::key::Key;
 use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
+pub use crate::protocol::wake_key::Key;
 use crate::store::Store;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

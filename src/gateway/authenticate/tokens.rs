@@ -19,9 +19,9 @@ use crate::gateway::Gateway;
 use crate::gateway::caller::{Caller, Origin};
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
+use crate::protocol::credential::RoleName;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, Claims, TokenError, looks_signed};
-use crate::store::credential::RoleName;
 use crate::telemetry::trace;
 
 /// Tokens of live channels that are rechecked at once: few, as it is not urgent.

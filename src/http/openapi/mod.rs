@@ -18,7 +18,7 @@ use self::document::Documents;
 use self::page::Page;
 use super::auth::admit_address;
 use super::error::Refusal;
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::reply::Node;
 use crate::gateway::error::Error;
 use crate::protocol::timestamp::Timestamp;
@@ -68,7 +68,7 @@ impl FromRequestParts<Node> for Current {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
-        if let Some(peer) = parts.extensions.get::<Peer>() {
+        if let Some(peer) = parts.extensions.get::<PeerInfo>() {
             admit_address(node, *peer)?;
         }
         let cache = parts.extensions.get::<Cache>().ok_or(Error::Internal)?;

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use super::{Prompt, PromptStatus, SentAck};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::error::Error;
-use crate::protocol::exchange::KeyFact;
-use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId};
+use crate::protocol::id::{EnforcerId, OperationId, RequestId};
+use crate::protocol::idempotent::{InsertFact, InsertRefusal, Inserted};
 use crate::protocol::message::{NotJson, raw};
 use crate::protocol::timestamp::Timestamp;
 
@@ -36,6 +36,19 @@ pub struct AckBody {
 }
 
 impl PromptRecord {
+    /// The record as of an instant: past its expiry a queued prompt is expired, whether or not that is stored yet.
+    #[must_use]
+    pub fn at(self, past: bool) -> Self {
+        match (self.status, self.expires_at) {
+            (PromptStatus::Queued, Some(ack_at)) if past => Self {
+                status: PromptStatus::Expired,
+                ack_at,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     pub fn body(self, request_id: RequestId) -> Result<AckBody, NotJson> {
         Ok(AckBody {
             request_id,
@@ -48,31 +61,25 @@ impl PromptRecord {
 }
 
 #[derive(Debug, Clone)]
-pub struct ExistingPrompt {
-    pub submission_id: OperationId,
-    /// Who sent it; none for an administrator.
-    pub approver_id: Option<ApproverId>,
-    pub standing: PromptRecord,
+pub struct Queued {
+    pub enforcer_id: EnforcerId,
+    pub at: Timestamp,
 }
 
-#[derive(Debug, Clone)]
-pub enum PromptFact {
-    Written {
-        enforcer_id: EnforcerId,
-        at: Timestamp,
-    },
-    Unwritten {
-        /// The prompt of that id, if there is one.
-        existing: Option<ExistingPrompt>,
-        key: KeyFact,
-        /// Whether it had expired.
-        past: bool,
-        /// Whether an enforcer to send it to is known.
-        addressed: bool,
-        /// Whether that enforcer is paired, but not with this approver.
-        barred: bool,
-    },
+/// Why a prompt was not written, if no other has its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptNotWritten {
+    /// There is no enforcer to send it to.
+    NoRecipient,
+    /// The enforcer is paired, but not with this approver.
+    NotPaired,
+    /// It arrived past its expiry.
+    Expired,
+    /// The prompt that had its id was gone when it was read.
+    Other,
 }
+
+pub type PromptFact = InsertFact<Queued, PromptRecord, PromptNotWritten>;
 
 /// A prompt that was accepted, now or before.
 #[derive(Debug, Clone)]
@@ -87,54 +94,42 @@ pub struct AcceptedPrompt {
 pub fn judge_prompt(
     fact: PromptFact,
     operation: OperationId,
-    sender: Option<&ApproverId>,
     prompt: &Prompt,
 ) -> Result<AcceptedPrompt, Error> {
-    let (existing, key, past, addressed, barred) = match fact {
-        PromptFact::Written { enforcer_id, at } => {
-            return Ok(AcceptedPrompt {
-                standing: PromptRecord {
-                    hash: prompt.hash,
-                    status: PromptStatus::Queued,
-                    ack_at: at,
-                    details: None,
-                    expires_at: prompt.expires_at,
-                },
-                replayed: false,
-                queued_for: Some(enforcer_id),
-            });
-        }
-        PromptFact::Unwritten {
-            existing,
-            key,
-            past,
-            addressed,
-            barred,
-        } => (existing, key, past, addressed, barred),
-    };
-    match (existing, key) {
-        (_, KeyFact::Other) => Err(Error::IdempotencyKeyReused),
-        (Some(found), _)
-            if found.approver_id.as_ref() == sender && found.standing.hash == prompt.hash =>
-        {
-            let own = found.submission_id == operation;
-            Ok(AcceptedPrompt {
-                standing: found.standing,
-                replayed: !own && key == KeyFact::Same,
-                queued_for: None,
-            })
-        }
-        (Some(_), _) => Err(Error::PromptExists),
-        (None, _) if !addressed => Err(Error::NoRecipient),
-        (None, _) if barred => Err(Error::Forbidden {
-            pointer: None,
-            expected: "an approver paired with the enforcer, or an administrator",
+    match fact.judge(operation) {
+        Ok(Inserted::New(Queued { enforcer_id, at })) => Ok(AcceptedPrompt {
+            standing: PromptRecord {
+                hash: prompt.hash,
+                status: PromptStatus::Queued,
+                ack_at: at,
+                details: None,
+                expires_at: prompt.expires_at,
+            },
+            replayed: false,
+            queued_for: Some(enforcer_id),
         }),
-        (None, _) if past => Err(Error::PromptExpired {
-            pointer: prompt.expiry_pointer.clone(),
+        Ok(Inserted::Repeated {
+            value: standing,
+            replayed,
+            ..
+        }) => Ok(AcceptedPrompt {
+            standing,
+            replayed,
+            queued_for: None,
         }),
-        // The row that stood in the way is gone by now.
-        (None, _) => Err(Error::Unavailable),
+        Err(InsertRefusal::KeyReused) => Err(Error::IdempotencyKeyReused),
+        Err(InsertRefusal::AlreadyExists) => Err(Error::PromptExists),
+        Err(InsertRefusal::NotWritten(reason)) => Err(match reason {
+            PromptNotWritten::NoRecipient => Error::NoRecipient,
+            PromptNotWritten::NotPaired => Error::Forbidden {
+                pointer: None,
+                expected: "an approver paired with the enforcer, or an administrator",
+            },
+            PromptNotWritten::Expired => Error::PromptExpired {
+                pointer: prompt.expiry_pointer.clone(),
+            },
+            PromptNotWritten::Other => Error::Unavailable,
+        }),
     }
 }
 

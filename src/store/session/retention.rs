@@ -1,27 +1,24 @@
-//! Forgetting sessions, and the payloads of their snapshots before them where configured.
+//! Deletes old sessions and, earlier if configured, the payloads of their snapshots.
 
 use sqlx::postgres::types::PgInterval;
 
 use crate::protocol::id::TenantId;
 use crate::store::Store;
 use crate::store::error::StoreError;
-use crate::store::tenant_scope::TenantScope;
 
 const SESSIONS: i64 = 100;
 /// Snapshots per statement: each may hold megabytes.
 const SNAPSHOTS: i64 = 100;
 
 impl Store {
-    /// Deletes sessions of a tenant that were not heard of for `keep`, with their snapshots; tells how many rows went. A
-    /// session of many snapshots goes in several calls, and should it be heard of meanwhile, only what is past its time is
-    /// gone.
+    /// Deletes sessions of a tenant without a report for `keep`, with their snapshots; returns how many rows were deleted. A
+    /// session of many snapshots takes several calls; if a report comes meanwhile, the rest of it stays.
     pub async fn forget_sessions(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let gone = sqlx::query_scalar!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select s.tenant_id, s.session_id
@@ -62,19 +59,17 @@ impl Store {
             SESSIONS,
             SNAPSHOTS,
         )
-        .fetch_one(lease.connection()?)
-        .await;
-        Ok(u64::try_from(lease.settle(gone)?).unwrap_or_default())
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        self.background.fetch_one(tenant, query).await
     }
 
-    /// Empties the snapshots of a tenant's sessions that ended and were not heard of for `keep`; their hashes stay.
+    /// Empties the snapshots of a tenant's ended sessions without a report for `keep`; their hashes stay.
     pub async fn scrub_snapshots(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
-        let scrubbed = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with found as materialized (
                 select p.tenant_id, p.session_id, p.snapshot_id
@@ -83,13 +78,13 @@ impl Store {
                  where s.tenant_id = $1
                    and s.heard_at < (select clock_timestamp() + $2::interval - $3::interval)
                    and s.ended_at is not null
-                   -- The size alone, which does not fetch the body: an event is never as short as a null.
+                   -- The size is known without fetching the body; only an emptied one is this short.
                    and pg_column_size(p.body) > 16
                  order by s.heard_at
                  limit $4
                    for update of p skip locked
             ),
-            full_ones as materialized (
+            unscrubbed as materialized (
                 select d.tenant_id, d.session_id, d.snapshot_id
                   from unnest(array(select tenant_id from found), array(select session_id from found),
                               array(select snapshot_id from found))
@@ -97,16 +92,14 @@ impl Store {
             )
             update session_snapshots p
                set body = 'null'::json
-              from full_ones f
-             where p.tenant_id = f.tenant_id and p.session_id = f.session_id and p.snapshot_id = f.snapshot_id
+              from unscrubbed u
+             where p.tenant_id = u.tenant_id and p.session_id = u.session_id and p.snapshot_id = u.snapshot_id
             "#,
             tenant.as_str(),
             self.clock.offset(),
             keep,
             SNAPSHOTS,
-        )
-        .execute(lease.connection()?)
-        .await;
-        Ok(lease.settle(scrubbed)?.rows_affected())
+        );
+        self.background.execute(tenant, query).await
     }
 }

@@ -1,0 +1,96 @@
+//! Inserts that a caller may repeat: submissions and prompts. At most one is written per id; the same content from the same
+//! sender again gets the outcome of the first.
+
+use super::id::OperationId;
+
+/// What the store knows of an idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFact {
+    /// No key was sent, or it is not bound.
+    Free,
+    /// Bound to this request.
+    Same,
+    /// Bound to another request.
+    Other,
+}
+
+/// The stored row that has the id of an insert.
+#[derive(Debug, Clone)]
+pub struct Existing<T> {
+    /// The attempt that wrote it.
+    pub submission_id: OperationId,
+    /// Whether sender and content are those of the insert.
+    pub same: bool,
+    pub value: T,
+}
+
+/// What became of an insert in the store.
+#[derive(Debug, Clone)]
+pub enum InsertFact<W, T, R> {
+    Written(W),
+    Unwritten {
+        existing: Option<Existing<T>>,
+        key: KeyFact,
+        /// Why it was not written, if there is no row with its id.
+        reason: R,
+    },
+}
+
+#[derive(Debug)]
+pub enum Inserted<W, T> {
+    New(W),
+    Repeated {
+        value: T,
+        /// Whether another attempt wrote it.
+        duplicate: bool,
+        /// Whether an idempotency key gave the answer.
+        replayed: bool,
+    },
+}
+
+#[derive(Debug)]
+pub enum InsertRefusal<R> {
+    KeyReused,
+    AlreadyExists,
+    NotWritten(R),
+}
+
+impl<W, T, R> InsertFact<W, T, R> {
+    pub fn judge(self, operation: OperationId) -> Result<Inserted<W, T>, InsertRefusal<R>> {
+        let (existing, key, reason) = match self {
+            Self::Written(written) => return Ok(Inserted::New(written)),
+            Self::Unwritten {
+                existing,
+                key,
+                reason,
+            } => (existing, key, reason),
+        };
+        match (existing, key) {
+            (_, KeyFact::Other) => Err(InsertRefusal::KeyReused),
+            (Some(found), _) if found.same => {
+                // A retry after a lost reply finds its own row, which is no duplicate to the caller.
+                let duplicate = found.submission_id != operation;
+                Ok(Inserted::Repeated {
+                    value: found.value,
+                    duplicate,
+                    replayed: duplicate && key == KeyFact::Same,
+                })
+            }
+            (Some(_), _) => Err(InsertRefusal::AlreadyExists),
+            (None, _) => Err(InsertRefusal::NotWritten(reason)),
+        }
+    }
+
+    /// The attempt that a repeat found, if an idempotency key of its own is to be bound to it.
+    #[must_use]
+    pub fn unbound_repeat(&self) -> Option<OperationId> {
+        match self {
+            Self::Unwritten {
+                existing: Some(existing),
+                key: KeyFact::Free,
+                ..
+            } if existing.same => Some(existing.submission_id),
+            _ => None,
+        }
+    }
+}

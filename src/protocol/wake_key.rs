@@ -1,0 +1,38 @@
+//! What can be waited for, and the short digest of it that nodes send each other.
+
+use sha2::{Digest, Sha256};
+
+use super::id::{ApproverId, EnforcerId, RequestId, TenantId};
+
+/// Something whose change someone may wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Key {
+    Approver(TenantId, ApproverId),
+    Enforcer(TenantId, EnforcerId),
+    Exchange(TenantId, RequestId),
+}
+
+impl Key {
+    #[must_use]
+    pub fn tenant(&self) -> &TenantId {
+        match self {
+            Self::Approver(tenant, _) | Self::Enforcer(tenant, _) | Self::Exchange(tenant, _) => {
+                tenant
+            }
+        }
+    }
+
+    /// 64 bits of hash: short enough to send hundreds at once. A collision costs one needless read.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let (kind, tenant, id) = match self {
+            Self::Approver(tenant, id) => ("a", tenant, id.as_str()),
+            Self::Enforcer(tenant, id) => ("e", tenant, id.as_str()),
+            Self::Exchange(tenant, id) => ("x", tenant, id.as_str()),
+        };
+        let hash = Sha256::digest(format!("{kind}\n{tenant}\n{id}"));
+        hash.iter()
+            .take(8)
+            .fold(0, |digest, byte| digest << 8 | u64::from(*byte))
+    }
+}

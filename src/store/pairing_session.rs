@@ -1,0 +1,251 @@
+//! Pairing sessions: begun by an enforcer, completed once by an approver. The session is locked first, then the pairing.
+//! Codes and tokens are stored as hashes only.
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+
+use super::Store;
+use super::audit::Actor;
+use super::error::{RetryOnce, StoreError};
+use super::tenant_scope::TenantScope;
+use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
+use crate::protocol::pairing::{Initiate, Nonce};
+use crate::protocol::timestamp::Timestamp;
+
+/// A pairing session, as its initiator may know it.
+#[derive(Debug)]
+pub struct PairingSession {
+    pub enforcer: EnforcerId,
+    pub expires_at: Timestamp,
+    pub past: bool,
+    pub resolved: bool,
+    pub approver: Option<ApproverId>,
+    pub approver_key: Option<String>,
+    /// Hash of its pairing's token, while that is valid.
+    pub token_hash: Option<Vec<u8>>,
+}
+
+#[derive(Debug)]
+pub struct CompleteRow<'a> {
+    pub operation: OperationId,
+    pub actor: &'a Actor,
+    pub tenant: &'a TenantId,
+    pub nonce: &'a Nonce,
+    pub approver: &'a ApproverId,
+    pub approver_key: Option<&'a str>,
+    pub token_hash: &'a [u8],
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum CompleteFact {
+    Paired {
+        label: Option<String>,
+        workspace: Option<String>,
+    },
+    /// It was completed before.
+    Completed,
+    /// There is no such session, or it expired.
+    Missing,
+}
+
+impl Store {
+    /// Begins a session; returns when it expires. A code that is in use is `Taken`.
+    pub async fn begin_pairing(
+        &self,
+        actor: &Actor,
+        tenant: &TenantId,
+        nonce: &Nonce,
+        code_hash: &[u8],
+        initiate: &Initiate,
+        lifetime: PgInterval,
+    ) -> Result<Timestamp, StoreError> {
+        let query = sqlx::query!(
+            r#"
+            with clock as materialized (select clock_timestamp() + $9::interval as at),
+            begun as (
+                insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
+                                              workspace_name, enforcer_key, created_at, expires_at)
+                select $1, $2, $3, $4, $5, $6, $7, $8, c.at, c.at + $10::interval
+                  from clock c
+                returning tenant_id, operation_id, enforcer_id, created_at, expires_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select b.tenant_id, b.created_at, b.operation_id, $11, $12, 'pairing.initiated', b.enforcer_id, $13, $14
+                  from begun b
+            )
+            select b.expires_at as "expires_at!" from begun b
+            "#,
+            tenant.as_str(),
+            nonce.as_str(),
+            self.clock.operation_id().0,
+            code_hash,
+            initiate.enforcer.as_str(),
+            initiate.label.as_deref(),
+            initiate.workspace.as_deref(),
+            initiate.public_key.as_deref(),
+            self.clock.offset(),
+            lifetime,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.node.as_str(),
+        )
+        .map(|row| row.expires_at);
+        Ok(self.pool.fetch_one(tenant, query).await?.into())
+    }
+
+    pub async fn pairing_session(
+        &self,
+        tenant: &TenantId,
+        nonce: &Nonce,
+    ) -> Result<Option<PairingSession>, StoreError> {
+        let query = sqlx::query_as!(
+            PairingSession,
+            r#"
+            select s.enforcer_id as "enforcer: EnforcerId", s.expires_at,
+                   s.expires_at <= clock_timestamp() + $3::interval as "past!",
+                   s.resolved_at is not null as "resolved!", s.approver_id as "approver?: ApproverId",
+                   s.approver_key as "approver_key?", p.token_hash as "token_hash?"
+              from pairing_sessions s
+              left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
+                                  and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
+             where s.tenant_id = $1 and s.nonce = $2
+            "#,
+            tenant.as_str(),
+            nonce.as_str(),
+            self.clock.offset(),
+        );
+        self.pool.fetch_optional(tenant, query).await
+    }
+
+    /// Completes a session if it is open.
+    pub async fn complete_pairing(
+        &self,
+        row: &CompleteRow<'_>,
+    ) -> Result<CompleteFact, StoreError> {
+        let mut retry = RetryOnce::default();
+        loop {
+            let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
+            let fact = self.complete_on(lease.connection()?, row).await;
+            match lease.settle(fact) {
+                Err(error) if retry.allows(&error) => {
+                    tracing::debug!(%error, "completing a pairing is retried");
+                }
+                fact => return Ok(fact?),
+            }
+        }
+    }
+
+    async fn complete_on(
+        &self,
+        connection: &mut PgConnection,
+        row: &CompleteRow<'_>,
+    ) -> sqlx::Result<CompleteFact> {
+        let found = sqlx::query!(
+            r#"
+            with locked as materialized (
+                select s.tenant_id, s.nonce, s.operation_id, s.enforcer_id, s.enforcer_label, s.workspace_name,
+                       s.enforcer_key, s.expires_at, s.completed_at
+                  from pairing_sessions s
+                 where s.tenant_id = $1 and s.nonce = $2
+                   for no key update of s
+            ),
+            judged as materialized (
+                select l.tenant_id, l.nonce, l.completed_at, l.expires_at, clock_timestamp() + $3::interval as at
+                  from locked l
+            ),
+            won as (
+                update pairing_sessions s
+                   set completed_at = j.at, operation_id = $4, approver_id = $5, approver_key = $6
+                  from judged j
+                 where s.tenant_id = j.tenant_id and s.nonce = j.nonce
+                   and s.completed_at is null and j.completed_at is null and j.expires_at > j.at
+                returning s.tenant_id, s.nonce, s.enforcer_id, s.enforcer_label, s.workspace_name, s.enforcer_key,
+                          s.completed_at as at
+            ),
+            paired as (
+                insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, enforcer_label,
+                                      workspace_name, enforcer_key, approver_key, paired_at)
+                select w.tenant_id, w.enforcer_id, $5, w.nonce, $7, w.enforcer_label, w.workspace_name, w.enforcer_key,
+                       $6, w.at
+                  from won w
+                on conflict on constraint pairings_pkey do update
+                   set nonce = excluded.nonce, token_hash = excluded.token_hash,
+                       enforcer_label = excluded.enforcer_label, workspace_name = excluded.workspace_name,
+                       enforcer_key = excluded.enforcer_key, approver_key = excluded.approver_key,
+                       paired_at = excluded.paired_at, revoked_at = null
+            ),
+            issued as (
+                insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
+                select w.tenant_id, $7, w.enforcer_id, $5, w.at
+                  from won w
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select w.tenant_id, w.at, $4, $8, $9, 'pairing.completed', w.enforcer_id || '/' || $5, $10, $11
+                  from won w
+            )
+            select l.enforcer_label as "label?", l.workspace_name as "workspace?",
+                   l.completed_at is not null as "completed!",
+                   w.nonce is not null or l.completed_at is not null and l.operation_id = $4 as "ours!"
+              from locked l
+              left join won w on w.tenant_id = l.tenant_id and w.nonce = l.nonce
+            "#,
+            row.tenant.as_str(),
+            row.nonce.as_str(),
+            self.clock.offset(),
+            row.operation.0,
+            row.approver.as_str(),
+            row.approver_key,
+            row.token_hash,
+            row.actor.name,
+            row.actor.source.principal.as_deref(),
+            row.actor.source.address(),
+            self.node.as_str(),
+        )
+        .fetch_optional(connection)
+        .await?;
+        Ok(match found {
+            Some(row) if row.ours => CompleteFact::Paired {
+                label: row.label,
+                workspace: row.workspace,
+            },
+            Some(row) if row.completed => CompleteFact::Completed,
+            // Expired, if it exists at all.
+            Some(_) | None => CompleteFact::Missing,
+        })
+    }
+
+    /// Deletes sessions that expired longer ago than `keep`.
+    pub async fn forget_pairing_sessions(
+        &self,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select s.tenant_id, s.nonce
+                  from pairing_sessions s
+                 where s.expires_at <= (select clock_timestamp() + $1::interval - $2::interval)
+                 order by s.expires_at
+                 limit $3
+                   for update of s skip locked
+            ),
+            to_delete as materialized (
+                select d.tenant_id, d.nonce
+                  from unnest(array(select tenant_id from found), array(select nonce from found))
+                       as d (tenant_id, nonce)
+            )
+            delete from pairing_sessions s using to_delete d
+             where s.tenant_id = d.tenant_id and s.nonce = d.nonce
+            "#,
+            self.clock.offset(),
+            keep,
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        self.background.execute(TenantScope::All, query).await
+    }
+}

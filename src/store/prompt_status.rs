@@ -1,0 +1,240 @@
+//! The status of prompts after they are queued: acknowledges them, which also ends redelivery; expires and reads them.
+
+use sqlx::PgConnection;
+
+use super::Store;
+use super::batch::{BatchResult, BatchStatement};
+use super::error::StoreError;
+use super::rows::{self, column};
+use super::tenant_scope::TenantScope;
+use crate::clock::Clock;
+use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
+use crate::protocol::prompt::{AckFact, SentAck, PromptRecord, PromptStatus};
+use crate::protocol::timestamp::Timestamp;
+
+#[derive(Debug)]
+pub struct PromptAckRow {
+    pub operation: OperationId,
+    pub tenant: TenantId,
+    /// The sender; none for a caller that may be any enforcer and does not say which.
+    pub enforcer: Option<EnforcerId>,
+    pub ack: SentAck,
+}
+
+pub struct TakePromptAcks {
+    pub clock: Clock,
+}
+
+impl BatchStatement for TakePromptAcks {
+    const NAME: &'static str = "ack_prompt";
+    type Row = PromptAckRow;
+    /// The prompt's enforcer and what was found; `None` if there is no such prompt for the sender.
+    type Fact = Option<(EnforcerId, AckFact)>;
+
+    fn tenant_scope(rows: &[PromptAckRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
+    }
+
+    fn conflict_keys(row: &PromptAckRow) -> Vec<String> {
+        vec![format!("{}\n{}", row.tenant, row.ack.request_id)]
+    }
+
+    fn bytes(row: &PromptAckRow) -> usize {
+        row.ack.details.as_ref().map_or(0, String::len) + 512
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let found = sqlx::query!(
+            r#"
+            with input as (
+                select operation_id, tenant_id, request_id, enforcer_id, prompt_hash, status, ack_at, details
+                  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+                              $8::text[])
+                       as i (operation_id, tenant_id, request_id, enforcer_id, prompt_hash, status, ack_at, details)
+            ),
+            locked as materialized (
+                select i.operation_id, p.tenant_id, p.request_id, p.enforcer_id, p.message_id, p.prompt_hash, p.status,
+                       p.ack_at, p.details, p.expires_at, p.operation_id as last_operation
+                  from prompts p
+                  join input i on i.tenant_id = p.tenant_id and i.request_id = p.request_id
+                 where i.enforcer_id is null or i.enforcer_id = p.enforcer_id
+                 order by p.tenant_id, p.request_id
+                   for no key update of p
+            ),
+            -- The clock is read after the locks are held.
+            judged as materialized (
+                select l.operation_id, l.tenant_id, l.request_id, l.enforcer_id, l.message_id, l.prompt_hash, l.status,
+                       l.ack_at, l.details, l.expires_at, l.last_operation,
+                       coalesce(l.expires_at <= clock_timestamp() + $9::interval, false) as past
+                  from locked l
+            ),
+            moved as (
+                update prompts p
+                   set status = i.status, ack_at = i.ack_at, details = i.details::json, operation_id = i.operation_id
+                  from judged j join input i on i.operation_id = j.operation_id
+                 where p.tenant_id = j.tenant_id and p.request_id = j.request_id
+                   and j.status = 'queued' and not j.past and j.prompt_hash = i.prompt_hash
+                returning i.operation_id, p.tenant_id, p.enforcer_id, p.message_id
+            ),
+            -- In the order in which every statement locks messages.
+            held as materialized (
+                select m.tenant_id, m.recipient, m.message_id
+                  from messages m
+                  join moved v on v.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                              and v.enforcer_id = m.recipient and v.message_id = m.message_id
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for no key update of m
+            ),
+            acked as (
+                update messages m
+                   set acked_at = clock_timestamp() + $9::interval
+                  from held h
+                 where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
+                   and m.message_id = h.message_id
+                   and coalesce(m.acked_at, 'infinity') = 'infinity'
+            )
+            select i.operation_id as "operation!: OperationId", v.operation_id is not null as "moved!",
+                   coalesce(j.last_operation = i.operation_id, false) as "own!",
+                   j.enforcer_id as "enforcer_id?: EnforcerId", j.prompt_hash as "hash?: Sha256Hex",
+                   j.status as "status?: PromptStatus", j.ack_at as "ack_at?: Timestamp", j.details::text as "details?",
+                   j.expires_at as "expires_at?: Timestamp", j.past as "past?"
+              from input i
+              left join judged j on j.operation_id = i.operation_id
+              left join moved v on v.operation_id = i.operation_id
+            "#,
+            column(rows, |row| row.operation) as _,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.ack.request_id) as _,
+            column(rows, |row| row.enforcer.as_ref()) as _,
+            column(rows, |row| row.ack.hash) as _,
+            column(rows, |row| row.ack.status) as _,
+            column(rows, |row| row.ack.ack_at) as _,
+            column(rows, |row| row.ack.details.as_deref()) as _,
+            self.clock.offset(),
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut facts = Vec::with_capacity(found.len());
+        for row in found {
+            let (Some(enforcer), Some(hash), Some(status), Some(ack_at)) =
+                (row.enforcer_id, row.hash, row.status, row.ack_at)
+            else {
+                facts.push((row.operation, None));
+                continue;
+            };
+            let standing = PromptRecord {
+                hash,
+                status,
+                ack_at,
+                details: row.details,
+                expires_at: row.expires_at,
+            };
+            let mut standing = standing.at(row.past.unwrap_or(false));
+            let sent = rows.iter().find(|sent| sent.operation == row.operation);
+            if let Some(sent) = sent.filter(|_| row.moved) {
+                standing.status = sent.ack.status;
+                standing.ack_at = sent.ack.ack_at;
+                standing.details.clone_from(&sent.ack.details);
+            }
+            let written = row.moved || row.own;
+            let fact = AckFact { written, standing };
+            facts.push((row.operation, Some((enforcer, fact))));
+        }
+        rows::in_order(rows.iter().map(|row| row.operation), facts)
+    }
+}
+
+#[derive(Debug)]
+pub struct StoredPrompt {
+    pub enforcer_id: EnforcerId,
+    /// The sender; none for an administrator.
+    pub approver_id: Option<ApproverId>,
+    pub standing: PromptRecord,
+}
+
+impl Store {
+    pub async fn prompt(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+    ) -> Result<Option<StoredPrompt>, StoreError> {
+        let query = sqlx::query!(
+            r#"
+            select enforcer_id as "enforcer_id: EnforcerId", approver_id as "approver_id: ApproverId",
+                   prompt_hash as "hash: Sha256Hex", status as "status: PromptStatus", ack_at as "ack_at: Timestamp",
+                   details::text as "details?", expires_at as "expires_at: Timestamp",
+                   expires_at <= clock_timestamp() + $3::interval as "past?"
+              from prompts
+             where tenant_id = $1 and request_id = $2
+            "#,
+            tenant.as_str(),
+            request.as_str(),
+            self.clock.offset(),
+        );
+        Ok(self.pool.fetch_optional(tenant, query).await?.map(|row| {
+            let standing = PromptRecord {
+                hash: row.hash,
+                status: row.status,
+                ack_at: row.ack_at,
+                details: row.details,
+                expires_at: row.expires_at,
+            };
+            StoredPrompt {
+                enforcer_id: row.enforcer_id,
+                approver_id: row.approver_id,
+                standing: standing.at(row.past.unwrap_or(false)),
+            }
+        }))
+    }
+
+    pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select p.tenant_id, p.request_id
+                  from prompts p
+                 where p.status = 'queued' and p.expires_at <= (select clock_timestamp() + $1::interval)
+                 order by p.expires_at
+                 limit $2
+                   for no key update of p skip locked
+            ),
+            due as materialized (
+                select d.tenant_id, d.request_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found))
+                       as d (tenant_id, request_id)
+            ),
+            expired as (
+                update prompts p
+                   set status = 'expired', ack_at = p.expires_at
+                  from due d
+                 where p.tenant_id = d.tenant_id and p.request_id = d.request_id and p.status = 'queued'
+                returning p.tenant_id, p.enforcer_id, p.message_id, p.expires_at
+            ),
+            held as materialized (
+                select m.tenant_id, m.recipient, m.message_id, e.expires_at
+                  from messages m
+                  join expired e on e.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                                and e.enforcer_id = m.recipient and e.message_id = m.message_id
+                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
+                   for no key update of m
+            ),
+            -- Acknowledged here, since it is never sent again.
+            closed as (
+                update messages m
+                   set acked_at = h.expires_at
+                  from held h
+                 where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
+                   and m.message_id = h.message_id
+                   and coalesce(m.acked_at, 'infinity') = 'infinity'
+            )
+            select count(*) as "count!" from expired
+            "#,
+            self.clock.offset(),
+            limit,
+        )
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        // All: the sweep serves every tenant.
+        self.background.fetch_one(TenantScope::All, query).await
+    }
+}
