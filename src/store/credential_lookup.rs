@@ -19,7 +19,7 @@ impl BatchStatement for ReadCredentials {
     type Fact = Option<Credential>;
 
     fn tenant_scope(_: &[CredentialId]) -> TenantScope<'_> {
-        // The tenant is what the credential tells.
+        // The credential determines the tenant.
         TenantScope::All
     }
 
@@ -53,7 +53,7 @@ impl BatchStatement for ReadCertificates {
     type Fact = Option<Credential>;
 
     fn tenant_scope(_: &[[u8; 32]]) -> TenantScope<'_> {
-        // The tenant is what the certificate tells.
+        // The certificate determines the tenant.
         TenantScope::All
     }
 

@@ -1,4 +1,4 @@
-//! Reads exchanges for status and waits, many callers in one query; and tells which exchanges are no longer pending.
+//! Reads exchanges for status and waits, many callers in one query, and finds those that are no longer pending.
 
 use std::collections::HashMap;
 use std::time::Duration;

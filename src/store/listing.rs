@@ -17,7 +17,6 @@ use crate::protocol::timestamp::Timestamp;
 #[derive(Debug, Default)]
 pub struct Part {
     pub after: Option<Position>,
-    /// How many at most.
     pub limit: Option<i64>,
 }
 
@@ -29,7 +28,7 @@ impl Part {
         }
     }
 
-    /// One more than wanted, which tells whether there are more.
+    /// One more than wanted, to know whether there is another page.
     fn count(&self) -> Option<i64> {
         self.limit.map(|limit| limit.saturating_add(1))
     }
@@ -43,7 +42,7 @@ impl Part {
     }
 }
 
-/// Cuts off the row past `limit`; if there was one, tells where the next page starts.
+/// Cuts off the row past `limit`; if there was one, also returns where the next page starts.
 pub(super) fn cut_page<T>(
     mut items: Vec<T>,
     limit: i64,

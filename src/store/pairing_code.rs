@@ -32,7 +32,7 @@ pub enum ResolveFact {
     Found(Resolved),
     /// It is wrong, used or expired.
     Wrong,
-    /// Too many were wrong: nothing is told about this one.
+    /// Too many were wrong, so this one was not checked.
     Refused {
         retry_after: Duration,
     },

@@ -327,13 +327,13 @@ impl Lease {
 
     /// Ends the call: a usable connection goes back to the pool, another is closed.
     pub fn settle<T>(mut self, result: Result<T, sqlx::Error>) -> sqlx::Result<T> {
-        let good = match &result {
+        let reusable = match &result {
             Ok(_) => true,
             // The server answered, so the statement has ended and is rolled back.
             Err(error @ sqlx::Error::Database(_)) => classify(error) != Class::Lost,
             Err(error) => matches!(error, sqlx::Error::RowNotFound),
         };
-        if good {
+        if reusable {
             drop(self.object.take());
         } else if result
             .as_ref()

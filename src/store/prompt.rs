@@ -76,7 +76,7 @@ impl BatchStatement for TakePrompts {
 
 impl TakePrompts {
     async fn write(&self, connection: &mut PgConnection, rows: &[PromptRow]) -> BatchResult<Self> {
-        let keys: Vec<_> = rows.iter().map(|row| row.idempotency.as_ref()).collect();
+        let keys = column(rows, |row| row.idempotency.as_ref());
         let written = sqlx::query!(
             r#"
             with input as (
@@ -207,7 +207,7 @@ impl TakePrompts {
         rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
 
-    /// Reads what stood in the way of the rows that were not written.
+    /// Reads what stands in the way of rows that were not written.
     async fn read_existing(
         &self,
         connection: &mut PgConnection,
@@ -216,10 +216,7 @@ impl TakePrompts {
         if unwritten.is_empty() {
             return Ok(());
         }
-        let keys: Vec<_> = unwritten
-            .iter()
-            .map(|(row, _)| row.idempotency.as_ref())
-            .collect();
+        let keys = column(&unwritten, |(row, _)| row.idempotency.as_ref());
         let found = sqlx::query!(
             r#"
             select i.submission_id as "operation!: OperationId", p.submission_id as "submission_id?: OperationId",
