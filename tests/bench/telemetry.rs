@@ -29,13 +29,16 @@ async fn collector() -> anyhow::Result<String> {
     Ok(endpoint)
 }
 
-async fn scrape(address: &str) -> anyhow::Result<()> {
-    let mut connection = Connection::open(address).await?;
+/// Scrapes until the node ends, and tells how often.
+async fn scrape(address: String) -> anyhow::Result<u64> {
+    let mut connection = Connection::open(&address).await?;
     let request = request("GET", "/metrics", "", "");
-    loop {
+    let mut scrapes = 0;
+    while connection.call(&request, 200).await.is_ok() {
+        scrapes += 1;
         sleep(SCRAPE_EVERY).await;
-        connection.call(&request, 200).await?;
     }
+    Ok(scrapes)
 }
 
 /// Submissions per second on one node that is scraped if it has a listener for that, and sends to this collector if any.
@@ -46,15 +49,13 @@ async fn rate(bench: &Bench, metrics_listen: &str, collector: &str) -> anyhow::R
         ("COUNTERSIGN_TELEMETRY__EXPORT_SECONDS", EXPORT_SECONDS),
     ];
     let (nodes, artifact) = (bench.nodes_with(1, &settings).await?, Artifact::usual()?);
-    let scraped = nodes.metrics.first().cloned();
-    let submitting = rate_on(bench, nodes, &artifact);
-    match scraped {
-        None => submitting.await,
-        Some(address) => tokio::select! {
-            rate = submitting => rate,
-            failed = scrape(&address) => failed.map(|()| f64::NAN),
-        },
+    let scraping = nodes.metrics.first().cloned().map(scrape).map(tokio::spawn);
+    let rate = rate_on(bench, nodes, &artifact).await?;
+    if let Some(scraping) = scraping {
+        let scrapes = scraping.await??;
+        anyhow::ensure!(scrapes >= bench.seconds, "only {scrapes} scrapes");
     }
+    Ok(rate)
 }
 
 /// Submissions with telemetry against submissions without.
