@@ -96,13 +96,12 @@ impl Sweeps<'_> {
         F: Future<Output = Result<(), Error>> + Send,
     {
         let (gateway, stop) = (Arc::clone(self.gateway), self.stop.clone());
-        let [ok, failed] =
-            ["ok", "failed"].map(|outcome| gateway.metrics.sweep_time.of([name, outcome]));
         self.tasks.spawn(async move {
             while !stop.is_cancelled() {
                 let begun = Instant::now();
                 let swept = job(Arc::clone(&gateway)).await;
-                let times = if swept.is_ok() { &ok } else { &failed };
+                let outcome = if swept.is_ok() { "ok" } else { "failed" };
+                let times = gateway.metrics.sweep_time.of([name, outcome]);
                 times.took(begun.elapsed());
                 if let Err(error) = swept {
                     tracing::warn!(sweep = name, %error, "a sweep failed and will be tried again");

@@ -158,18 +158,17 @@ table! {
         "Most file descriptors that the process may have open.";
 }
 
-/// Types of frames that clients send, and what stands for any other.
-const FRAMES: [&str; 6] = [
+/// Types of frames that clients send; any other is `other`.
+const FRAMES: [&str; 5] = [
     "artifact.submit",
     "decision.submit",
     "ack.submit",
     "prompt.ack",
     "hello",
-    "other",
 ];
-/// Methods that routes take, and what stands for any other.
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "other"];
-/// What stands for every path that is no route.
+/// Methods that routes take; any other is `other`.
+const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"];
+/// The route of every path that is none.
 pub const UNMATCHED: &str = "unmatched";
 
 #[must_use]
@@ -215,7 +214,7 @@ impl Metric for Requests {
 
     fn new(meter: &Meter, definition: &'static Definition) -> Self {
         let instrument = Histogram::instrument(meter, definition);
-        // Binding makes the series exist, at zero.
+        // Binding creates a series, at zero, so that the metric is listed from the start.
         let _bound = instrument.bind(&Self::labels("GET", UNMATCHED, 404));
         Self(instrument)
     }
@@ -259,11 +258,9 @@ impl Metrics {
         for (gauge, read) in process {
             gauge.observe([], move || Some(as_f64(read().unwrap_or_default())));
         }
-        for frame in FRAMES {
-            for outcome in ["accepted", "refused"] {
-                self.frames.of([frame, outcome]);
-            }
-        }
+        // One of many series, so that the metric is listed from the start.
+        self.frames.of(["artifact.submit", "accepted"]);
+        self.sweep_time.of(["expiry", "ok"]);
         for signal in ["metrics", "traces"] {
             for outcome in ["ok", "failed"] {
                 self.exports.of([signal, outcome]);

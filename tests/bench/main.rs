@@ -13,6 +13,7 @@ mod push;
 mod reference;
 mod report;
 mod submissions;
+mod telemetry;
 
 use std::path::Path;
 
@@ -35,13 +36,14 @@ struct Bench {
 }
 
 /// The parts, by the name that `BENCH_ONLY` chooses them by.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
     "submissions",
     "exchanges",
     "push",
     "inbox",
     "payloads",
     "channels",
+    "telemetry",
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -76,7 +78,8 @@ async fn run() -> anyhow::Result<()> {
             "push" => push::measure(&mut bench).await?,
             "inbox" => inbox::measure(&mut bench).await?,
             "payloads" => submissions::measure_sizes(&mut bench).await?,
-            _ => channels::measure(&mut bench).await?,
+            "channels" => channels::measure(&mut bench).await?,
+            _ => telemetry::measure(&mut bench).await?,
         }
     }
     println!("{}", bench.report.table());
@@ -97,7 +100,12 @@ async fn run() -> anyhow::Result<()> {
 impl Bench {
     /// Nodes on a new database.
     async fn nodes(&self, count: usize) -> anyhow::Result<Running> {
-        Running::start(self.postgres.database().await?, count).await
+        self.nodes_with(count, &[]).await
+    }
+
+    /// The same with settings, as environment variables.
+    async fn nodes_with(&self, count: usize, settings: &[(&str, &str)]) -> anyhow::Result<Running> {
+        Running::start(self.postgres.database().await?, count, settings).await
     }
 
     /// What pgbench makes of a script, in transactions per second.

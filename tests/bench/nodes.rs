@@ -28,6 +28,8 @@ pub struct Running {
 pub struct Nodes {
     /// Where each listens: `127.0.0.1:8080`.
     pub addresses: Vec<String>,
+    /// Where the metrics of each are read, if anywhere.
+    pub metrics: Vec<String>,
     /// Their processes.
     pub pids: Vec<u32>,
     /// Their database.
@@ -54,6 +56,7 @@ struct Key {
 #[serde(rename_all = "camelCase")]
 struct Ready {
     nodes: Vec<String>,
+    metrics: Vec<String>,
     pids: Vec<u32>,
     tenant_id: String,
     admin: Key,
@@ -70,8 +73,12 @@ impl Deref for Running {
 }
 
 impl Running {
-    /// Starts this many on a database.
-    pub async fn start(database: Database, count: usize) -> anyhow::Result<Self> {
+    /// Starts this many on a database, with settings as environment variables.
+    pub async fn start(
+        database: Database,
+        count: usize,
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let data = TempDir::new()?;
         let file = data.path().join("ready.json");
         let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
@@ -84,6 +91,7 @@ impl Running {
             .env("COUNTERSIGN_LOG__FILTER", "warn")
             // Near its limit an inbox is counted for every submission; ten thousand pending are not to be near it.
             .env("COUNTERSIGN_LIMITS__PENDING_PER_APPROVER", "100000")
+            .envs(settings.iter().copied())
             .stdout(Stdio::null())
             .kill_on_drop(true)
             .spawn()?;
@@ -97,12 +105,13 @@ impl Running {
             sleep(Duration::from_millis(20)).await;
         };
         let ready: Ready = serde_json::from_str(&text)?;
+        let addresses = |urls: Vec<String>| {
+            let urls = urls.into_iter();
+            urls.map(|url| url.replace("http://", "")).collect()
+        };
         let nodes = Nodes {
-            addresses: ready
-                .nodes
-                .iter()
-                .map(|url| url.replace("http://", ""))
-                .collect(),
+            addresses: addresses(ready.nodes),
+            metrics: addresses(ready.metrics),
             pids: ready.pids,
             url: database.url.clone(),
             enforcer: ready.enforcer.api_key,

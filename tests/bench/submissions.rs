@@ -2,7 +2,7 @@
 
 use super::client::{Connection, request};
 use super::load::{each, in_seconds, in_turns, median, random_id, saturate};
-use super::nodes::Nodes;
+use super::nodes::{Nodes, Running};
 use super::report::Target;
 use super::{Bench, reference};
 
@@ -105,7 +105,11 @@ impl Lane {
 
 /// Submissions per second on so many nodes.
 async fn rate(bench: &Bench, nodes: usize, artifact: &Artifact) -> anyhow::Result<f64> {
-    let nodes = bench.nodes(nodes).await?;
+    rate_on(bench, bench.nodes(nodes).await?, artifact).await
+}
+
+/// Submissions per second on these nodes, which are stopped afterwards.
+pub async fn rate_on(bench: &Bench, nodes: Running, artifact: &Artifact) -> anyhow::Result<f64> {
     let lanes = Lane::open(&nodes, CONNECTIONS, artifact).await?;
     let rate = saturate(&nodes.url, lanes, bench.seconds, Lane::submit).await?;
     nodes.stop().await?;
