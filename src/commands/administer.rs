@@ -232,7 +232,7 @@ pub async fn credential(
                     "{}  tenant {}  {:<8}  {}{}",
                     credential.credential_id,
                     credential.tenant_id,
-                    credential.role,
+                    credential.role.as_str(),
                     credential.bound_id.as_deref().unwrap_or("(any id)"),
                     credential.revoked_at.map_or("", |_| "  (revoked)"),
                 ))?;

@@ -3,9 +3,9 @@
 use uuid::Uuid;
 
 use super::reply::Node;
+use crate::gateway::Feed;
 use crate::gateway::caller::Origin;
 use crate::gateway::error::Error;
-use crate::gateway::Feed;
 use crate::protocol::presence::Transport;
 use crate::wake::Key;
 

@@ -49,7 +49,6 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use self::error::{Refusal, TransportError};
 
-
 use self::reply::Node;
 use crate::gateway::error::Error;
 

@@ -196,7 +196,9 @@ impl Error {
                 invalid_token: true,
                 ..refusal(401, Code::Unauthenticated)
             }
-            .expecting("an API key as printed when it was made: csk_…, complete and without placeholders"),
+            .expecting(
+                "an API key as printed when it was made: csk_…, complete and without placeholders",
+            ),
             Self::Forbidden { pointer, expected } => {
                 let refusal = refusal(403, Code::Forbidden).expecting(expected);
                 match pointer {

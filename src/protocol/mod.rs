@@ -30,5 +30,5 @@ pub mod signature;
 pub mod timestamp;
 pub mod token;
 pub mod trace;
-mod words;
 pub mod wake_key;
+mod words;

@@ -8,7 +8,7 @@ use super::rows::{self, column};
 use super::submission::SubmissionRow;
 use crate::clock::Clock;
 use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::exchange::{NotWritten, ExchangeState, SubmissionFact};
+use crate::protocol::exchange::{ExchangeState, NotWritten, SubmissionFact};
 use crate::protocol::id::{EnforcerId, OperationId};
 use crate::protocol::idempotent::Existing;
 use crate::protocol::timestamp::Timestamp;

@@ -17,7 +17,7 @@ use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::protocol::message::raw;
-use crate::protocol::presence::{PresenceFacts, ChannelFacts, Hello, CallFacts, Transport};
+use crate::protocol::presence::{CallFacts, ChannelFacts, Hello, PresenceFacts, Transport};
 use crate::protocol::timestamp::Timestamp;
 
 const CALLS_PER_STATEMENT: usize = 1_000;

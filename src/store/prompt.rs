@@ -12,7 +12,9 @@ use crate::clock::Clock;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, TenantId};
 use crate::protocol::idempotent::{Existing, KeyFact};
-use crate::protocol::prompt::{Prompt, PromptFact, PromptNotWritten, Queued, PromptRecord, PromptStatus};
+use crate::protocol::prompt::{
+    Prompt, PromptFact, PromptNotWritten, PromptRecord, PromptStatus, Queued,
+};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
-use crate::protocol::prompt::{AckFact, SentAck, PromptRecord, PromptStatus};
+use crate::protocol::prompt::{AckFact, PromptRecord, PromptStatus, SentAck};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]

@@ -12,7 +12,9 @@ use super::error::{RetryOnce, StoreError};
 use super::tenant_scope::TenantScope;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
-use crate::protocol::session::{SessionEvent, Report, ReportFact, SnapshotType, SessionRecord, SessionState};
+use crate::protocol::session::{
+    Report, ReportFact, SessionEvent, SessionRecord, SessionState, SnapshotType,
+};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]

@@ -70,7 +70,9 @@ async fn poll_once(waiters: &Waiters, store: &Store) {
     }
     for some in recipients.chunks(KEYS_PER_QUERY) {
         match store
-            .recipients_with_messages(some, RECENT.as_secs_f64()).await {
+            .recipients_with_messages(some, RECENT.as_secs_f64())
+            .await
+        {
             Ok(keys) => {
                 for key in keys {
                     waiters.wake(key.digest(), Cause::Poll);

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::response::Response;
-use countersign::gateway::error::Error;
-use countersign::gateway::limit::{Kind, Rate, Throttled};
-use countersign::http::error::Description;
-use countersign::protocol::error::Code;
-use countersign::protocol::exchange::State;
+use countersign::gateway::limit::{Kind, Rate};
+use countersign::http::error::{Refusal, TransportError, add_headers};
+use countersign::protocol::error::{Code, Error, Throttled};
 use countersign::protocol::json;
 use countersign::protocol::reader::{Fault, Invalid};
 use serde_json::{Value, json};
@@ -58,7 +56,27 @@ const VALUES: [(&str, &str); 9] = [
 ];
 
 /// The error that each entry describes.
-fn errors() -> Vec<(&'static str, Error)> {
+fn errors() -> Vec<(&'static str, Refusal)> {
+    let transport = [
+        ("foreignOrigin", TransportError::ForeignOrigin),
+        (
+            "unencrypted",
+            TransportError::Unencrypted {
+                expected: "X-Forwarded-Proto: https from the proxy",
+            },
+        ),
+        ("noSuchRoute", TransportError::NoSuchRoute),
+        ("methodNotAllowed", TransportError::MethodNotAllowed),
+        ("unsupportedMediaType", TransportError::UnsupportedMediaType),
+    ];
+    let transport = transport.map(|(name, error)| (name, Refusal::from(error)));
+    let own = rules()
+        .into_iter()
+        .map(|(name, error)| (name, Refusal::from(error)));
+    own.chain(transport).collect()
+}
+
+fn rules() -> Vec<(&'static str, Error)> {
     let own = "an id that this credential may act as";
     let id = "1 to 128 characters without control characters";
     let time = Invalid::timestamp("/createdAt", "an RFC 3339 date-time");
@@ -70,11 +88,6 @@ fn errors() -> Vec<(&'static str, Error)> {
         },
         Duration::from_secs(1),
     );
-    let throttled = Throttled {
-        kind: Kind::Submission,
-        rate,
-        retry_after: second,
-    };
     vec![
         (
             "invalid",
@@ -101,20 +114,11 @@ fn errors() -> Vec<(&'static str, Error)> {
         ("forbidden", forbidden(None, "an enforcer")),
         ("otherId", forbidden(Some("/here"), own)),
         ("otherIdParameter", forbidden(Some("approverId"), own)),
-        ("foreignOrigin", Error::ForeignOrigin),
-        (
-            "unencrypted",
-            Error::Unencrypted {
-                expected: "X-Forwarded-Proto: https from the proxy",
-            },
-        ),
         ("openRefused", Error::OpenRefused),
         ("pairingRevoked", Error::PairingRevoked),
         ("signatureInvalid", Error::SignatureInvalid),
         ("keyRevoked", Error::KeyRevoked),
         ("notFound", Error::NotFound),
-        ("noSuchRoute", Error::NoSuchRoute),
-        ("methodNotAllowed", Error::MethodNotAllowed),
         ("alreadyExists", Error::AlreadyExists),
         ("promptExists", Error::PromptExists),
         ("sessionStarted", Error::SessionStarted),
@@ -122,7 +126,7 @@ fn errors() -> Vec<(&'static str, Error)> {
         ("idempotencyKeyReused", Error::IdempotencyKeyReused),
         ("alreadyDecided", Error::AlreadyDecided),
         ("expired", Error::Expired),
-        ("invalidState", Error::InvalidState(State::Decided)),
+        ("invalidState", Error::InvalidState("decided")),
         ("alreadyPaired", Error::AlreadyPaired),
         ("promptMismatch", Error::PromptMismatch),
         ("promptSettled", Error::PromptSettled("delivered")),
@@ -132,7 +136,6 @@ fn errors() -> Vec<(&'static str, Error)> {
         ("artifactTooLarge", too_large("/body/ciphertext/data", 2)),
         ("promptTooLarge", too_large("/body/text", 3)),
         ("snapshotTooLarge", too_large("/body/payload", 4)),
-        ("unsupportedMediaType", Error::UnsupportedMediaType),
         (
             "invalidArtifact",
             Error::InvalidArtifact(Invalid::shape("/body/repoRef", "a string")),
@@ -158,13 +161,16 @@ fn errors() -> Vec<(&'static str, Error)> {
             },
         ),
         ("noRecipient", Error::NoRecipient),
-        ("throttled", Error::Throttled(throttled)),
+        ("throttled", Kind::Submission.throttled(rate, second)),
         (
             "tooManyGuesses",
-            Error::TooManyGuesses {
-                retry_after: second,
+            Error::Throttled(Throttled {
+                policy: "guesses",
+                calls: "wrong codes".to_owned(),
                 quota: 1,
-            },
+                window_seconds: 60,
+                retry_after: second,
+            }),
         ),
         ("inboxFull", Error::InboxFull),
         ("tooManyWaits", Error::TooManyWaits),
@@ -175,18 +181,18 @@ fn errors() -> Vec<(&'static str, Error)> {
 }
 
 /// An error as the catalogue has it.
-fn entry(error: &Error) -> Value {
-    let described = Description::of(error);
+fn entry(refusal: &Refusal) -> Value {
+    let described = &refusal.description;
     let mut response = Response::default();
-    described.headers(&mut response, false);
+    add_headers(described, &mut response, false);
     let mut headers: Vec<_> = response.headers().keys().map(ToString::to_string).collect();
     // The router adds it.
-    if described.status.as_u16() == 405 {
+    if described.status == 405 {
         headers.push("allow".to_owned());
     }
     headers.sort_unstable();
     json!({
-        "status": described.status.as_u16(), "code": described.code.as_str(), "message": described.message,
+        "status": described.status, "code": described.code.as_str(), "message": described.message,
         "details": described.details, "headers": headers, "retryable": described.code.retryable(),
     })
 }

@@ -1,10 +1,11 @@
 //! The words and limits that openapi.yaml spells out are those of the code.
 
 use countersign::gateway::administration;
-use countersign::protocol::session::{self, EndReason, SnapshotType};
+use countersign::protocol::exchange::ExchangeState;
+use countersign::protocol::prompt::PromptStatus;
+use countersign::protocol::session::{EndReason, SessionState, SnapshotType};
 use countersign::protocol::{
-    PROTOCOL_VERSION, artifact, decision, exchange, extensions, id, pairing, presence, prompt,
-    refresh,
+    PROTOCOL_VERSION, artifact, decision, extensions, id, pairing, presence, prompt, refresh,
 };
 use countersign::store::credential::RoleName;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ async fn the_documents_use_the_words_and_limits_of_the_code() {
     };
     assert_eq!(
         words("ExchangeState", ""),
-        json!(exchange::State::ALL.map(exchange::State::as_str))
+        json!(ExchangeState::ALL.map(ExchangeState::as_str))
     );
     assert_eq!(
         words("OpenArtifact", "artifactType"),
@@ -36,11 +37,20 @@ async fn the_documents_use_the_words_and_limits_of_the_code() {
     assert_eq!(words("OpenPrompt", "target"), json!(prompt::TARGETS));
     assert_eq!(
         words("PromptAck", "status"),
-        json!(prompt::Status::ALL.map(prompt::Status::as_str))
+        json!(PromptStatus::ALL.map(PromptStatus::as_str))
     );
-    assert_eq!(words("SessionState", ""), json!(session::State::WORDS));
-    assert_eq!(words("SnapshotType", ""), json!(SnapshotType::WORDS));
-    assert_eq!(words("EndReason", ""), json!(EndReason::WORDS));
+    assert_eq!(
+        words("SessionState", ""),
+        json!(SessionState::ALL.map(SessionState::as_str))
+    );
+    assert_eq!(
+        words("SnapshotType", ""),
+        json!(SnapshotType::ALL.map(SnapshotType::as_str))
+    );
+    assert_eq!(
+        words("EndReason", ""),
+        json!(EndReason::ALL.map(EndReason::as_str))
+    );
     assert_eq!(
         words("Role", ""),
         json!(RoleName::ALL.map(RoleName::as_str))
@@ -70,8 +80,14 @@ async fn the_documents_use_the_words_and_limits_of_the_code() {
     assert_eq!(most("Reason", "reason"), refresh::MAX_REASON_CHARS);
     assert_eq!(most("Hello", "enforcerLabel"), presence::MAX_NAME_CHARS);
     assert_eq!(most("Hello", "workspaceName"), presence::MAX_NAME_CHARS);
-    assert_eq!(most("SessionStart", "agentHost"), session::MAX_WORD_CHARS);
-    assert_eq!(most("SessionStart", "repoRef"), session::MAX_WORD_CHARS);
+    assert_eq!(
+        most("SessionStart", "agentHost"),
+        countersign::protocol::session::MAX_WORD_CHARS
+    );
+    assert_eq!(
+        most("SessionStart", "repoRef"),
+        countersign::protocol::session::MAX_WORD_CHARS
+    );
     let actions = at("/components/schemas/RequestedActions/properties/actions/maxItems");
     assert_eq!(actions, extensions::MAX_ACTIONS);
     let body = |operation: &str| {

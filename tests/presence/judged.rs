@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::protocol::id::{EnforcerId, TextId as _};
 use countersign::protocol::presence::{
-    CallFacts, ChannelFacts, PresenceFacts, PresenceStatus, PresenceTransport, judge_presence,
+    CallFacts, ChannelFacts, PresenceFacts, PresenceStatus, Transport, judge_presence,
 };
 use countersign::protocol::timestamp::Timestamp;
 
@@ -19,9 +19,9 @@ fn judge(
     called: Option<i64>,
     closed: Option<i64>,
     channel: Option<(bool, i64)>,
-) -> (PresenceStatus, PresenceTransport) {
+) -> (PresenceStatus, Transport) {
     let noted = called.or(closed).map(|_| CallFacts {
-        transport: PresenceTransport::Poll,
+        transport: Transport::Poll,
         called_at: called.map(ago),
         closed_at: closed.map(ago),
         seen_at: called.into_iter().chain(closed).map(ago).max().unwrap(),
@@ -34,7 +34,7 @@ fn judge(
         noted,
         held: channel.map(|(live, ended)| ChannelFacts {
             live,
-            transport: PresenceTransport::Sse,
+            transport: Transport::Sse,
             seen_at: ago(ended),
             ended_at: ago(ended),
         }),
@@ -47,7 +47,7 @@ fn judge(
 #[test]
 fn online_is_a_live_channel_or_a_recent_call_since_the_last_one_ended() {
     use PresenceStatus::{Offline, Online};
-    use PresenceTransport::{Poll, Sse};
+    use Transport::{Poll, Sse};
     for (called, closed, channel, expected) in [
         (None, None, Some((true, 9)), (Online, Sse)),
         (None, None, Some((false, 9)), (Offline, Sse)),
