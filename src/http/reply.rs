@@ -14,7 +14,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::error::{Refusal, add_headers};
-use super::request_log::HttpRequestId;
 use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::Outgoing;
@@ -25,6 +24,10 @@ use crate::telemetry::trace;
 
 /// Answers up to this size need no room of their own.
 const SMALL: usize = 64 << 10;
+
+/// The id of one HTTP request, in its log line, its answer, and envelopes about no exchange.
+#[derive(Debug, Clone)]
+pub struct HttpRequestId(pub String);
 
 /// What handlers work with. One pointer: every layer of every request has its own.
 #[derive(Clone)]

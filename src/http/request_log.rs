@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::reply::Node;
+use super::reply::{HttpRequestId, Node};
 use crate::outbound::{TRACEPARENT, TRACESTATE};
 use crate::protocol::error::Description;
 use crate::protocol::trace::TraceContext;
@@ -17,10 +17,6 @@ use crate::telemetry::trace::{self, Attribute, Span};
 
 /// What paths that are no route are called in metrics and logs.
 const UNMATCHED: &str = "unmatched";
-
-/// The id of one HTTP request, in its log line, its answer, and every envelope about no exchange.
-#[derive(Debug, Clone)]
-pub struct HttpRequestId(pub String);
 
 /// The trace context that a request's headers say it comes from. Two parents are none.
 fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
