@@ -59,14 +59,13 @@ impl Gateway {
         }
         let inbox = (tenant.clone(), approver.clone());
         let known = self.loads.0.get(&inbox);
-        let pending = match known.filter(|load| Instant::now() < load.until) {
-            Some(load) => load.pending.fetch_add(1, Ordering::Relaxed) + 1,
-            None => {
-                let pending = self.store.pending(tenant, approver, most).await?;
-                let load = Arc::new(Load::counted(pending, most));
-                self.loads.0.insert(inbox, load);
-                pending
-            }
+        let pending = if let Some(load) = known.filter(|load| Instant::now() < load.until) {
+            load.pending.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            let pending = self.store.pending(tenant, approver, most).await?;
+            let load = Arc::new(Load::counted(pending, most));
+            self.loads.0.insert(inbox, load);
+            pending
         };
         Ok(pending > most - MARGIN)
     }

@@ -149,6 +149,7 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Marks an answer that an idempotency key gave.
+#[must_use]
 pub fn replayed(mut response: Response, replayed: bool) -> Response {
     if replayed {
         response

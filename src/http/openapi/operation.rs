@@ -206,7 +206,7 @@ impl Operation {
 
     /// Refused like this.
     pub fn refuses<const N: usize>(mut self, errors: [Error; N]) -> Self {
-        let described = errors.iter().map(Error::describe);
+        let described = errors.into_iter().map(|error| error.describe());
         self.refusals.extend(described);
         self
     }
