@@ -19,19 +19,18 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 
 pub use self::api_key::{FreshKey, random, random_text};
+use self::tenants::FRESH_FOR;
 pub(super) use self::tokens::{Tokens, recheck_every};
 use super::Gateway;
-use super::caller::{Admin, Approver, Caller, Enforcer, Operator, Origin};
+use super::caller::{Caller, Operator, Origin};
 use super::error::Error;
 use crate::config::Secret;
-use crate::protocol::credential::{ApiKey, KEY_PREFIX, RoleName, UserPassword};
-use crate::protocol::id::{CredentialId, TextId};
+use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
+use crate::protocol::id::CredentialId;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::credential::{ChangedCredential, Credential};
 
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
-/// How long the caches may be used after the last refresh: less than the 5 s that a revocation may take.
-const BELIEVED_FOR: Duration = Duration::from_secs(4);
 /// How far back a refresh asks: much longer than a change takes to become visible.
 const CHANGED_WITHIN: Duration = Duration::from_secs(60);
 /// Most cached credentials.
@@ -72,7 +71,7 @@ impl Credentials {
 
     fn fresh(&self, id: &CredentialId) -> Option<Arc<Credential>> {
         let state = self.state();
-        state.refreshed.filter(|at| at.elapsed() < BELIEVED_FOR)?;
+        state.refreshed.filter(|at| at.elapsed() < FRESH_FOR)?;
         state.known.get(id).cloned()
     }
 
@@ -287,26 +286,5 @@ fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller, Error
         recheck: None,
         from,
     };
-    in_role(credential.role, origin, credential.bound_id.as_deref())
-}
-
-fn in_role(role: RoleName, origin: Origin, bound: Option<&str>) -> Result<Caller, Error> {
-    Ok(match role {
-        RoleName::Enforcer => Caller::Enforcer(Enforcer {
-            origin,
-            bound: bound_id(bound)?,
-        }),
-        RoleName::Approver => Caller::Approver(Approver {
-            origin,
-            bound: bound_id(bound)?,
-        }),
-        RoleName::Admin => Caller::Admin(Admin { origin }),
-    })
-}
-
-/// The id a credential is bound to. A malformed one is an error, never treated as unbound.
-fn bound_id<T: TextId>(bound: Option<&str>) -> Result<Option<T>, Error> {
-    bound
-        .map(|id| T::parse(id).ok_or(Error::Internal))
-        .transpose()
+    Caller::in_role(credential.role, origin, credential.bound_id.as_deref())
 }

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use super::error::Error;
 use crate::config::Secret;
 use crate::protocol::envelope::Sender;
-use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::credential::RoleName;
 
 /// Where a call comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,34 @@ pub enum Caller {
     Approver(Approver),
     Admin(Admin),
     Operator(Operator),
+}
+
+impl Caller {
+    /// The caller of a credential with this role, bound to an id or to none.
+    pub(super) fn in_role(
+        role: RoleName,
+        origin: Origin,
+        bound: Option<&str>,
+    ) -> Result<Self, Error> {
+        Ok(match role {
+            RoleName::Enforcer => Self::Enforcer(Enforcer {
+                origin,
+                bound: bound_id(bound)?,
+            }),
+            RoleName::Approver => Self::Approver(Approver {
+                origin,
+                bound: bound_id(bound)?,
+            }),
+            RoleName::Admin => Self::Admin(Admin { origin }),
+        })
+    }
+}
+
+/// The id a credential is bound to. A malformed one is an error, never treated as unbound.
+fn bound_id<T: TextId>(bound: Option<&str>) -> Result<Option<T>, Error> {
+    bound
+        .map(|id| T::parse(id).ok_or(Error::Internal))
+        .transpose()
 }
 
 pub trait Role: Sized {

@@ -17,8 +17,8 @@ use crate::protocol::pairing::{Nonce, PairingCode, RoutingToken};
 /// A secret for a node that has none configured. It lasts until the node stops, which must be the only one.
 pub fn generate() -> Result<Secret, Error> {
     tracing::warn!(
-        "security.cluster_secret is not set: pairing codes and the showing of routing tokens end when this node stops, and no \
-         second node may join it"
+        "security.cluster_secret is not set: pairing codes become invalid when this node stops, routing tokens cannot be \
+         shown again after that, and no second node may join"
     );
     Ok(Secret::from(random_text::<32>()?.as_str()))
 }
@@ -82,8 +82,8 @@ impl Gateway {
     pub(super) fn note_secrets(&self, differ: bool) {
         if differ && !self.secrets_differ.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "another node has another security.cluster_secret, so pairing codes of the one do not work on the other; set \
-                 the same on every node"
+                "another node has a different security.cluster_secret, so pairing codes of one do not work on the other; \
+                 set the same on every node"
             );
         }
         if !differ {

@@ -3,15 +3,18 @@
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use quick_cache::unsync::Cache;
 use tokio::time::Instant;
 
-use super::BELIEVED_FOR;
 use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::protocol::id::TenantId;
 
+/// How long the caches of tenants and credentials may be used after the last refresh: less than the 5 s that a revocation
+/// may take.
+pub(super) const FRESH_FOR: Duration = Duration::from_secs(4);
 /// Most tenants cached.
 const CAPACITY: usize = 10_000;
 
@@ -51,9 +54,7 @@ impl Gateway {
         let tenants = &self.tokens.tenants;
         let generation = {
             let state = tenants.state();
-            let fresh = state
-                .refreshed
-                .is_some_and(|at| at.elapsed() < BELIEVED_FOR);
+            let fresh = state.refreshed.is_some_and(|at| at.elapsed() < FRESH_FOR);
             if let Some(active) = state.known.get(tenant).filter(|_| fresh) {
                 return Ok(*active);
             }

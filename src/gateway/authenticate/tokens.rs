@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::in_role;
 use super::introspection::Introspection;
 use super::jwt::Jwt;
 use super::tenants::Tenants;
@@ -119,7 +118,7 @@ impl Gateway {
             recheck,
             from,
         };
-        in_role(role, origin, claims.id.as_deref())
+        Caller::in_role(role, origin, claims.id.as_deref())
     }
 
     pub(in crate::gateway) async fn refresh_issuer_keys(&self) -> Result<(), Error> {
