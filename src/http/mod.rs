@@ -148,7 +148,7 @@ pub fn router(node: Node) -> Router {
         .merge(plain)
         .merge(health)
         .fallback(async || Refusal::from(Error::NoSuchRoute))
-        .layer(Extension(openapi::Cache::default()))
+        .layer(Extension(openapi::Cache::new(routes())))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(drain_body::take_unread))
