@@ -152,7 +152,7 @@ pub fn router(node: Node) -> Router {
         .merge(plain)
         .merge(health)
         .fallback(async || Refusal::from(TransportError::NoSuchRoute))
-        .layer(Extension(openapi::Cache::default()))
+        .layer(Extension(openapi::Cache::new(routes())))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(drain_body::drain_unread))

@@ -26,10 +26,6 @@ use crate::telemetry::trace;
 /// Answers up to this size need no room of their own.
 const SMALL: usize = 64 << 10;
 
-/// The id of one HTTP request, in its log line, its answer, and envelopes about no exchange.
-#[derive(Debug, Clone)]
-pub struct HttpRequestId(pub String);
-
 /// What handlers work with. One pointer: every layer of every request has its own.
 #[derive(Clone)]
 pub struct Node(Arc<Shared>);

@@ -1,12 +1,13 @@
-//! Makes the documents of a node from openapi.yaml and asyncapi.yaml: fills in the node's values, leaves out what does not
-//! apply to it, and turns the listed errors into responses. The comment at the top of openapi.yaml says what is replaced.
+//! Makes the documents of a node from openapi.yaml and asyncapi.yaml. The comment at the top of openapi.yaml says what is
+//! replaced.
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 use time::Duration;
 
-use super::errors;
+use super::operations;
+use super::template::fill;
 use crate::config::{Config, TlsMode};
 use crate::http::status::described;
 use crate::protocol::canonical::{Sha256Hex, canonical_without};
@@ -42,8 +43,7 @@ impl Documents {
         values["hash"] = hashes(&OPENAPI["x-examples"], &values);
         let examples = fill(&OPENAPI["x-examples"], &values);
         let mut openapi = fill(&OPENAPI, &values);
-        errors::expand(&mut openapi, names, &examples["errorEnvelope"]);
-        accept_media_type(&mut openapi["paths"], &names.media_type);
+        operations::complete(&mut openapi, names, &examples["errorEnvelope"]);
         let schemas = openapi["components"]["schemas"].clone();
         close(&mut openapi, &schemas);
         values["examples"] = examples;
@@ -77,51 +77,6 @@ fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
     })
 }
 
-/// A copy with the placeholders that `values` knows filled in, without the objects whose `x-if` is not true.
-pub fn fill(template: &Value, values: &Value) -> Value {
-    match template {
-        Value::String(text) => fill_text(text, values),
-        Value::Array(items) => {
-            let items = items.iter().filter(|item| applies(item, values));
-            items.map(|item| fill(item, values)).collect()
-        }
-        Value::Object(members) => members
-            .iter()
-            .filter(|(name, member)| *name != "x-if" && applies(member, values))
-            .map(|(name, member)| match fill_text(name, values) {
-                Value::String(name) => (name, fill(member, values)),
-                _ => (name.clone(), fill(member, values)),
-            })
-            .collect(),
-        other => other.clone(),
-    }
-}
-
-fn applies(value: &Value, values: &Value) -> bool {
-    let condition = value.get("x-if").and_then(Value::as_str);
-    condition.is_none_or(|name| look_up(name, values) == Some(&Value::Bool(true)))
-}
-
-fn look_up<'v>(name: &str, values: &'v Value) -> Option<&'v Value> {
-    values.pointer(&format!("/{}", name.replace('.', "/")))
-}
-
-/// A text that is one placeholder becomes its value, whatever type that has.
-fn fill_text(text: &str, values: &Value) -> Value {
-    let mut parts = text.split("{{");
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let found = part.split_once("}}");
-        match found.and_then(|(name, rest)| Some((look_up(name, values)?, rest))) {
-            Some((value, "")) if text.len() == part.len() + 2 => return value.clone(),
-            Some((Value::String(value), rest)) => filled.extend([value.as_str(), rest]),
-            Some((value, rest)) => filled.extend([value.to_string().as_str(), rest]),
-            None => filled.extend(["{{", part]),
-        }
-    }
-    filled.into()
-}
-
 /// The hashes of the examples that carry their own, by the example's name.
 fn hashes(examples: &Value, values: &Value) -> Value {
     let hash = |(name, example): (&String, &Value)| {
@@ -140,58 +95,28 @@ fn hashes(examples: &Value, values: &Value) -> Value {
     examples.filter_map(hash).collect::<Map<_, _>>().into()
 }
 
-/// Lists the request bodies under the protocol's media type too.
-fn accept_media_type(paths: &mut Value, media_type: &str) {
-    for operation in operations(paths) {
-        if let Some(content) = operation.pointer_mut("/requestBody/content") {
-            content[media_type] = content["application/json"].clone();
-        }
-    }
-}
-
-pub fn operations(paths: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let methods = paths.as_object_mut().into_iter().flat_map(Map::values_mut);
-    methods
-        .filter_map(Value::as_object_mut)
-        .flat_map(Map::values_mut)
-}
-
 /// Turns each schema that refines another into one closed object, which client generators read better.
 fn close(value: &mut Value, schemas: &Value) {
     if value.get("unevaluatedProperties").is_some() {
-        let refinement = value.take();
-        *value = target(&refinement, schemas).clone();
+        let own = value.take();
+        let name = own["$ref"]
+            .as_str()
+            .and_then(|path| path.rsplit('/').next());
+        value.clone_from(&schemas[name.unwrap_or_default()]);
         value["additionalProperties"] = false.into();
-        for (name, member) in refinement.as_object().into_iter().flatten() {
-            match (name.as_str(), member) {
-                ("$ref" | "unevaluatedProperties", _) => {}
-                ("properties", Value::Object(own)) => {
-                    if let Some(all) = value["properties"].as_object_mut() {
-                        all.extend(own.clone());
-                    }
-                }
-                ("required", Value::Array(own)) => {
-                    if let Some(all) = value["required"].as_array_mut() {
-                        all.extend(own.clone());
-                    }
-                }
-                _ => value[name] = member.clone(),
+        let refers = |name: &str| ["$ref", "unevaluatedProperties"].contains(&name);
+        let members = own.as_object().into_iter().flatten();
+        for (name, member) in members.filter(|(name, _)| !refers(name)) {
+            match (name.as_str(), &mut value[name], member) {
+                ("properties", Value::Object(all), Value::Object(own)) => all.extend(own.clone()),
+                ("required", Value::Array(all), Value::Array(own)) => all.extend(own.clone()),
+                (_, base, own) => base.clone_from(own),
             }
         }
     }
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| close(item, schemas)),
-        Value::Object(members) => members
-            .values_mut()
-            .for_each(|member| close(member, schemas)),
+        Value::Object(all) => all.values_mut().for_each(|member| close(member, schemas)),
         _ => {}
     }
-}
-
-/// A schema, looked up where it only names another.
-fn target<'v>(schema: &'v Value, schemas: &'v Value) -> &'v Value {
-    let name = schema["$ref"]
-        .as_str()
-        .and_then(|path| path.rsplit('/').next());
-    name.and_then(|name| schemas.get(name)).unwrap_or(schema)
 }

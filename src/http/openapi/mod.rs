@@ -2,8 +2,9 @@
 //! hour, since the examples hold times that a node has to accept.
 
 mod document;
-mod errors;
+mod operations;
 mod page;
+mod template;
 
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
@@ -29,29 +30,45 @@ const KEEP: HeaderValue = HeaderValue::from_static("public, max-age=300");
 /// The documents of one hour.
 pub struct Made {
     hour: Timestamp,
+    routes: Arc<Routes>,
     openapi: Bytes,
     asyncapi: Bytes,
     /// Rendered when it is first asked for.
     docs: OnceLock<Page>,
 }
 
-/// The documents that a node made last. Locked while they are made, a few milliseconds each hour; never across an await.
-#[derive(Clone, Default)]
-pub struct Cache(Arc<Mutex<Option<Arc<Made>>>>);
+/// The method and path of each route.
+type Routes = Vec<(&'static str, &'static str)>;
+
+/// The documents that a node made last.
+#[derive(Clone)]
+pub struct Cache {
+    routes: Arc<Routes>,
+    /// Locked while they are made, some milliseconds each hour; never across an await.
+    made: Arc<Mutex<Option<Arc<Made>>>>,
+}
 
 impl Cache {
+    pub fn new(routes: Routes) -> Self {
+        Self {
+            routes: Arc::new(routes),
+            made: Arc::default(),
+        }
+    }
+
     fn current(&self, node: &Node) -> Arc<Made> {
         let now = node.gateway.clock.now().inner();
         let into_the_hour = Duration::seconds(now.unix_timestamp().rem_euclid(3_600));
         let hour = (now - into_the_hour).replace_nanosecond(0).unwrap_or(now);
         let hour = Timestamp::from(hour);
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = made.as_ref().filter(|made| made.hour == hour) {
             return made.clone();
         }
         let documents = Documents::new(&node.gateway.config, &node.gateway.names, hour);
         let new = Arc::new(Made {
             hour,
+            routes: self.routes.clone(),
             docs: OnceLock::new(),
             openapi: documents.openapi.to_string().into(),
             asyncapi: documents.asyncapi.to_string().into(),
@@ -109,7 +126,7 @@ pub async fn asyncapi(Current(made): Current) -> Response {
 pub async fn docs(Current(made): Current) -> Response {
     let page = made
         .docs
-        .get_or_init(|| Page::docs(&made.openapi, &made.asyncapi));
+        .get_or_init(|| Page::docs(&made.openapi, &made.asyncapi, &made.routes));
     respond_page(page)
 }
 

@@ -10,8 +10,6 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, HtmlEscape, UndefinedBehavior, Value, context};
 use sha2::{Digest as _, Sha256};
 
-use crate::http::routes;
-
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
@@ -26,12 +24,12 @@ impl Page {
         Self::render("landing.html", &Value::UNDEFINED)
     }
 
-    /// From the documents as they are served.
-    pub fn docs(openapi: &[u8], asyncapi: &[u8]) -> Self {
+    /// From the documents as they are served; the calls are in the order of `routes`.
+    pub fn docs(openapi: &[u8], asyncapi: &[u8], routes: &[(&str, &str)]) -> Self {
         let read = |text| serde_json::from_slice::<serde_json::Value>(text).unwrap_or_default();
         let api = Value::from(Serde(read(openapi)));
         let messages = Value::from(Serde(read(asyncapi)));
-        let values = context! { api, messages, routes => routes() };
+        let values = context! { api, messages, routes => Serde(routes) };
         Self::render("docs.html", &values)
     }
 

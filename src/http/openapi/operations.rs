@@ -1,13 +1,14 @@
-//! Turns the `x-errors` of each operation into responses, one for each status, that are shared where they are the same.
+//! Completes the operations of the document: the errors that they list become responses, one for each status, shared where
+//! they are the same.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::document::{fill, operations};
+use super::template::fill;
 use crate::protocol::error::Names;
 
-/// The errors of a response by the name in the catalogue, in the order in which the operation lists them.
+/// Errors by their name in the catalogue, in the order in which an operation lists them.
 type Errors = Vec<(String, Value)>;
 
 struct Catalogue<'n> {
@@ -19,8 +20,7 @@ struct Catalogue<'n> {
     responses: Map<String, Value>,
 }
 
-/// Completes the operations of a document: their errors, the headers of their answers, who may call them.
-pub fn expand(openapi: &mut Value, names: &Names, envelope: &Value) {
+pub fn complete(openapi: &mut Value, names: &Names, envelope: &Value) {
     let mut catalogue = Catalogue {
         errors: openapi["x-errors"].take(),
         headers: openapi["components"]["headers"].clone(),
@@ -29,7 +29,10 @@ pub fn expand(openapi: &mut Value, names: &Names, envelope: &Value) {
         responses: Map::new(),
     };
     let mut ids = Vec::new();
-    for operation in operations(&mut openapi["paths"]) {
+    let paths = openapi["paths"].as_object_mut().into_iter();
+    let paths = paths.flat_map(Map::values_mut);
+    let operations = paths.filter_map(Value::as_object_mut);
+    for operation in operations.flat_map(Map::values_mut) {
         catalogue.complete(operation);
         // Two spellings of a path are two operations.
         if ids.contains(&operation["operationId"]) {
@@ -45,17 +48,23 @@ pub fn expand(openapi: &mut Value, names: &Names, envelope: &Value) {
         catalogue.share(framing, "405", &errors);
     }
     openapi["components"]["responses"] = catalogue.responses.into();
-    if let Some(members) = openapi.as_object_mut() {
+    remove_extensions(openapi);
+}
+
+fn remove_extensions(value: &mut Value) {
+    if let Some(members) = value.as_object_mut() {
         members.retain(|name, _| !name.starts_with("x-"));
     }
 }
 
+fn request_id() -> Value {
+    json!({ "$ref": "#/components/headers/X-Request-Id" })
+}
+
 impl Catalogue<'_> {
     fn complete(&mut self, operation: &mut Value) {
-        let framing = operation["x-framing"]
-            .as_str()
-            .unwrap_or("plain")
-            .to_owned();
+        let framing = operation["x-framing"].as_str().unwrap_or("plain");
+        let framing = framing.to_owned();
         let own = json!({
             "role": operation["x-role"], "rate": operation["x-rate"], "body_bytes": operation["x-body-bytes"],
         });
@@ -68,19 +77,19 @@ impl Catalogue<'_> {
         }
         let responses = operation["responses"].as_object_mut();
         for response in responses.into_iter().flat_map(Map::values_mut) {
-            response["headers"]["X-Request-Id"] =
-                json!({ "$ref": "#/components/headers/X-Request-Id" });
+            response["headers"]["X-Request-Id"] = request_id();
         }
         for (status, errors) in by_status {
             operation["responses"][&status] = self.share(&framing, &status, &errors);
+        }
+        if let Some(content) = operation.pointer_mut("/requestBody/content") {
+            content[&self.names.media_type] = content["application/json"].clone();
         }
         if let Some(role) = operation["x-role"].as_str() {
             let text = operation["description"].as_str().unwrap_or_default();
             operation["description"] = format!("For {role}. {text}").trim_end().into();
         }
-        if let Some(members) = operation.as_object_mut() {
-            members.retain(|name, _| !name.starts_with("x-"));
-        }
+        remove_extensions(operation);
     }
 
     /// Adds the errors that are listed, with `values` for their placeholders.
@@ -104,38 +113,37 @@ impl Catalogue<'_> {
 
     /// A reference to the response with these errors.
     fn share(&mut self, framing: &str, status: &str, errors: &Errors) -> Value {
-        let mut codes = Vec::new();
-        for (_, error) in errors {
-            let code = error["code"].as_str().unwrap_or_default();
+        let mut codes: Vec<&str> = Vec::new();
+        for code in errors
+            .iter()
+            .filter_map(|(_, error)| error["code"].as_str())
+        {
             if !codes.contains(&code) {
                 codes.push(code);
             }
         }
         let response = self.response(framing, &codes, errors);
         let base = format!("{framing}.{status}.{}", codes.join("."));
-        let mut name = base.clone();
-        let mut count = 1;
-        while self
+        let (mut name, mut count) = (base.clone(), 1);
+        while *self
             .responses
-            .get(&name)
-            .is_some_and(|other| *other != response)
+            .entry(&name)
+            .or_insert_with(|| response.clone())
+            != response
         {
             count += 1;
             name = format!("{base}.{count}");
         }
-        let reference = json!({ "$ref": format!("#/components/responses/{name}") });
-        self.responses.insert(name, response);
-        reference
+        json!({ "$ref": format!("#/components/responses/{name}") })
     }
 
     fn response(&self, framing: &str, codes: &[&str], errors: &Errors) -> Value {
-        let codes: Vec<_> = codes
-            .iter()
-            .map(|code| format!("{}{code}", self.names.error_prefix))
-            .collect();
+        let prefixed = |code: &str| format!("{}{code}", self.names.error_prefix);
+        let codes: Vec<_> = codes.iter().map(|code| prefixed(code)).collect();
         let retryable = errors.iter().all(|(_, error)| error["retryable"] == true);
         let own = json!({ "code": { "enum": codes }, "retryable": { "const": retryable } });
-        let (media, schema) = if framing == "envelope" {
+        let is_envelope = framing == "envelope";
+        let (media, schema) = if is_envelope {
             let own = json!({ "body": { "properties": own } });
             let schema = json!({ "$ref": "#/components/schemas/ErrorEnvelope", "properties": own });
             (self.names.media_type.as_str(), schema)
@@ -143,55 +151,38 @@ impl Catalogue<'_> {
             let schema = json!({ "$ref": "#/components/schemas/Error", "properties": own });
             ("application/json", schema)
         };
-        let example = |(name, error): &(String, Value)| {
-            (
-                name.clone(),
-                json!({ "value": self.example(framing, error) }),
-            )
-        };
-        let examples: Map<_, _> = errors.iter().map(example).collect();
-        let messages = errors
-            .iter()
-            .filter_map(|(_, error)| error["message"].as_str());
+        let (mut examples, mut messages) = (Map::new(), Vec::new());
+        for (name, error) in errors {
+            let mut body =
+                json!({ "message": error["message"], "retryable": error["retryable"] == true });
+            body["code"] = prefixed(error["code"].as_str().unwrap_or_default()).into();
+            if error["details"].is_object() {
+                body["details"] = error["details"].clone();
+            }
+            if is_envelope {
+                body["requestId"] = self.envelope["requestId"].clone();
+                body = fill(self.envelope, &json!({ "body": body }));
+            }
+            examples.insert(name.clone(), json!({ "value": body }));
+            messages.extend(error["message"].as_str());
+        }
         json!({
-            "description": messages.collect::<Vec<_>>().join("; "),
-            "headers": self.headers(errors),
+            "description": messages.join("; "), "headers": self.headers(errors),
             "content": { media: { "schema": schema, "examples": examples } },
         })
     }
 
-    fn example(&self, framing: &str, error: &Value) -> Value {
-        let code = error["code"].as_str().unwrap_or_default();
-        let mut body = json!({
-            "code": format!("{}{code}", self.names.error_prefix), "message": error["message"],
-            "retryable": error["retryable"] == true,
-        });
-        if error["details"].is_object() {
-            body["details"] = error["details"].clone();
-        }
-        if framing == "envelope" {
-            body["requestId"] = self.envelope["requestId"].clone();
-            return fill(self.envelope, &json!({ "body": body }));
-        }
-        body
-    }
-
     /// The headers that go with these errors; those that all of them set are always there.
-    fn headers(&self, errors: &Errors) -> Map<String, Value> {
-        let mut headers = Map::new();
-        headers.insert(
-            "X-Request-Id".to_owned(),
-            json!({ "$ref": "#/components/headers/X-Request-Id" }),
-        );
-        let sets = |error: &Value, name: &str| {
-            let mut names = error["headers"].as_array().into_iter().flatten();
-            names.any(|one| one == name)
-        };
+    fn headers(&self, errors: &Errors) -> Value {
+        let mut headers = json!({ "X-Request-Id": request_id() });
         for (name, header) in self.headers.as_object().into_iter().flatten() {
-            if errors.iter().any(|(_, error)| sets(error, name)) {
-                let mut header = header.clone();
-                header["required"] = errors.iter().all(|(_, error)| sets(error, name)).into();
-                headers.insert(name.clone(), header);
+            let sets = |(_, error): &(String, Value)| {
+                let mut names = error["headers"].as_array().into_iter().flatten();
+                names.any(|one| one == name)
+            };
+            if errors.iter().any(sets) {
+                headers[name] = header.clone();
+                headers[name]["required"] = errors.iter().all(sets).into();
             }
         }
         headers
