@@ -181,7 +181,7 @@ impl App {
         join(&store, &secret, generated).await?;
         let gateway = Gateway::start(&config, clock, store, tracer, &background, &drain, &end)
             .map_err(AppError::Certificates)?;
-        gateway.observe();
+        gateway.health.observe();
         Ok(Self {
             config,
             listener,
@@ -229,13 +229,13 @@ impl App {
             drain,
             end,
         } = self;
-        tracing::info!(%address, node = %gateway.node, "serving");
+        tracing::info!(%address, node = %gateway.context.node, "serving");
         let stops = Stops {
             drain,
             hard: CancellationToken::new(),
         };
         let leaving = Arc::clone(&gateway);
-        let metrics = Arc::clone(&gateway.metrics);
+        let metrics = Arc::clone(&gateway.context.metrics);
         let node = Node::new(gateway, work.clone());
         node.observe();
         if let Some(listener) = scrapes {
@@ -275,7 +275,7 @@ impl App {
             stops.hard.cancel();
         }
         let ending = async {
-            leaving.leave().await;
+            leaving.channels.leave().await;
             drop(leaving);
             end.cancel();
             background.close();

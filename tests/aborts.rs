@@ -132,7 +132,7 @@ async fn ten_thousand_broken_off_requests_leave_everything_whole() {
     .await;
     for node in &cluster.nodes {
         until("the pool is whole", Duration::from_secs(10), async || {
-            let (open, idle) = node.gateway.pool_usage();
+            let (open, idle) = node.gateway.health.pool_usage();
             open == idle
         })
         .await;

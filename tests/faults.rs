@@ -47,7 +47,7 @@ async fn a_node_killed_between_commit_and_wake_delays_its_waiters_and_loses_noth
         until(
             "the wait is registered",
             Duration::from_secs(5),
-            async || gateway.waiting() == 1,
+            async || gateway.exchanges.waiting() == 1,
         )
         .await;
         let there = approver.at(vec![url]);

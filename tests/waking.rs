@@ -25,12 +25,12 @@ async fn waiting(
     let enforcer = cluster.enforcer("build-bot").await;
     let enforcer = enforcer.on(0);
     let request = request.to_owned();
-    let before = cluster.nodes[0].gateway.waiting();
+    let before = cluster.nodes[0].gateway.exchanges.waiting();
     let wait = tokio::spawn(async move { enforcer.wait(&request, 30).await });
     until(
         "the wait is registered",
         Duration::from_secs(5),
-        async || cluster.nodes[0].gateway.waiting() > before,
+        async || cluster.nodes[0].gateway.exchanges.waiting() > before,
     )
     .await;
     wait
@@ -291,10 +291,10 @@ async fn a_wait_holds_no_connection() {
     let waits = async { join_all((0..300).map(|_| enforcer.wait(&request, 30))).await };
     let meanwhile = async {
         until("all wait", Duration::from_secs(20), async || {
-            gateway.waiting() == 300
+            gateway.exchanges.waiting() == 300
         })
         .await;
-        let (open, idle) = gateway.pool_usage();
+        let (open, idle) = gateway.health.pool_usage();
         assert_eq!(open, idle, "every connection is in the pool");
         enforcer
             .wait(&request, 30)
@@ -312,7 +312,7 @@ async fn a_wait_holds_no_connection() {
     until(
         "all turns are given back",
         Duration::from_secs(5),
-        async || gateway.waiting() == 0,
+        async || gateway.exchanges.waiting() == 0,
     )
     .await;
 }

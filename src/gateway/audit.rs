@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::Gateway;
+use super::Platform;
 use super::caller::{Admin, Approver, Enforcer, Operator, Origin};
 use super::error::Error;
 use super::page::{FOREIGN_CURSOR, Page, PageRequest};
@@ -61,7 +61,7 @@ impl Operator {
     }
 }
 
-impl Gateway {
+impl Platform {
     pub async fn audit(
         &self,
         caller: &Admin,
@@ -69,7 +69,7 @@ impl Gateway {
     ) -> Result<Page<AuditLine>, Error> {
         let tenant = &caller.origin.tenant;
         let listing = format!("audit\n{tenant}");
-        let limit = self.page_limit(request)?;
+        let limit = self.context.page_limit(request)?;
         let after = match request.after(&listing)? {
             None => None,
             Some(position) => {
@@ -77,7 +77,7 @@ impl Gateway {
                 Some((position.at, id))
             }
         };
-        let (items, next) = self.store.audit(tenant, after, limit).await?;
+        let (items, next) = self.context.store.audit(tenant, after, limit).await?;
         Ok(Page::new(&listing, items, next.as_ref()))
     }
 }

@@ -21,8 +21,9 @@ use tokio::time::Instant;
 pub use self::api_key::{FreshKey, random, random_text};
 use self::tenants::FRESH_FOR;
 pub(super) use self::tokens::{Tokens, recheck_every};
-use super::Gateway;
+use super::Channels;
 use super::caller::{Caller, Operator, Origin};
+use super::context::Context;
 use super::error::Error;
 use crate::config::Secret;
 use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
@@ -135,7 +136,27 @@ pub enum Presented<'a> {
     Certificate([u8; 32]),
 }
 
-impl Gateway {
+pub struct Authenticator {
+    context: Arc<Context>,
+    channels: Arc<Channels>,
+    credentials: Credentials,
+    tokens: Tokens,
+    /// The hash of the operator's key.
+    operator: Option<[u8; 32]>,
+}
+
+impl Authenticator {
+    pub(super) fn new(context: &Arc<Context>, channels: &Arc<Channels>) -> std::io::Result<Self> {
+        let config = &context.config;
+        Ok(Self {
+            tokens: Tokens::new(&config.auth, &context.clock, &context.draining)?,
+            operator: operator_hash(&config.platform.operator_key),
+            credentials: Credentials::default(),
+            channels: Arc::clone(channels),
+            context: Arc::clone(context),
+        })
+    }
+
     pub async fn authenticate(
         &self,
         presented: &Presented<'_>,
@@ -143,7 +164,7 @@ impl Gateway {
     ) -> Result<Caller, Error> {
         match presented {
             Presented::Token(token) => self.by_token(token, from).await,
-            Presented::Basic(_) if !self.config.auth.basic => Err(Error::Unauthenticated),
+            Presented::Basic(_) if !self.context.config.auth.basic => Err(Error::Unauthenticated),
             Presented::Basic(encoded) => {
                 let given = UserPassword::decode(encoded).ok_or(Error::Unauthenticated)?;
                 let key = given.key().ok_or(Error::Unauthenticated)?;
@@ -200,7 +221,7 @@ impl Gateway {
         credential: Option<Arc<Credential>>,
         from: Option<IpAddr>,
     ) -> Result<Option<Caller>, Error> {
-        let now = self.clock.now();
+        let now = self.context.clock.now();
         let good = credential.filter(|credential| {
             !credential.revoked && credential.expires_at.is_none_or(|at| now < at)
         });
@@ -224,7 +245,12 @@ impl Gateway {
             }
         }
         let generation = self.credentials.generation();
-        let found = self.store.certificate(*thumbprint).await?.map(Arc::new);
+        let found = self
+            .context
+            .store
+            .certificate(*thumbprint)
+            .await?
+            .map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
             self.credentials
@@ -238,7 +264,7 @@ impl Gateway {
             return Ok(Some(known));
         }
         let generation = self.credentials.generation();
-        let found = self.store.credential(id).await?.map(Arc::new);
+        let found = self.context.store.credential(id).await?.map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
         }
@@ -256,9 +282,9 @@ impl Gateway {
     async fn learn_changes(&self) -> Result<(), Error> {
         let asked = Instant::now();
         let within = CHANGED_WITHIN.as_secs_f64();
-        let changed = self.store.changed_credentials(within).await?;
+        let changed = self.context.store.changed_credentials(within).await?;
         self.credentials.refresh(&changed, asked);
-        self.close_revoked(&changed);
+        self.channels.close_revoked(&changed);
         Ok(())
     }
 
@@ -268,7 +294,7 @@ impl Gateway {
         if uses.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.store.note_uses(&uses).await {
+        if let Err(error) = self.context.store.note_uses(&uses).await {
             for (id, at) in &uses {
                 self.credentials.note_use(id, *at);
             }

@@ -2,6 +2,7 @@
 //! channels of its identity are woken.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -10,10 +11,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Gateway;
 use super::caller::Origin;
 use super::closing::Closing;
+use super::context::Context;
 use super::error::Error;
+use super::presence::EnforcerPresence;
+use super::secret::ClusterSecret;
 use crate::config;
 use crate::config::Secret;
 use crate::protocol::id::TenantId;
@@ -36,7 +39,7 @@ impl Handle {
 }
 
 #[derive(Default)]
-pub(super) struct Channels {
+pub(super) struct ChannelRegistry {
     /// Held for a few instructions, never across an await.
     state: Mutex<ChannelState>,
 }
@@ -48,7 +51,7 @@ pub(super) struct ChannelState {
     count: usize,
 }
 
-impl Channels {
+impl ChannelRegistry {
     pub(super) fn state(&self) -> MutexGuard<'_, ChannelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,7 +118,7 @@ pub struct Channel {
     pub(super) opened_at: OffsetDateTime,
     waiter: Waiter,
     watch: Watch,
-    gateway: Arc<Gateway>,
+    channels: Arc<Channels>,
 }
 
 /// What makes the gateway close a channel.
@@ -157,7 +160,8 @@ pub(super) fn role_of(key: &Key) -> &'static str {
 
 impl Channel {
     pub fn note_closing(&self, closing: Closing) {
-        self.gateway
+        self.channels
+            .context
             .metrics
             .closed
             .of([closing.as_str()])
@@ -170,41 +174,68 @@ impl Channel {
 
     fn count(&self, by: f64) {
         let role = role_of(&self.key);
-        let channels = &self.gateway.metrics.channels;
+        let channels = &self.channels.context.metrics.channels;
         channels.of([self.transport.as_str(), role]).add(by);
     }
 
     /// Stores whether the peer responds; decisions are sent only to one that does. Returns false if it could not be stored.
     pub async fn set_active(&self, active: bool) -> bool {
         let noted = self
-            .gateway
+            .channels
+            .context
             .store
             .set_channel_active(&self.key, self.id, active)
             .await;
         if let Err(error) = &noted {
             tracing::debug!(%error, "a channel's liveness could not be stored");
         }
-        self.gateway.wake.wake([self.key.clone()]);
+        self.channels.context.wake.wake([self.key.clone()]);
         noted.is_ok()
     }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.gateway.channels.leave(&self.key, self.id);
+        self.channels.registry.leave(&self.key, self.id);
         self.count(-1.0);
-        let (gateway, key, id) = (Arc::clone(&self.gateway), self.key.clone(), self.id);
-        self.gateway.tasks.spawn(async move {
-            if let Err(error) = gateway.store.close_channel(&key, id).await {
+        let (channels, key, id) = (Arc::clone(&self.channels), self.key.clone(), self.id);
+        self.channels.context.tasks.spawn(async move {
+            if let Err(error) = channels.context.store.close_channel(&key, id).await {
                 // The next heartbeat removes rows without a channel.
                 tracing::debug!(%error, "a channel could not be deregistered");
             }
-            gateway.wake.wake([key]);
+            channels.context.wake.wake([key]);
         });
     }
 }
 
-impl Gateway {
+pub struct Channels {
+    pub(super) context: Arc<Context>,
+    pub(super) presence: Arc<EnforcerPresence>,
+    pub(super) registry: ChannelRegistry,
+    /// When the node's lease was last renewed.
+    pub(super) renewed: Mutex<Instant>,
+    pub(super) secret: Arc<ClusterSecret>,
+    /// Whether another live node was last seen with another secret.
+    pub(super) secrets_differ: AtomicBool,
+}
+
+impl Channels {
+    pub(super) fn new(
+        context: &Arc<Context>,
+        presence: &Arc<EnforcerPresence>,
+        secret: &Arc<ClusterSecret>,
+    ) -> Self {
+        Self {
+            context: Arc::clone(context),
+            presence: Arc::clone(presence),
+            registry: ChannelRegistry::default(),
+            renewed: Mutex::new(Instant::now()),
+            secret: Arc::clone(secret),
+            secrets_differ: AtomicBool::new(false),
+        }
+    }
+
     /// Opens a channel for an identity that the caller may act as.
     pub async fn open_channel(
         self: &Arc<Self>,
@@ -212,10 +243,10 @@ impl Gateway {
         key: Key,
         transport: Transport,
     ) -> Result<Channel, Error> {
-        if self.draining.is_cancelled() {
+        if self.context.draining.is_cancelled() {
             return Err(Error::Unavailable);
         }
-        let id = self.clock.operation_id().0;
+        let id = self.context.clock.operation_id().0;
         let handle = Arc::new(Handle {
             id,
             principal: origin.principal.clone(),
@@ -223,36 +254,39 @@ impl Gateway {
             closed: CancellationToken::new(),
             why: OnceLock::new(),
         });
-        let limits = &self.config.limits;
-        self.channels.enter(&key, Arc::clone(&handle), limits)?;
+        let limits = &self.context.config.limits;
+        self.registry.enter(&key, Arc::clone(&handle), limits)?;
         let ends = origin.expires_at.map(|at| {
-            let left =
-                Duration::try_from(at.inner() - self.clock.now().inner()).unwrap_or_default();
+            let left = Duration::try_from(at.inner() - self.context.clock.now().inner())
+                .unwrap_or_default();
             Instant::now() + left
         });
-        let spread = Duration::from_millis(self.config.push.drain_spread_ms);
+        let spread = Duration::from_millis(self.context.config.push.drain_spread_ms);
         // Built before its row is written, so that dropping it cleans up whatever happens next.
         let channel = Channel {
             id,
-            waiter: self.wake.register(key.clone()),
+            waiter: self.context.wake.register(key.clone()),
             key,
             transport,
-            opened_at: self.store.database_now(),
+            opened_at: self.context.store.database_now(),
             watch: Watch {
                 handle,
-                draining: self.draining.clone(),
+                draining: self.context.draining.clone(),
                 spread,
                 ends,
             },
-            gateway: Arc::clone(self),
+            channels: Arc::clone(self),
         };
         channel.count(1.0);
-        self.store.open_channel(&channel.key, id, transport).await?;
+        self.context
+            .store
+            .open_channel(&channel.key, id, transport)
+            .await?;
         Ok(channel)
     }
 
     #[must_use]
     pub fn channel_count(&self) -> usize {
-        self.channels.state().count
+        self.registry.state().count
     }
 }

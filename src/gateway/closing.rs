@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::Gateway;
+use super::Channels;
 use crate::config::Secret;
 use crate::protocol::id::TenantId;
 use crate::store::credential::ChangedCredential;
@@ -43,14 +43,14 @@ impl Closing {
     }
 }
 
-impl Gateway {
+impl Channels {
     pub(super) fn tenants_with_channels(&self) -> HashSet<TenantId> {
-        let state = self.channels.state();
+        let state = self.registry.state();
         state.by_identity.keys().map(Key::tenant).cloned().collect()
     }
 
     pub(super) fn close_channels_of(&self, tenant: &TenantId) {
-        let state = self.channels.state();
+        let state = self.registry.state();
         let own = state
             .by_identity
             .iter()
@@ -62,7 +62,7 @@ impl Gateway {
 
     /// The distinct tokens of channels that are to be rechecked.
     pub(super) fn channel_tokens(&self) -> Vec<Secret> {
-        let handles = self.channels.all();
+        let handles = self.registry.all();
         let mut seen = HashSet::new();
         let tokens = handles.iter().filter_map(|handle| handle.recheck.as_ref());
         tokens
@@ -73,7 +73,7 @@ impl Gateway {
 
     /// Closes the channels that were opened with a token.
     pub(super) fn close_channels_by(&self, token: &Secret) {
-        for handle in self.channels.all() {
+        for handle in self.registry.all() {
             if handle.recheck.as_ref() == Some(token) {
                 handle.close(Closing::Credential);
             }
@@ -87,7 +87,7 @@ impl Gateway {
         if revoked.is_empty() {
             return;
         }
-        for handle in self.channels.all() {
+        for handle in self.registry.all() {
             if revoked.contains(handle.principal.as_str()) {
                 handle.close(Closing::Credential);
             }

@@ -1,6 +1,6 @@
 //! Deciding an exchange.
 
-use super::Gateway;
+use super::Exchanges;
 use super::caller::Approver;
 use super::error::Error;
 use crate::protocol::decision::{Decision, Trust};
@@ -16,7 +16,7 @@ use crate::wake::Key;
 /// How often the signature is judged if the approver's keys keep changing.
 const TRIES: usize = 3;
 
-impl Gateway {
+impl Exchanges {
     /// Reads a decision from a wire Envelope, with all checks that need no database.
     pub fn read_decision(
         &self,
@@ -29,9 +29,12 @@ impl Gateway {
     }
 
     pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision, Error> {
-        self.check_created(envelope.created_at)?;
+        self.context.check_created(envelope.created_at)?;
         let decision = Decision::parse(envelope)?;
-        if decision.expires_at.is_some_and(|at| at <= self.clock.now()) {
+        if decision
+            .expires_at
+            .is_some_and(|at| at <= self.context.clock.now())
+        {
             return Err(Error::DecisionExpired);
         }
         Ok(decision)
@@ -46,8 +49,8 @@ impl Gateway {
     ) -> Result<(Decided, Option<Timestamp>), Error> {
         let tenant = &caller.origin.tenant;
         let request = decision.request_id.clone();
-        let operation = self.clock.operation_id();
-        let message = self.clock.message_id();
+        let operation = self.context.clock.operation_id();
+        let message = self.context.clock.message_id();
         trace::adopt_from(decision.trace.as_deref());
         for attempt in 0..TRIES {
             let trust = self
@@ -62,14 +65,14 @@ impl Gateway {
                 trust,
                 message,
             };
-            let outcome = self.store.decide(row).await?;
+            let outcome = self.context.store.decide(row).await?;
             trace::adopt(outcome.origin.as_ref());
             let Some(decided) = judge_decision(&outcome.fact, verified)? else {
                 continue;
             };
             if let Some(waited) = outcome.waited {
-                self.metrics.decision_latency.observe(waited);
-                self.note_transition(
+                self.context.metrics.decision_latency.observe(waited);
+                self.context.note_transition(
                     ExchangeState::PendingApproval.as_str(),
                     ExchangeState::Decided,
                     1,
@@ -77,7 +80,7 @@ impl Gateway {
             }
             if !decided.duplicate {
                 let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
-                self.wake.wake(
+                self.context.wake.wake(
                     [Key::Exchange(tenant.clone(), request)]
                         .into_iter()
                         .chain(enforcer),

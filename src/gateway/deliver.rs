@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::Gateway;
+use super::Exchanges;
 use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
 use super::error::Error;
 use crate::jitter::jitter;
@@ -60,16 +60,17 @@ fn may_read(caller: &Member, exchange: &Exchange) -> bool {
     }
 }
 
-impl Gateway {
+impl Exchanges {
     pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange, Error> {
         let found = self
+            .context
             .store
             .exchange(&caller.origin().tenant, request)
             .await?;
         if let Member::Enforcer(enforcer) = caller {
             let asked = found.as_ref().map(|exchange| &exchange.enforcer_id);
             if let Some(id) = enforcer.bound.as_ref().or(asked) {
-                self.seen(&enforcer.origin.tenant, id);
+                self.presence.seen(&enforcer.origin.tenant, id);
             }
         }
         found
@@ -92,6 +93,7 @@ impl Gateway {
         let mut cause = Cause::Hint;
         // Register before reading, so that a decision in between is not missed.
         let mut waiter = self
+            .context
             .wake
             .register(Key::Exchange(origin.tenant.clone(), request.clone()));
         loop {
@@ -108,7 +110,8 @@ impl Gateway {
                 ExchangeState::Decided | ExchangeState::Delivered => {
                     let decided = exchange.decision.as_ref();
                     if let Some(decision) = decided {
-                        self.note_missed(cause, "exchange", decision.decided_at);
+                        self.context
+                            .note_missed(cause, "exchange", decision.decided_at);
                         trace::adopt_from(decision.trace.as_deref());
                     }
                     return Ok(Waited::Decided(Box::new(exchange)));
@@ -125,7 +128,7 @@ impl Gateway {
                 turn = Some(self.waits.enter(
                     origin,
                     &exchange.enforcer_id,
-                    self.config.limits.waits_per_identity,
+                    self.context.config.limits.waits_per_identity,
                 )?);
             }
             // The exchange's expiry ends the wait, whether or not the sweep has written it.
@@ -134,7 +137,7 @@ impl Gateway {
             tokio::select! {
                 by = waiter.woken() => cause = by,
                 () = sleep_until(look_again) => {}
-                () = self.draining.cancelled() => return Ok(Waited::Pending),
+                () = self.context.draining.cancelled() => return Ok(Waited::Pending),
             }
         }
     }
@@ -160,7 +163,7 @@ impl Gateway {
             EnforcerOrApprover::Enforcer(caller) => AckRecipient::Enforcer(caller.sending(sender)?),
             EnforcerOrApprover::Approver(caller) => AckRecipient::Approver(caller.sending(sender)?),
         };
-        self.check_created(envelope.created_at)?;
+        self.context.check_created(envelope.created_at)?;
         Ok(AckCommand {
             origin: caller.origin().clone(),
             bound: caller.bound().is_some(),
@@ -178,20 +181,24 @@ impl Gateway {
             ..
         } = command;
         if let AckRecipient::Enforcer(enforcer) = &recipient {
-            self.seen(&origin.tenant, enforcer);
+            self.presence.seen(&origin.tenant, enforcer);
         }
         // Message ids are UUIDs.
         let message = ack.message_id.ok_or(Error::NotFound)?;
         let row = AckRow {
-            operation: self.clock.operation_id(),
+            operation: self.context.clock.operation_id(),
             tenant: origin.tenant,
             recipient,
             message,
         };
-        let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
+        let acked = self.context.store.ack(row).await?.ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
-            self.note_transition(ExchangeState::Decided.as_str(), ExchangeState::Delivered, 1);
+            self.context.note_transition(
+                ExchangeState::Decided.as_str(),
+                ExchangeState::Delivered,
+                1,
+            );
         }
         Ok(Acknowledged {
             request_id: acked.request_id,

@@ -7,9 +7,9 @@ use time::OffsetDateTime;
 use tokio::time::sleep_until;
 use uuid::Uuid;
 
-use super::Gateway;
 use super::channel::{Channel, role_of};
 use super::closing::Closing;
+use super::context::Context;
 use super::error::Error;
 use super::inbox_scan::{InboxScan, OVERLAP, PER_PAGE};
 use super::push::{Push, for_enforcer};
@@ -21,7 +21,7 @@ pub struct Feed {
     source: FeedSource,
     channel: Channel,
     woken: Cause,
-    gateway: Arc<Gateway>,
+    context: Arc<Context>,
 }
 
 enum FeedSource {
@@ -37,7 +37,7 @@ enum FeedSource {
 impl Feed {
     /// The feed of an approver's channel. It starts with everything unacknowledged, or 60 s before `resume_after`.
     pub async fn approver(
-        gateway: &Arc<Gateway>,
+        context: &Arc<Context>,
         channel: Channel,
         withdrawals: bool,
         resume_after: Option<Uuid>,
@@ -47,7 +47,7 @@ impl Feed {
         };
         let resumed = match resume_after {
             Some(message) => {
-                gateway
+                context
                     .store
                     .message_created(&tenant, &approver, message)
                     .await?
@@ -57,16 +57,16 @@ impl Feed {
         let start = resumed
             .and_then(|at| at.checked_sub(OVERLAP))
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        let scan = InboxScan::new(gateway, tenant, approver, withdrawals, start);
+        let scan = InboxScan::new(context, tenant, approver, withdrawals, start);
         Ok(Self {
             source: FeedSource::Approver(Box::new(scan)),
             channel,
             woken: Cause::Hint,
-            gateway: Arc::clone(gateway),
+            context: Arc::clone(context),
         })
     }
 
-    pub fn enforcer(gateway: &Arc<Gateway>, channel: Channel) -> Result<Self, Error> {
+    pub fn enforcer(context: &Arc<Context>, channel: Channel) -> Result<Self, Error> {
         let Key::Enforcer(tenant, enforcer) = channel.key.clone() else {
             return Err(Error::Internal);
         };
@@ -79,7 +79,7 @@ impl Feed {
             source,
             channel,
             woken: Cause::Hint,
-            gateway: Arc::clone(gateway),
+            context: Arc::clone(context),
         })
     }
 
@@ -91,20 +91,20 @@ impl Feed {
     /// Notes that a message was written to the client.
     pub fn note_written(&self, push: &Push) {
         let labels = [push.msg_type, self.channel.transport.as_str()];
-        let metrics = &self.gateway.metrics;
+        let metrics = &self.context.metrics;
         metrics.sent.of(labels).increment();
         if push.first {
-            let latency = self.gateway.seconds_since(push.created_at);
+            let latency = self.context.seconds_since(push.created_at);
             metrics.push_latency.of(labels).observe(latency);
             let role = role_of(&self.channel.key);
-            self.gateway.note_missed(self.woken, role, push.created_at);
+            self.context.note_missed(self.woken, role, push.created_at);
         }
         if let Some(context) = &push.context {
             // The age of a message is not the latency of its redelivery.
-            let now = self.gateway.clock.now();
+            let now = self.context.clock.now();
             let began = if push.first { push.created_at } else { now };
             let [msg_type, transport] = labels;
-            let tracer = &self.gateway.tracer;
+            let tracer = &self.context.tracer;
             tracer.sent(context, msg_type, transport, began.inner());
         }
     }
@@ -147,7 +147,7 @@ impl Feed {
     pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
         match &mut self.source {
             FeedSource::Approver(scan) => {
-                scan.next_page(&self.gateway, self.channel.opened_at).await
+                scan.next_page(&self.context, self.channel.opened_at).await
             }
             FeedSource::Enforcer {
                 tenant,
@@ -160,8 +160,8 @@ impl Feed {
                     channel: self.channel.id,
                     limit: i64::try_from(PER_PAGE).unwrap_or(1),
                 };
-                let claimed = self.gateway.store.claim(row).await?;
-                let lag = self.gateway.metrics.sweep_lag.of(["redelivery"]);
+                let claimed = self.context.store.claim(row).await?;
+                let lag = self.context.metrics.sweep_lag.of(["redelivery"]);
                 let late = claimed.iter().filter_map(|message| message.late);
                 late.for_each(|late| lag.observe(late));
                 let opened_at = self.channel.opened_at;
@@ -172,7 +172,7 @@ impl Feed {
                 });
                 // A message that cannot be serialised was logged, and must not hold up the others.
                 let page: Vec<_> = claimed
-                    .filter_map(|message| for_enforcer(&self.gateway, enforcer, message).ok())
+                    .filter_map(|message| for_enforcer(&self.context, enforcer, message).ok())
                     .collect();
                 // A page that is not full is the last one; later messages wake the channel.
                 let bytes: usize = page.iter().map(|push| push.text.len()).sum();

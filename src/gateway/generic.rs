@@ -1,6 +1,6 @@
 //! Artifacts and decisions in any framing: finds out who a bare object comes from, then proceeds as for wire Envelopes.
 
-use super::Gateway;
+use super::Exchanges;
 use super::caller::{Approver, Enforcer};
 use super::error::Error;
 use super::submit::SubmitCommand;
@@ -27,7 +27,7 @@ const DECISION: Kinds = Kinds {
     about: "requestId",
 };
 
-impl Gateway {
+impl Exchanges {
     pub fn read_any_submission(
         &self,
         caller: &Enforcer,
@@ -35,7 +35,7 @@ impl Gateway {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<SubmitCommand, Error> {
         let node = json::parse(body)?;
-        let framed = Framed::parse(&node, &ARTIFACT, self.clock.now())
+        let framed = Framed::parse(&node, &ARTIFACT, self.context.clock.now())
             .map_err(|invalid| in_artifact(&node, invalid))?;
         let enforcer = sending_enforcer(caller, &framed)?;
         Ok(SubmitCommand {
@@ -52,7 +52,7 @@ impl Gateway {
         body: &[u8],
     ) -> Result<(Option<ApproverId>, Decision), Error> {
         let node = json::parse(body)?;
-        let framed = Framed::parse(&node, &DECISION, self.clock.now())?;
+        let framed = Framed::parse(&node, &DECISION, self.context.clock.now())?;
         let approver = match framed.framing {
             Framing::Bare => caller.bound.clone(),
             Framing::Core | Framing::Wire => Some(caller.sending(&framed.envelope.sender)?),
@@ -67,6 +67,7 @@ impl Gateway {
         request: &RequestId,
     ) -> Result<ApproverId, Error> {
         let mut asked = self
+            .context
             .store
             .approvers_of(&caller.origin.tenant, request)
             .await?;

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::Gateway;
+use super::Exchanges;
 use super::caller::Approver;
 use super::error::Error;
 use super::page::{FOREIGN_CURSOR, Page, PageRequest};
@@ -13,7 +13,7 @@ use crate::protocol::message::ApprovalRequest;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::inbox::After;
 
-impl Gateway {
+impl Exchanges {
     pub async fn inbox(
         &self,
         caller: &Approver,
@@ -26,7 +26,7 @@ impl Gateway {
             InboxKind::Active => format!("inbox\n{tenant}\n{approver}"),
             InboxKind::Expired => format!("expired\n{tenant}\n{approver}"),
         };
-        let limit = self.page_limit(request)?;
+        let limit = self.context.page_limit(request)?;
         let after = match request.after(&listing)? {
             None => None,
             Some(Position { at, id }) => Some(After {
@@ -34,8 +34,9 @@ impl Gateway {
                 message_id: Uuid::try_parse(&id).map_err(|_| FOREIGN_CURSOR)?,
             }),
         };
-        let max_bytes = i64::from(self.config.limits.page_bytes);
+        let max_bytes = i64::from(self.context.config.limits.page_bytes);
         let page = self
+            .context
             .store
             .inbox_page(tenant, approver, kind, after, limit, max_bytes)
             .await?;
@@ -55,6 +56,7 @@ impl Gateway {
         request: &RequestId,
     ) -> Result<Timestamp, Error> {
         let removed = self
+            .context
             .store
             .remove_item(&caller.origin.tenant, approver, request)
             .await?;

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::Gateway;
+use super::context::Context;
 use super::error::Error;
 use super::push::{Push, for_approver};
 use crate::jitter::jitter;
@@ -68,14 +68,14 @@ struct Offer {
 
 impl InboxScan {
     pub fn new(
-        gateway: &Gateway,
+        context: &Context,
         tenant: TenantId,
         approver: ApproverId,
         withdrawals: bool,
         start: OffsetDateTime,
     ) -> Self {
-        let push = &gateway.config.push;
-        let longest = Duration::from_millis(gateway.config.database.statement_timeout_ms);
+        let push = &context.config.push;
+        let longest = Duration::from_millis(context.config.database.statement_timeout_ms);
         Self {
             tenant,
             approver,
@@ -154,7 +154,7 @@ impl InboxScan {
     /// The next few messages; empty if there are none for now.
     pub async fn next_page(
         &mut self,
-        gateway: &Gateway,
+        context: &Context,
         opened_at: OffsetDateTime,
     ) -> Result<Vec<Push>, Error> {
         loop {
@@ -166,15 +166,15 @@ impl InboxScan {
                 let Some(after) = self.position else {
                     return Ok(Vec::new());
                 };
-                self.list(gateway, after).await?
+                self.list(context, after).await?
             } else {
-                self.read(gateway).await?
+                self.read(context).await?
             };
             let mut page = Vec::with_capacity(found.len());
             for (message, bytes) in found {
-                let first = self.note_sent(message.message(), bytes, &gateway.metrics);
+                let first = self.note_sent(message.message(), bytes, &context.metrics);
                 // A message that cannot be serialised was logged, and must not hold up the others.
-                page.extend(for_approver(gateway, &self.approver, message, first));
+                page.extend(for_approver(context, &self.approver, message, first));
             }
             if page.is_empty() {
                 continue;
@@ -190,7 +190,7 @@ impl InboxScan {
     /// Lists the rows after one. Those that come with their body are returned, the others queued.
     async fn list(
         &mut self,
-        gateway: &Gateway,
+        context: &Context,
         after: (OffsetDateTime, Uuid),
     ) -> Result<Vec<(ForApprover, usize)>, Error> {
         let row = ListRow {
@@ -201,7 +201,7 @@ impl InboxScan {
             withdrawals: self.withdrawals,
             limit: PER_LIST,
         };
-        let listed = gateway.store.list_unacked(row).await?;
+        let listed = context.store.list_unacked(row).await?;
         let complete = i64::try_from(listed.len()).unwrap_or(i64::MAX) < PER_LIST;
         self.position = listed
             .last()
@@ -226,7 +226,7 @@ impl InboxScan {
         Ok(found)
     }
 
-    async fn read(&mut self, gateway: &Gateway) -> Result<Vec<(ForApprover, usize)>, Error> {
+    async fn read(&mut self, context: &Context) -> Result<Vec<(ForApprover, usize)>, Error> {
         let mut wanted: Vec<(MessageId, usize)> = Vec::with_capacity(PER_PAGE);
         let mut total = 0;
         for (id, bytes) in self.queue.iter().take(PER_PAGE) {
@@ -242,7 +242,7 @@ impl InboxScan {
             messages: wanted.iter().map(|(id, _)| *id).collect(),
             bytes: total,
         };
-        let bodies = gateway.store.bodies(row).await?;
+        let bodies = context.store.bodies(row).await?;
         self.queue.drain(..wanted.len());
         let mut found = Vec::with_capacity(bodies.len());
         for body in bodies {

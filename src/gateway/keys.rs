@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::Gateway;
+use super::Exchanges;
 use super::error::Error;
 use crate::protocol::decision::{Decision, SigningKey, Trust, judge_signature};
 use crate::protocol::id::{ApproverId, TenantId};
@@ -22,7 +22,7 @@ impl Default for Keys {
     }
 }
 
-impl Gateway {
+impl Exchanges {
     /// How far a decision's signature is trusted. The cache is used for verified signatures only, and not when the signature
     /// is judged `again` because the keys have changed.
     pub(super) async fn trust(
@@ -36,8 +36,8 @@ impl Gateway {
             judge_signature(
                 decision,
                 keys,
-                self.config.decisions.verify,
-                self.clock.now(),
+                self.context.config.decisions.verify,
+                self.context.clock.now(),
             )
         };
         let whose = (tenant.clone(), approver.clone());
@@ -47,7 +47,7 @@ impl Gateway {
         {
             return Ok(trust);
         }
-        let keys: Arc<[SigningKey]> = self.store.keys_of(tenant, approver).await?.into();
+        let keys: Arc<[SigningKey]> = self.context.store.keys_of(tenant, approver).await?.into();
         self.keys.0.insert(whose, Arc::clone(&keys));
         judge(&keys)
     }

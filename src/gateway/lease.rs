@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::Gateway;
+use super::Channels;
 use super::closing::Closing;
 use super::error::Error;
 use crate::store::channel::LEASE_SECONDS;
 
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Gateway {
+impl Channels {
     pub(super) fn lease_age(&self) -> Duration {
         let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         renewed.elapsed()
@@ -23,10 +23,10 @@ impl Gateway {
     /// Renews the node's lease and removes rows without a channel. If the lease had expired, or could not be renewed for as
     /// long, other nodes treat the channels as dead, so they are closed.
     pub(super) async fn heartbeat(&self) -> Result<(), Error> {
-        let live: Vec<Uuid> = self.channels.all().iter().map(|handle| handle.id).collect();
+        let live: Vec<Uuid> = self.registry.all().iter().map(|handle| handle.id).collect();
         let check = self.secret.check();
         // An unreachable database would otherwise block the call for minutes.
-        let beat = timeout(HEARTBEAT_TIMEOUT, self.store.heartbeat(&check)).await;
+        let beat = timeout(HEARTBEAT_TIMEOUT, self.context.store.heartbeat(&check)).await;
         let lost = {
             let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(Ok(beat)) = beat {
@@ -37,25 +37,25 @@ impl Gateway {
             }
         };
         if lost {
-            for handle in self.channels.all() {
+            for handle in self.registry.all() {
                 handle.close(Closing::LeaseLost);
             }
         }
         let beat = beat.map_err(|_| Error::Unavailable)??;
         self.note_secrets(beat.secrets_differ);
-        let ghosts = self.store.remove_stale_channels(&live).await?;
-        self.wake.wake(ghosts);
+        let ghosts = self.context.store.remove_stale_channels(&live).await?;
+        self.context.wake.wake(ghosts);
         Ok(())
     }
 
     /// Deregisters this node, wakes the channels that shared an identity with its own, and writes the pending calls.
     pub async fn leave(&self) {
-        let (left, written) = tokio::join!(self.store.leave(), self.write_calls());
+        let (left, written) = tokio::join!(self.context.store.leave(), self.presence.write_calls());
         if let Err(error) = written {
             tracing::warn!(%error, "the last calls could not be written");
         }
         match left {
-            Ok(keys) => self.wake.wake(keys),
+            Ok(keys) => self.context.wake.wake(keys),
             Err(error) => {
                 tracing::warn!(%error, "the node could not be deregistered; its lease will expire");
             }
@@ -64,8 +64,8 @@ impl Gateway {
 
     /// Removes nodes whose lease has expired, and wakes the channels that shared an identity with theirs.
     pub(super) async fn reap_expired_nodes(&self) -> Result<(), Error> {
-        let keys = self.store.reap_expired_nodes().await?;
-        self.wake.wake(keys);
+        let keys = self.context.store.reap_expired_nodes().await?;
+        self.context.wake.wake(keys);
         Ok(())
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 
-use super::Gateway;
 use super::caller::Origin;
+use super::context::Context;
 use super::error::Error;
 pub use super::rate::{Kind, Rate};
 use crate::protocol::timestamp::Timestamp;
@@ -90,22 +90,22 @@ enum ActingAs {
     Any,
 }
 
-pub(super) struct Limiter {
+pub struct Limiter {
+    context: Arc<Context>,
     credentials: Buckets<CredentialCalls>,
     /// Apart, so that strangers cannot evict the buckets of credentials.
     addresses: Buckets<IpAddr>,
 }
 
-impl Default for Limiter {
-    fn default() -> Self {
+impl Limiter {
+    pub(super) fn new(context: &Arc<Context>) -> Self {
         Self {
+            context: Arc::clone(context),
             credentials: Buckets::new(MAX_BUCKETS),
             addresses: Buckets::new(MAX_BUCKETS),
         }
     }
-}
 
-impl Gateway {
     /// Counts a call of a credential that acts as `id`, or refuses it.
     pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<(), Error> {
         let acting_as = id.map_or(ActingAs::Itself, |id| ActingAs::Id(id.to_owned()));
@@ -140,21 +140,21 @@ impl Gateway {
             credential,
             acting_as,
         };
-        let credentials = &self.limiter.credentials;
-        let counted = credentials.take(&caller, rate, self.clock.now());
+        let credentials = &self.credentials;
+        let counted = credentials.take(&caller, rate, self.context.clock.now());
         counted.map_err(|retry_after| kind.throttled(rate, retry_after))
     }
 
     /// Counts a call from an address before its caller is known, or refuses it.
     pub fn admit_address(&self, address: IpAddr) -> Result<(), Error> {
         let (kind, rate) = (Kind::Address, self.rate_of(Kind::Address));
-        let addresses = &self.limiter.addresses;
-        let counted = addresses.take(&network(address), rate, self.clock.now());
+        let addresses = &self.addresses;
+        let counted = addresses.take(&network(address), rate, self.context.clock.now());
         counted.map_err(|retry_after| kind.throttled(rate, retry_after))
     }
 
     fn rate_of(&self, kind: Kind) -> Rate {
-        let rates = &self.config.rates;
+        let rates = &self.context.config.rates;
         let (per_second, burst) = match kind {
             Kind::Submission => (rates.submissions, rates.submissions_burst),
             Kind::Decision => (rates.decisions, rates.decisions_burst),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
-use super::Gateway;
+use super::Exchanges;
 use super::error::Error;
 use crate::protocol::id::{ApproverId, TenantId};
 
@@ -46,14 +46,14 @@ impl Load {
     }
 }
 
-impl Gateway {
+impl Exchanges {
     /// Whether an inbox may be near its limit, so that a submission to it must be judged by an exact count.
     pub(super) async fn must_count(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
     ) -> Result<bool, Error> {
-        let most = i64::from(self.config.limits.pending_per_approver);
+        let most = i64::from(self.context.config.limits.pending_per_approver);
         if most <= MARGIN {
             return Ok(true);
         }
@@ -63,7 +63,7 @@ impl Gateway {
         let pending = if let Some(load) = fresh {
             load.pending.fetch_add(1, Ordering::Relaxed) + 1
         } else {
-            let pending = self.store.pending(tenant, approver, most).await?;
+            let pending = self.context.store.pending(tenant, approver, most).await?;
             let load = Arc::new(Load::counted(pending, most));
             self.loads.0.insert(inbox, load);
             pending

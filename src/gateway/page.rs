@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Gateway;
+use super::Context;
 use super::error::Error;
 use crate::protocol::cursor::{self, Position};
 
@@ -56,7 +56,7 @@ fn at_least_one(name: &'static str, text: &str) -> Result<i64, Error> {
     }
 }
 
-impl Gateway {
+impl Context {
     /// The page size: as requested, within the limits.
     pub(super) fn page_limit(&self, request: &PageRequest) -> Result<i64, Error> {
         let limits = &self.config.limits;

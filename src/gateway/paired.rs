@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Gateway;
+use super::Pairings;
 use super::caller::{EnforcerOrApprover, Member};
 use super::error::Error;
 use super::page::{Page, PageRequest};
@@ -30,7 +30,7 @@ pub struct PairingLine {
     pub paired_at: Timestamp,
 }
 
-impl Gateway {
+impl Pairings {
     /// Derives the token of a pairing again; `None` if it was made under another cluster secret.
     pub(super) fn token_again(
         &self,
@@ -53,6 +53,7 @@ impl Gateway {
         };
         let tenant = &caller.origin().tenant;
         let known = self
+            .context
             .store
             .revoke_pairing(tenant, side, &caller.origin().source(), &token.hash())
             .await?;
@@ -82,9 +83,10 @@ impl Gateway {
             Side::Approver(_) => "approver",
         };
         let listing = format!("pairings\n{tenant}\n{role}\n{name}");
-        let limit = self.page_limit(request)?;
+        let limit = self.context.page_limit(request)?;
         let after = request.after(&listing)?;
         let (found, next) = self
+            .context
             .store
             .pairings(tenant, side, after.as_ref(), limit)
             .await?;

@@ -1,14 +1,19 @@
 //! Pairing by code: an enforcer shows a code, an approver enters it and agrees, and both get a routing token. Codes and
 //! tokens are shown to these two sides only.
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Gateway;
 use super::authenticate::random;
 use super::caller::{Approver, Enforcer, Member, Origin};
+use super::context::Context;
 use super::error::Error;
+use super::guess_limit::Guesses;
+use super::presence::EnforcerPresence;
+use super::secret::ClusterSecret;
 use crate::protocol::id::ApproverId;
 use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
@@ -64,7 +69,27 @@ pub struct PairingStatus {
     pub routing_token: Option<RoutingToken>,
 }
 
-impl Gateway {
+pub struct Pairings {
+    pub(super) context: Arc<Context>,
+    pub(super) presence: Arc<EnforcerPresence>,
+    pub(super) secret: Arc<ClusterSecret>,
+    guesses: Guesses,
+}
+
+impl Pairings {
+    pub(super) fn new(
+        context: &Arc<Context>,
+        presence: &Arc<EnforcerPresence>,
+        secret: &Arc<ClusterSecret>,
+    ) -> Self {
+        Self {
+            context: Arc::clone(context),
+            presence: Arc::clone(presence),
+            secret: Arc::clone(secret),
+            guesses: Guesses::default(),
+        }
+    }
+
     pub async fn initiate_pairing(
         &self,
         caller: &Enforcer,
@@ -72,8 +97,8 @@ impl Gateway {
     ) -> Result<Initiated, Error> {
         caller.acting(Some(request.enforcer.clone()), "/enforcerId")?;
         let tenant = &caller.origin.tenant;
-        self.seen(tenant, &request.enforcer);
-        let lifetime = seconds(self.config.pairing.code_seconds);
+        self.presence.seen(tenant, &request.enforcer);
+        let lifetime = seconds(self.context.config.pairing.code_seconds);
         let actor = caller.actor(&request.enforcer);
         for _ in 0..DRAWS {
             let (code, nonce) = (
@@ -82,6 +107,7 @@ impl Gateway {
             );
             let hash = self.secret.code_hash(tenant, code);
             match self
+                .context
                 .store
                 .begin_pairing(&actor, tenant, &nonce, &hash, &request, lifetime)
                 .await
@@ -110,16 +136,17 @@ impl Gateway {
             tenant, principal, ..
         } = &caller.origin;
         let guesser = format!("{tenant}\n{principal}");
-        self.guesses.check(&guesser, self.clock.now())?;
+        self.guesses.check(&guesser, self.context.clock.now())?;
         // Few at a time: guesses lock the same rows, and must not occupy every connection while they wait for each other.
         let _turn = self.guesses.turn().await?;
         let limits = GuessLimits {
-            per_principal: self.config.pairing.guesses_per_principal,
-            per_tenant: self.config.pairing.guesses_per_tenant,
+            per_principal: self.context.config.pairing.guesses_per_principal,
+            per_tenant: self.context.config.pairing.guesses_per_tenant,
         };
         let hash = code.map(|code| self.secret.code_hash(tenant, code));
         let hash = hash.as_ref().map_or(NO_HASH, <[u8; 32]>::as_slice);
         match self
+            .context
             .store
             .resolve_code(tenant, principal, hash, limits)
             .await?
@@ -128,7 +155,7 @@ impl Gateway {
             ResolveFact::Wrong => Err(Error::NotFound),
             ResolveFact::Refused { retry_after } => {
                 let retry_after = retry_after.max(Duration::from_secs(1));
-                let now = self.clock.now();
+                let now = self.context.clock.now();
                 Err(self
                     .guesses
                     .refuse(guesser, limits.per_principal, retry_after, now))
@@ -146,11 +173,11 @@ impl Gateway {
             return Err(Error::NotFound);
         };
         let tenant = &caller.origin.tenant;
-        let session = self.store.pairing_session(tenant, &nonce).await?;
+        let session = self.context.store.pairing_session(tenant, &nonce).await?;
         let session = session
             .filter(|session| caller.may_be(&session.enforcer))
             .ok_or(Error::NotFound)?;
-        self.seen(tenant, &session.enforcer);
+        self.presence.seen(tenant, &session.enforcer);
         let status = match &session {
             session if session.approver.is_some() => PairingWord::Completed,
             session if session.past => PairingWord::Expired,
@@ -188,13 +215,13 @@ impl Gateway {
         let nonce = nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
         // The initiator never changes, so the token can be derived before the statement that needs its hash.
-        let session = self.store.pairing_session(tenant, &nonce).await?;
+        let session = self.context.store.pairing_session(tenant, &nonce).await?;
         let enforcer = session.ok_or(Error::NotFound)?.enforcer;
         let token = self
             .secret
             .routing_token(tenant, &nonce, &enforcer, &approver);
         let row = CompleteRow {
-            operation: self.clock.operation_id(),
+            operation: self.context.clock.operation_id(),
             actor: &caller.actor(&approver),
             tenant,
             nonce: &nonce,
@@ -202,7 +229,7 @@ impl Gateway {
             approver_key: public_key.as_deref(),
             token_hash: &token.hash(),
         };
-        match self.store.complete_pairing(&row).await? {
+        match self.context.store.complete_pairing(&row).await? {
             CompleteFact::Paired { label, workspace } => {
                 tracing::info!(%tenant, %enforcer, %approver, "paired");
                 Ok(Completed {

@@ -1,9 +1,11 @@
 //! The use cases of the platform endpoints: checks the rights of administrators, operator and approvers, then calls
 //! `administration`.
 
-use super::Gateway;
+use std::sync::Arc;
+
 use super::administration::{Administration, CredentialRequest, MadeCredential};
 use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
+use super::context::Context;
 use super::error::Error;
 use super::page::{Page, PageRequest};
 use crate::protocol::credential::RoleName;
@@ -52,11 +54,26 @@ fn manager(caller: &AdminOrOperator) -> Actor {
     }
 }
 
-impl Gateway {
+/// Administration over the API.
+pub struct Platform {
+    pub(super) context: Arc<Context>,
+}
+
+impl Platform {
+    pub(super) fn new(context: &Arc<Context>) -> Self {
+        Self {
+            context: Arc::clone(context),
+        }
+    }
+
     /// The administration, in the name of `actor`. It checks no rights.
     #[must_use]
     pub fn administration(&self, actor: Actor) -> Administration {
-        Administration::new(self.store.clone(), self.clock.clone(), actor)
+        Administration::new(
+            self.context.store.clone(),
+            self.context.clock.clone(),
+            actor,
+        )
     }
 
     /// Creates a credential: an administrator any of its tenant, the operator only administrators.
@@ -107,7 +124,7 @@ impl Gateway {
     fn part(&self, listing: &str, request: &PageRequest) -> Result<Part, Error> {
         Ok(Part {
             after: request.after(listing)?,
-            limit: Some(self.page_limit(request)?),
+            limit: Some(self.context.page_limit(request)?),
         })
     }
 
@@ -117,7 +134,7 @@ impl Gateway {
         request: &PageRequest,
     ) -> Result<Page<Tenant>, Error> {
         let part = self.part("tenants", request)?;
-        let (items, next) = self.store.tenants(&part).await?;
+        let (items, next) = self.context.store.tenants(&part).await?;
         Ok(Page::new("tenants", items, next.as_ref()))
     }
 
@@ -130,7 +147,7 @@ impl Gateway {
         let (tenant, role) = Self::reach(caller);
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
-        let (items, next) = self.store.credentials(tenant, role, &part).await?;
+        let (items, next) = self.context.store.credentials(tenant, role, &part).await?;
         Ok(Page::new(&listing, items, next.as_ref()))
     }
 
@@ -186,7 +203,7 @@ impl Gateway {
         caller: &EnforcerOrAdmin,
         listing: ExchangeListing,
     ) -> Result<Page<ExchangeLine>, Error> {
-        let limit = self.page_limit(&listing.page)?;
+        let limit = self.context.page_limit(&listing.page)?;
         let (tenant, enforcer) = match caller {
             EnforcerOrAdmin::Admin(admin) => (&admin.origin.tenant, listing.enforcer),
             EnforcerOrAdmin::Enforcer(caller) => match (&caller.bound, listing.enforcer) {
@@ -213,6 +230,7 @@ impl Gateway {
             .as_ref()
             .map(|position| (position.at, position.id.as_str()));
         let page = self
+            .context
             .store
             .list_exchanges(tenant, &filter, after, limit)
             .await?;

@@ -1,14 +1,16 @@
 //! Presence of enforcers. Channels have rows already; calls are collected here and written in batches, so that their cost
 //! does not grow with their number.
 
+use std::sync::Arc;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Gateway;
 use super::caller::Member;
+use super::context::Context;
 use super::error::Error;
 use crate::config::Config;
 use crate::protocol::id::{EnforcerId, TenantId};
@@ -47,7 +49,20 @@ pub(super) fn write_every(config: &Config) -> Duration {
     Duration::from_secs(config.presence.write_seconds) * 4 / 5
 }
 
-impl Gateway {
+/// Which enforcers are present.
+pub struct EnforcerPresence {
+    context: Arc<Context>,
+    calls: Calls,
+}
+
+impl EnforcerPresence {
+    pub(super) fn new(context: &Arc<Context>) -> Self {
+        Self {
+            context: Arc::clone(context),
+            calls: Calls::default(),
+        }
+    }
+
     pub fn seen(&self, tenant: &TenantId, enforcer: &EnforcerId) {
         self.calls
             .note((tenant.clone(), enforcer.clone()), Instant::now());
@@ -56,7 +71,7 @@ impl Gateway {
     /// Writes the calls since the last time. If that fails, they are kept for the next.
     pub(super) async fn write_calls(&self) -> Result<(), Error> {
         let latest = std::mem::take(&mut *self.calls.latest());
-        let written = self.store.note_calls(&latest).await;
+        let written = self.context.store.note_calls(&latest).await;
         if written.is_err() {
             for (caller, at) in latest {
                 self.calls.note(caller, at);
@@ -75,7 +90,7 @@ impl Gateway {
             enforcer: enforcer.clone(),
             hello,
         };
-        Ok(self.store.hello(row).await?)
+        Ok(self.context.store.hello(row).await?)
     }
 
     /// The presence records of the caller's tenant, sorted by id.
@@ -98,13 +113,14 @@ impl Gateway {
         caller: &Member,
         enforcer: Option<&EnforcerId>,
     ) -> Result<Vec<Presence>, Error> {
-        let call_for = Duration::from_secs(self.config.presence.call_seconds);
+        let call_for = Duration::from_secs(self.context.config.presence.call_seconds);
         let facts = self
+            .context
             .store
             .enforcers(
                 &caller.origin().tenant,
                 enforcer,
-                self.config.presence.list_max,
+                self.context.config.presence.list_max,
             )
             .await?;
         Ok(facts

@@ -1,9 +1,12 @@
 //! Prompts to agents: sent by an approver or administrator, queued for the enforcer, and acknowledged by it.
 
-use super::Gateway;
+use std::sync::Arc;
+
 use super::caller::{Enforcer, Member, Origin};
+use super::context::Context;
 use super::error::Error;
 use super::generic::{NAMELESS, metadata_enforcer};
+use super::presence::EnforcerPresence;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::framing::{Framed, Framing, Kinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
@@ -55,7 +58,19 @@ pub struct AckPrompt {
     ack: SentAck,
 }
 
-impl Gateway {
+pub struct Prompts {
+    context: Arc<Context>,
+    presence: Arc<EnforcerPresence>,
+}
+
+impl Prompts {
+    pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
+        Self {
+            context: Arc::clone(context),
+            presence: Arc::clone(presence),
+        }
+    }
+
     /// Reads a prompt or an acknowledgement in any framing.
     pub fn read_prompt(
         &self,
@@ -64,10 +79,10 @@ impl Gateway {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand, Error> {
         let node = json::parse(body)?;
-        let framed = Framed::parse(&node, &PROMPT, self.clock.now())?;
+        let framed = Framed::parse(&node, &PROMPT, self.context.clock.now())?;
         let bare = framed.framing == Framing::Bare;
         // Only a prompt may be larger than other bodies.
-        let limit = self.config.limits.body_bytes;
+        let limit = self.context.config.limits.body_bytes;
         if framed.msg_type == "prompt.ack" && body.len() > limit {
             return Err(Error::BodyTooLarge { limit });
         }
@@ -126,12 +141,16 @@ impl Gateway {
         envelope: &Incoming<'_, '_>,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand, Error> {
-        self.check_created(envelope.created_at)?;
+        self.context.check_created(envelope.created_at)?;
         let rules = PromptRules {
-            max_text: self.config.limits.prompt_bytes,
-            extension: &self.names.prompt,
-            latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
-            latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
+            max_text: self.context.config.limits.prompt_bytes,
+            extension: &self.context.names.prompt,
+            latest_created: self
+                .context
+                .in_seconds(self.context.config.limits.clock_skew_seconds),
+            latest_expiry: self
+                .context
+                .in_seconds(self.context.config.artifacts.max_lifetime_seconds),
         };
         let prompt = Prompt::parse(envelope, &rules)?;
         // Metadata is free-form, unless the prompt is addressed by it.
@@ -156,7 +175,7 @@ impl Gateway {
         enforcer: Option<EnforcerId>,
         envelope: &Incoming<'_, '_>,
     ) -> Result<AckPrompt, Error> {
-        self.check_created(envelope.created_at)?;
+        self.context.check_created(envelope.created_at)?;
         Ok(AckPrompt {
             tenant: origin.tenant.clone(),
             enforcer,
@@ -166,12 +185,12 @@ impl Gateway {
 
     /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the answer.
     pub async fn send_prompt(&self, command: SendPrompt) -> Result<(PromptRecord, bool), Error> {
-        let operation = self.clock.operation_id();
+        let operation = self.context.clock.operation_id();
         let (tenant, mut prompt) = (command.tenant, command.prompt);
         prompt.trace = trace::carry(prompt.trace);
         let row = PromptRow {
             operation,
-            message: self.clock.message_id(),
+            message: self.context.clock.message_id(),
             tenant: tenant.clone(),
             approver: command.approver.clone(),
             recipient: command.recipient,
@@ -179,10 +198,10 @@ impl Gateway {
             prompt: prompt.clone(),
             idempotency: command.idempotency,
         };
-        let fact = self.store.take_prompt(row).await?;
+        let fact = self.context.store.take_prompt(row).await?;
         let taken = judge_prompt(fact, operation, &prompt)?;
         if let Some(enforcer) = taken.queued_for {
-            self.wake.wake([Key::Enforcer(tenant, enforcer)]);
+            self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
         }
         Ok((taken.standing, taken.replayed))
     }
@@ -195,14 +214,14 @@ impl Gateway {
             ack,
         } = command;
         let row = PromptAckRow {
-            operation: self.clock.operation_id(),
+            operation: self.context.clock.operation_id(),
             tenant: tenant.clone(),
             enforcer,
             ack: ack.clone(),
         };
-        let fact = self.store.take_prompt_ack(row).await?;
+        let fact = self.context.store.take_prompt_ack(row).await?;
         if let Some((enforcer, _)) = &fact {
-            self.seen(&tenant, enforcer);
+            self.presence.seen(&tenant, enforcer);
         }
         judge_ack(fact.map(|(_, fact)| fact), &ack)
     }
@@ -213,7 +232,11 @@ impl Gateway {
         caller: &Member,
         request: &RequestId,
     ) -> Result<PromptRecord, Error> {
-        let found = self.store.prompt(&caller.origin().tenant, request).await?;
+        let found = self
+            .context
+            .store
+            .prompt(&caller.origin().tenant, request)
+            .await?;
         let readable = found.filter(|prompt| match caller {
             Member::Enforcer(caller) => caller.may_be(&prompt.enforcer_id),
             Member::Approver(caller) => prompt

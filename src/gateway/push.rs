@@ -1,6 +1,6 @@
 //! Serialises messages for channels.
 
-use super::Gateway;
+use super::context::Context;
 use super::error::Error;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId};
 use crate::protocol::timestamp::Timestamp;
@@ -20,8 +20,8 @@ pub struct Push {
     pub(super) context: Option<TraceContext>,
 }
 
-fn context_of(gateway: &Gateway, trace: Option<&str>) -> Option<TraceContext> {
-    let trace = trace.filter(|_| gateway.tracer.records())?;
+fn context_of(context: &Context, trace: Option<&str>) -> Option<TraceContext> {
+    let trace = trace.filter(|_| context.tracer.records())?;
     TraceContext::of_trace(trace)
 }
 
@@ -33,15 +33,15 @@ fn serialised<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
 }
 
 pub(super) fn for_approver(
-    gateway: &Gateway,
+    context: &Context,
     approver: &ApproverId,
     message: ForApprover,
     first: bool,
 ) -> Result<Push, Error> {
-    let gateway_id = &gateway.config.server.gateway_id;
+    let gateway_id = &context.config.server.gateway_id;
     let message_id = message.message();
     let context = match &message {
-        ForApprover::Request(request) => context_of(gateway, request.trace.as_deref()),
+        ForApprover::Request(request) => context_of(context, request.trace.as_deref()),
         ForApprover::Withdrawn(_) => None,
     };
     let (msg_type, created_at, text) = match message {
@@ -67,14 +67,14 @@ pub(super) fn for_approver(
 }
 
 pub(super) fn for_enforcer(
-    gateway: &Gateway,
+    context: &Context,
     enforcer: &EnforcerId,
     claimed: Claimed,
 ) -> Result<Push, Error> {
-    let gateway_id = &gateway.config.server.gateway_id;
+    let gateway_id = &context.config.server.gateway_id;
     let context = match &claimed.message {
-        ForEnforcer::Decision { delivery, .. } => context_of(gateway, delivery.trace.as_deref()),
-        ForEnforcer::Prompt(prompt) => context_of(gateway, prompt.trace.as_deref()),
+        ForEnforcer::Decision { delivery, .. } => context_of(context, delivery.trace.as_deref()),
+        ForEnforcer::Prompt(prompt) => context_of(context, prompt.trace.as_deref()),
         ForEnforcer::Refresh(_) => None,
     };
     let (msg_type, message_id, text) = match claimed.message {

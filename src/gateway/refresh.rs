@@ -1,6 +1,6 @@
 //! Asks the enforcer to submit again.
 
-use super::Gateway;
+use super::Exchanges;
 use super::caller::ApproverOrAdmin;
 use super::error::Error;
 use crate::protocol::envelope::Incoming;
@@ -19,7 +19,7 @@ pub struct RefreshCommand {
     reason: Option<String>,
 }
 
-impl Gateway {
+impl Exchanges {
     pub fn read_refresh(
         &self,
         caller: &ApproverOrAdmin,
@@ -39,7 +39,7 @@ impl Gateway {
                 (admin.origin.tenant.clone(), None)
             }
         };
-        self.check_created(envelope.created_at)?;
+        self.context.check_created(envelope.created_at)?;
         Ok(RefreshCommand {
             tenant,
             approver,
@@ -60,8 +60,9 @@ impl Gateway {
         } = command;
         // The queued one may be acknowledged between the two statements; then ours can be queued.
         for _ in 0..3 {
-            let message = self.clock.message_id();
+            let message = self.context.clock.message_id();
             let fact = self
+                .context
                 .store
                 .queue_refresh(
                     &tenant,
@@ -73,14 +74,17 @@ impl Gateway {
                 .await?;
             match fact {
                 RefreshFact::Queued(queued) => {
-                    self.wake
+                    self.context
+                        .wake
                         .wake([Key::Enforcer(tenant, queued.enforcer_id.clone())]);
                     return Ok(queued);
                 }
                 RefreshFact::Conflict(state) => return Err(Error::InvalidState(state.as_str())),
                 RefreshFact::Missing => return Err(Error::NotFound),
                 RefreshFact::Waiting => {
-                    if let Some(waiting) = self.store.waiting_refresh(&tenant, request).await? {
+                    if let Some(waiting) =
+                        self.context.store.waiting_refresh(&tenant, request).await?
+                    {
                         return Ok(waiting);
                     }
                 }

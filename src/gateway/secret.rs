@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 
-use super::Gateway;
+use super::Channels;
 use super::authenticate::random_text;
 use super::error::Error;
 use crate::config::Secret;
@@ -77,7 +77,7 @@ impl ClusterSecret {
     }
 }
 
-impl Gateway {
+impl Channels {
     /// Warns the operator when the nodes' secrets differ: once, until they agree again.
     pub(super) fn note_secrets(&self, differ: bool) {
         if differ && !self.secrets_differ.swap(true, Ordering::Relaxed) {

@@ -1,9 +1,12 @@
 //! Sessions: accepts the events that enforcers report, and shows a session to those who may read it.
 
-use super::Gateway;
+use std::sync::Arc;
+
 use super::caller::{Enforcer, Member};
+use super::context::Context;
 use super::error::Error;
 use super::generic::{metadata_enforcer, sending_enforcer};
+use super::presence::EnforcerPresence;
 use crate::protocol::framing::{Framed, Framing};
 use crate::protocol::id::{EnforcerId, SessionId};
 use crate::protocol::json;
@@ -18,19 +21,31 @@ pub struct ReportCommand {
     pub report: Report,
 }
 
-impl Gateway {
+pub struct Sessions {
+    context: Arc<Context>,
+    presence: Arc<EnforcerPresence>,
+}
+
+impl Sessions {
+    pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
+        Self {
+            context: Arc::clone(context),
+            presence: Arc::clone(presence),
+        }
+    }
+
     pub fn read_report(&self, caller: &Enforcer, body: &[u8]) -> Result<ReportCommand, Error> {
         let node = json::parse(body)?;
-        let framed = session::unframe(&node, self.clock.now())?;
-        let limits = &self.config.limits;
+        let framed = session::unframe(&node, self.context.clock.now())?;
+        let limits = &self.context.config.limits;
         if !session::is_snapshot(&framed) && body.len() > limits.body_bytes {
             return Err(Error::BodyTooLarge {
                 limit: limits.body_bytes,
             });
         }
-        self.check_created(framed.envelope.created_at)?;
+        self.context.check_created(framed.envelope.created_at)?;
         let rules = EventRules {
-            latest: self.in_seconds(limits.clock_skew_seconds),
+            latest: self.context.in_seconds(limits.clock_skew_seconds),
             max_payload: limits.snapshot_bytes,
         };
         let report = session::parse(&framed, &rules)?;
@@ -52,19 +67,22 @@ impl Gateway {
         let enforcer = match enforcer {
             Ok(enforcer) => enforcer,
             Err(nameless) => {
-                let known = self.store.session_enforcer(tenant, &report.session_id);
+                let known = self
+                    .context
+                    .store
+                    .session_enforcer(tenant, &report.session_id);
                 known.await?.ok_or(nameless)?
             }
         };
-        self.seen(tenant, &enforcer);
-        let operation = self.clock.operation_id();
+        self.presence.seen(tenant, &enforcer);
+        let operation = self.context.clock.operation_id();
         let row = ReportRow {
             operation,
             tenant,
             enforcer: &enforcer,
             report: &report,
         };
-        let fact = self.store.report(&row).await?;
+        let fact = self.context.store.report(&row).await?;
         judge_report(fact, operation, &enforcer, &report)
     }
 
@@ -79,7 +97,11 @@ impl Gateway {
             Member::Enforcer(_) | Member::Admin(_) => None,
         };
         let tenant = &caller.origin().tenant;
-        let found = self.store.session(tenant, session, approver).await?;
+        let found = self
+            .context
+            .store
+            .session(tenant, session, approver)
+            .await?;
         let (session, paired) = found.ok_or(Error::NotFound)?;
         let may_read = match caller {
             Member::Enforcer(enforcer) => enforcer.may_be(&session.enforcer_id),

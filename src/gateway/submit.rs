@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Gateway;
+use super::Exchanges;
 use super::caller::{Enforcer, Origin};
 use super::error::Error;
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
@@ -10,9 +10,7 @@ use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{ExchangeState, Submitted, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::json::Node;
-use crate::protocol::reader::Invalid;
 use crate::protocol::routing::Route;
-use crate::protocol::timestamp::Timestamp;
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::pairing::TokenFact;
 use crate::store::submit::{Asked, SubmissionRow};
@@ -26,17 +24,7 @@ pub struct SubmitCommand {
     pub idempotency: Option<IdempotencyKey>,
 }
 
-impl Gateway {
-    pub(super) fn check_created(&self, created_at: Timestamp) -> Result<(), Invalid> {
-        if created_at > self.in_seconds(self.config.limits.clock_skew_seconds) {
-            return Err(Invalid::timestamp(
-                "/createdAt",
-                "a time that is not in the future",
-            ));
-        }
-        Ok(())
-    }
-
+impl Exchanges {
     /// Reads a submission from a wire Envelope, with all checks that need no database.
     pub fn read_submission(
         &self,
@@ -55,15 +43,19 @@ impl Gateway {
     }
 
     pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission, Error> {
-        self.check_created(envelope.created_at)?;
-        if !self.config.artifacts.open && !artifact::is_sealed(envelope.body) {
+        self.context.check_created(envelope.created_at)?;
+        if !self.context.config.artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
         }
         let rules = ArtifactRules {
-            max_payload: self.config.limits.artifact_bytes,
-            requested_actions: self.names.requested_actions.clone(),
-            latest_created: self.in_seconds(self.config.limits.clock_skew_seconds),
-            latest_expiry: self.in_seconds(self.config.artifacts.max_lifetime_seconds),
+            max_payload: self.context.config.limits.artifact_bytes,
+            requested_actions: self.context.names.requested_actions.clone(),
+            latest_created: self
+                .context
+                .in_seconds(self.context.config.limits.clock_skew_seconds),
+            latest_expiry: self
+                .context
+                .in_seconds(self.context.config.artifacts.max_lifetime_seconds),
         };
         artifact::parse(envelope, &rules)
     }
@@ -81,7 +73,7 @@ impl Gateway {
             idempotency,
         } = command;
         submission.trace = trace::carry(submission.trace);
-        self.seen(tenant, &enforcer);
+        self.presence.seen(tenant, &enforcer);
         // A repeat must be recognised even if it can no longer be routed, so the store is asked anyway: it never writes a
         // submission without approvers.
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &submission.route).await?;
@@ -89,11 +81,11 @@ impl Gateway {
         for approver in &approvers {
             asked.push(Asked {
                 approver: approver.clone(),
-                message: self.clock.message_id(),
+                message: self.context.clock.message_id(),
                 count: self.must_count(tenant, approver).await?,
             });
         }
-        let operation = self.clock.operation_id();
+        let operation = self.context.clock.operation_id();
         let expires_at = submission.expires_at;
         let row = SubmissionRow {
             operation,
@@ -103,22 +95,23 @@ impl Gateway {
             asked,
             idempotency,
         };
-        let outcome = self.store.submit(row).await?;
+        let outcome = self.context.store.submit(row).await?;
         let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),
             (judged, _) => judged?,
         };
         if !submitted.duplicate {
-            self.note_transition("none", ExchangeState::PendingApproval, 1);
+            self.context
+                .note_transition("none", ExchangeState::PendingApproval, 1);
             let asked = approvers
                 .into_iter()
                 .map(|approver| Key::Approver(tenant.clone(), approver));
             // Most approvers have no channel open; waking every node would be wasted.
             if outcome.channel_elsewhere {
-                self.wake.wake(asked);
+                self.context.wake.wake(asked);
             } else {
-                self.wake.wake_here(asked);
+                self.context.wake.wake_here(asked);
             }
         }
         Ok(submitted)
@@ -133,14 +126,16 @@ impl Gateway {
     ) -> Result<(Vec<ApproverId>, Option<Error>), Error> {
         let asked = match route {
             Route::Approver(approver) => Ok(vec![approver.clone()]),
-            Route::Token(token) => match self.store.token_of(tenant, enforcer, token).await? {
-                TokenFact::Good(approver) => Ok(vec![approver]),
-                TokenFact::Ended => Err(Error::PairingRevoked),
-                TokenFact::Unknown => Err(Error::NoApprover {
-                    pointer: "/body/metadata/routingToken",
-                }),
-            },
-            Route::Paired => match self.store.paired_with(tenant, enforcer).await? {
+            Route::Token(token) => {
+                match self.context.store.token_of(tenant, enforcer, token).await? {
+                    TokenFact::Good(approver) => Ok(vec![approver]),
+                    TokenFact::Ended => Err(Error::PairingRevoked),
+                    TokenFact::Unknown => Err(Error::NoApprover {
+                        pointer: "/body/metadata/routingToken",
+                    }),
+                }
+            }
+            Route::Paired => match self.context.store.paired_with(tenant, enforcer).await? {
                 nobody if nobody.is_empty() => Err(Error::NoApprover {
                     pointer: "/recipient/approverId",
                 }),

@@ -33,7 +33,7 @@ const BATCH: i64 = 500;
 
 /// Starts the sweeps; they end with `stop`.
 pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let config = &gateway.config;
+    let config = &gateway.context.config;
     let forget_every = Duration::from_secs(config.retention.every_seconds.max(1));
     let write_every = presence::write_every(config);
     let sweeps = Sweeps {
@@ -48,36 +48,36 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         gateway.forget().await
     });
     sweeps.every("credentials", REFRESH_EVERY, |gateway| async move {
-        gateway.refresh_credentials().await
+        gateway.authenticator.refresh_credentials().await
     });
     sweeps.every("heartbeat", HEARTBEAT_EVERY, |gateway| async move {
-        gateway.heartbeat().await
+        gateway.channels.heartbeat().await
     });
     sweeps.every("dead_nodes", REAP_EVERY, |gateway| async move {
-        gateway.reap_expired_nodes().await
+        gateway.channels.reap_expired_nodes().await
     });
     sweeps.every("census", COUNT_EVERY, |gateway| async move {
-        gateway.count().await
+        gateway.health.count().await
     });
     sweeps.every("uses", USES_EVERY, |gateway| async move {
-        gateway.write_uses().await
+        gateway.authenticator.write_uses().await
     });
     sweeps.every("calls", write_every, |gateway| async move {
-        gateway.write_calls().await
+        gateway.presence.write_calls().await
     });
     let auth = &config.auth;
     if auth.jwt() && auth.jwt_secret.is_empty() {
         // Shorter than configured, because jitter adds up to a fifth.
         let period = Duration::from_secs(auth.jwt_jwks_refresh_seconds) * 4 / 5;
         sweeps.every("issuer_keys", period, |gateway| async move {
-            gateway.refresh_issuer_keys().await
+            gateway.authenticator.refresh_issuer_keys().await
         });
     }
     if auth.introspection() {
         sweeps.every(
             "channel_tokens",
             recheck_every(auth),
-            |gateway| async move { gateway.recheck_channels().await },
+            |gateway| async move { gateway.authenticator.recheck_channels().await },
         );
     }
 }
@@ -101,7 +101,7 @@ impl Sweeps<'_> {
                 let begun = Instant::now();
                 let swept = job(Arc::clone(&gateway)).await;
                 let outcome = if swept.is_ok() { "ok" } else { "failed" };
-                let times = gateway.metrics.sweep_time.of([name, outcome]);
+                let times = gateway.context.metrics.sweep_time.of([name, outcome]);
                 times.took(begun.elapsed());
                 if let Err(error) = swept {
                     tracing::warn!(sweep = name, %error, "a sweep failed and will be tried again");
@@ -117,25 +117,25 @@ impl Gateway {
     async fn expire_due(&self) -> Result<(), Error> {
         let exchanges = self.expire_exchanges().await;
         let prompts = self
-            .repeat(BATCH, || self.store.expire_prompts(BATCH))
+            .repeat(BATCH, || self.context.store.expire_prompts(BATCH))
             .await;
         exchanges.and(prompts)
     }
 
     async fn expire_exchanges(&self) -> Result<(), Error> {
         self.repeat(BATCH, async || {
-            let expired = self.store.expire(BATCH).await?;
+            let expired = self.context.store.expire(BATCH).await?;
             let count = expired.len();
-            let lag = self.metrics.sweep_lag.of(["expiry"]);
+            let lag = self.context.metrics.sweep_lag.of(["expiry"]);
             for exchange in &expired {
                 lag.observe(exchange.late);
             }
-            self.note_transition(
+            self.context.note_transition(
                 ExchangeState::PendingApproval.as_str(),
                 ExchangeState::Expired,
                 count,
             );
-            self.wake.wake(
+            self.context.wake.wake(
                 expired
                     .into_iter()
                     .map(|exchange| Key::Exchange(exchange.tenant, exchange.request_id)),
@@ -147,8 +147,8 @@ impl Gateway {
 
     /// Deletes what is past its retention. After a failure the rest is still tried; the first failure is returned.
     async fn forget(&self) -> Result<(), Error> {
-        let store = &self.store;
-        let keep = seconds(self.config.pairing.keep_seconds);
+        let store = &self.context.store;
+        let keep = seconds(self.context.config.pairing.keep_seconds);
         let keys = self.repeat(BATCH, || store.forget_keys(BATCH)).await;
         let attempts = || store.forget_pairing_sessions(keep, BATCH);
         let attempts = self.repeat(BATCH, attempts).await;
@@ -169,7 +169,7 @@ impl Gateway {
     }
 
     async fn forget_of(&self, tenant: &TenantId) -> Result<(), Error> {
-        let (store, retention) = (&self.store, &self.config.retention);
+        let (store, retention) = (&self.context.store, &self.context.config.retention);
         let keep = seconds(retention.exchange_seconds);
         let exchanges = || store.forget_exchanges(tenant, keep, BATCH);
         let exchanges = self.repeat(BATCH, exchanges).await;
@@ -191,7 +191,10 @@ impl Gateway {
 
     /// Deletes the payloads of rows that are kept without them.
     async fn scrub(&self, tenant: &TenantId) -> Result<(), Error> {
-        let (store, after) = (&self.store, self.config.retention.scrub_seconds);
+        let (store, after) = (
+            &self.context.store,
+            self.context.config.retention.scrub_seconds,
+        );
         if after == 0 {
             return Ok(());
         }
@@ -211,7 +214,7 @@ impl Gateway {
         F: Future<Output = Result<u64, StoreError>>,
     {
         while i64::try_from(step().await?).unwrap_or(i64::MAX) >= full
-            && !self.draining.is_cancelled()
+            && !self.context.draining.is_cancelled()
         {}
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Ends an exchange without a decision: withdrawal by the enforcer, cancellation by an administrator.
 
-use super::Gateway;
+use super::Exchanges;
 use super::caller::{Admin, Enforcer, Origin};
 use super::error::Error;
 use crate::protocol::envelope::Incoming;
@@ -19,7 +19,7 @@ pub struct Ended {
     pub expires_at: Option<Timestamp>,
 }
 
-impl Gateway {
+impl Exchanges {
     /// Reads a withdrawal: an envelope, or nothing at all.
     pub fn read_withdrawal(
         &self,
@@ -35,7 +35,7 @@ impl Gateway {
         let envelope = Incoming::parse(&node, "exchange.withdrawn")?;
         envelope.expect_request(request)?;
         let enforcer = caller.named(&envelope.sender)?;
-        self.check_created(envelope.created_at)?;
+        self.context.check_created(envelope.created_at)?;
         Ok((Some(enforcer), parse_reason(envelope.body, "/body")?))
     }
 
@@ -51,14 +51,15 @@ impl Gateway {
             Some(enforcer) => enforcer,
             // An unbound credential that names nobody acts as the exchange's own enforcer.
             None => {
-                self.store
+                self.context
+                    .store
                     .exchange(&caller.origin.tenant, request)
                     .await?
                     .ok_or(Error::NotFound)?
                     .enforcer_id
             }
         };
-        self.seen(&caller.origin.tenant, &enforcer);
+        self.presence.seen(&caller.origin.tenant, &enforcer);
         self.end(
             &caller.origin,
             request,
@@ -94,14 +95,14 @@ impl Gateway {
         reason: Option<&str>,
     ) -> Result<Ended, Error> {
         let tenant = &origin.tenant;
-        let approvers = self.store.approvers_of(tenant, request).await?;
+        let approvers = self.context.store.approvers_of(tenant, request).await?;
         if approvers.is_empty() {
             return Err(Error::NotFound);
         }
-        let operation = self.clock.operation_id();
+        let operation = self.context.clock.operation_id();
         let messages: Vec<_> = approvers
             .into_iter()
-            .map(|approver| (approver, self.clock.message_id()))
+            .map(|approver| (approver, self.context.clock.message_id()))
             .collect();
         let row = EndRow {
             operation,
@@ -112,17 +113,18 @@ impl Gateway {
             reason,
             messages: &messages,
         };
-        let fact = self.store.end(&row).await?;
+        let fact = self.context.store.end(&row).await?;
         let at = judge_end(&fact)?;
         let to = match ending {
             Ending::Withdrawn(_) => ExchangeState::Withdrawn,
             Ending::Cancelled(_) => ExchangeState::Cancelled,
         };
-        self.note_transition(ExchangeState::PendingApproval.as_str(), to, 1);
+        self.context
+            .note_transition(ExchangeState::PendingApproval.as_str(), to, 1);
         let approvers = messages
             .into_iter()
             .map(|(approver, _)| Key::Approver(tenant.clone(), approver));
-        self.wake.wake(
+        self.context.wake.wake(
             [Key::Exchange(tenant.clone(), request.clone())]
                 .into_iter()
                 .chain(approvers),

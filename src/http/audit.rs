@@ -21,7 +21,7 @@ pub async fn list(
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let gateway = node.gateway.clone();
     let page = node
-        .finish(async move { gateway.audit(&caller, &page).await })
+        .finish(async move { gateway.platform.audit(&caller, &page).await })
         .await?;
     Ok(plain(
         StatusCode::OK,

@@ -26,7 +26,11 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
         }
         let presented = presented(parts).ok_or(Error::Unauthenticated)?;
         let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
-        let caller = node.gateway.authenticate(&presented, from).await?;
+        let caller = node
+            .gateway
+            .authenticator
+            .authenticate(&presented, from)
+            .await?;
         let role = R::of(caller.clone()).ok_or(Error::Forbidden {
             pointer: None,
             expected: R::EXPECTED,
@@ -41,7 +45,7 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
 /// says nothing.
 pub fn admit_address(node: &Node, peer: PeerInfo) -> Result<(), Error> {
     if peer.encrypted {
-        node.gateway.admit_address(peer.address)?;
+        node.gateway.limiter.admit_address(peer.address)?;
     }
     Ok(())
 }

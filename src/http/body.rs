@@ -87,7 +87,7 @@ pub async fn read(
     body: Body,
     kind: Kind,
 ) -> Result<Received, Refusal> {
-    let limits = &node.gateway.config.limits;
+    let limits = &node.context.config.limits;
     let limit = match kind {
         Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
         Kind::Prompt => limits.prompt_bytes + limits.envelope_bytes,
@@ -103,7 +103,7 @@ pub async fn read(
     if kind != Kind::Optional {
         check_media_type(node, headers)?;
     }
-    let time_limit = Duration::from_secs(node.gateway.config.server.body_timeout_seconds);
+    let time_limit = Duration::from_secs(node.context.config.server.body_timeout_seconds);
     let received = timeout(time_limit, whole(node, body, limit))
         .await
         .map_err(|_| TransportError::BodyIncomplete)??;
@@ -123,7 +123,7 @@ fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), TransportErr
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     let essence = stated.split(';').next().unwrap_or_default().trim();
-    let known = [node.gateway.names.media_type.as_str(), "application/json"]
+    let known = [node.context.names.media_type.as_str(), "application/json"]
         .iter()
         .any(|known| known.eq_ignore_ascii_case(essence));
     if plain && known {
@@ -169,7 +169,7 @@ pub fn idempotency_key(node: &Node, headers: &HeaderMap) -> Result<Option<String
 
 /// Refuses a submission without the header where it is required.
 pub fn require_key(node: &Node, key: Option<&str>) -> Result<(), Error> {
-    if key.is_none() && node.gateway.config.idempotency.required {
+    if key.is_none() && node.context.config.idempotency.required {
         return Err(Error::Parameter {
             name: "Idempotency-Key",
             expected: "a header with a key of your own (required)",

@@ -19,13 +19,16 @@ pub async fn open(
 ) -> Result<Feed, Error> {
     let gateway = node.gateway.clone();
     node.finish(async move {
-        let channel = gateway.open_channel(&origin, key, transport).await?;
+        let channel = gateway
+            .channels
+            .open_channel(&origin, key, transport)
+            .await?;
         match &channel.key {
             Key::Approver(..) => {
                 let withdrawals = transport == Transport::WebSocket;
-                Feed::approver(&gateway, channel, withdrawals, resume_after).await
+                Feed::approver(&gateway.context, channel, withdrawals, resume_after).await
             }
-            Key::Enforcer(..) | Key::Exchange(..) => Feed::enforcer(&gateway, channel),
+            Key::Enforcer(..) | Key::Exchange(..) => Feed::enforcer(&gateway.context, channel),
         }
     })
     .await

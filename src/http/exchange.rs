@@ -46,7 +46,7 @@ pub(super) async fn submitted(
     limit::admit_named(node, Limit::Submission, &caller.origin, bound, id).about(&request)?;
     let gateway = node.gateway.clone();
     let submitted = node
-        .finish(async move { gateway.submit(&caller, command).await })
+        .finish(async move { gateway.exchanges.submit(&caller, command).await })
         .await
         .about(&request)?;
     let body = ArtifactAccepted {
@@ -75,7 +75,9 @@ pub async fn submit(
     let key = body::idempotency_key(&node, &parts.headers)?;
     let key = bind_key(&caller.origin, key, parts.uri.path(), &bytes);
     let command = body::parsed(&bytes, |document| {
-        node.gateway.read_submission(&caller, document, key)
+        node.gateway
+            .exchanges
+            .read_submission(&caller, document, key)
     })?;
     let (envelope, was_replayed) = submitted(&node, caller, command).await?;
     let response = node.respond(StatusCode::ACCEPTED, &envelope);
@@ -105,7 +107,7 @@ pub(super) async fn decided(
     limit::admit_named(node, Limit::Decision, &caller.origin, bound, id).about(&request)?;
     let gateway = node.gateway.clone();
     let (decided, expires_at) = node
-        .finish(async move { gateway.decide(&caller, approver, decision).await })
+        .finish(async move { gateway.exchanges.decide(&caller, approver, decision).await })
         .await
         .about(&request)?;
     let body = DecisionAccepted {
@@ -127,7 +129,7 @@ pub async fn decide(
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
     let (approver, decision) = body::parsed(&bytes, |document| {
-        node.gateway.read_decision(&caller, document)
+        node.gateway.exchanges.read_decision(&caller, document)
     })?;
     let envelope = decided(&node, caller, approver, decision).await?;
     Ok(node.respond(StatusCode::OK, &envelope))
@@ -148,6 +150,7 @@ pub async fn status(
     let request = path_request(&request)?;
     let exchange = node
         .gateway
+        .exchanges
         .exchange(&caller, &request)
         .await
         .about(&request)?;
@@ -183,9 +186,10 @@ pub async fn wait(
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
     let timeout = body::query::<WaitQuery>(&uri)?.timeout;
-    let time_limit = node.gateway.time_limit(timeout.as_deref())?;
+    let time_limit = node.gateway.context.time_limit(timeout.as_deref())?;
     match node
         .gateway
+        .exchanges
         .wait(caller, &request, time_limit)
         .await
         .about(&request)?
@@ -195,7 +199,7 @@ pub async fn wait(
             let delivery = exchange.decision.ok_or(Error::Internal)?;
             let envelope = delivery
                 .envelope(
-                    &node.gateway.config.server.gateway_id,
+                    &node.context.config.server.gateway_id,
                     &request,
                     &enforcer,
                     expires_at,
@@ -226,12 +230,14 @@ pub async fn withdraw(
     let bytes = body::read(&node, &parts.headers, body, Kind::Optional).await?;
     let (enforcer, reason) = node
         .gateway
+        .exchanges
         .read_withdrawal(&caller, &request, &bytes)
         .about(&request)?;
     let (gateway, id, why) = (node.gateway.clone(), request.clone(), reason.clone());
     let ended = node
         .finish(async move {
             gateway
+                .exchanges
                 .withdraw(&caller, &id, enforcer, why.as_deref())
                 .await
         })
@@ -261,16 +267,17 @@ pub async fn refresh(
     let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
     let command = node
         .gateway
+        .exchanges
         .read_refresh(&caller, &request, &bytes)
         .about(&request)?;
     let (gateway, id) = (node.gateway.clone(), request.clone());
     let queued = node
-        .finish(async move { gateway.refresh(&id, command).await })
+        .finish(async move { gateway.exchanges.refresh(&id, command).await })
         .await
         .about(&request)?;
     Ok(node.respond(
         StatusCode::ACCEPTED,
-        &queued.envelope(&node.gateway.config.server.gateway_id),
+        &queued.envelope(&node.context.config.server.gateway_id),
     ))
 }
 
@@ -290,7 +297,7 @@ pub(super) async fn acknowledged(
     limit::admit_named(node, Limit::Ack, &command.origin, bound, id)?;
     let gateway = node.gateway.clone();
     let acked = node
-        .finish(async move { gateway.acknowledge(command).await })
+        .finish(async move { gateway.exchanges.acknowledge(command).await })
         .await?;
     let body = AckAccepted {
         msg_id: acked.message_id,
@@ -307,7 +314,9 @@ pub async fn acknowledge(
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
-    let command = body::parsed(&bytes, |document| node.gateway.read_ack(&caller, document))?;
+    let command = body::parsed(&bytes, |document| {
+        node.gateway.exchanges.read_ack(&caller, document)
+    })?;
     let envelope = acknowledged(&node, command)
         .await
         .map_err(body::about(&bytes))?;

@@ -60,7 +60,7 @@ pub async fn answer(
         "refused"
     };
     let label = frame_label(head.msg_type.as_deref());
-    let frames = node.gateway.metrics.frames.of([label, word]);
+    let frames = node.context.metrics.frames.of([label, word]);
     frames.took(begun.elapsed());
     let envelope = match outcome {
         Ok(answer) => answer?,
@@ -69,8 +69,8 @@ pub async fn answer(
             let about = refusal.about.or(head.request_id);
             let body = refusal
                 .description
-                .body(&node.gateway.names, about.as_deref());
-            let about = about.unwrap_or_else(|| node.gateway.clock.operation_id().to_string());
+                .body(&node.context.names, about.as_deref());
+            let about = about.unwrap_or_else(|| node.context.clock.operation_id().to_string());
             node.envelope_about("error", about, None, to_raw_value(&body).ok()?)
         }
     };
@@ -88,7 +88,7 @@ async fn serve(
     admit_any(node, caller, key)?;
     let document = json::parse(bytes).map_err(Error::from)?;
     *head = read_head(&document)?;
-    let tracer = &node.gateway.tracer;
+    let tracer = &node.context.tracer;
     let span = tracer.begin(head.context.clone());
     let call = read(node, caller, head, &document);
     drop(document);
@@ -137,13 +137,15 @@ fn admit_any(node: &Node, caller: &EnforcerOrApprover, key: &Key) -> Result<(), 
         Key::Approver(_, id) => id.as_str(),
         Key::Exchange(..) => "",
     };
-    node.gateway.admit(Kind::Read, caller.origin(), Some(id))
+    node.gateway
+        .limiter
+        .admit(Kind::Read, caller.origin(), Some(id))
 }
 
 /// Counts a frame by the id that the credential is bound to. Otherwise it is counted later, by the id in the frame.
 fn admit(node: &Node, caller: &EnforcerOrApprover, kind: Kind) -> Result<(), Error> {
     match caller.bound() {
-        Some(id) => node.gateway.admit(kind, caller.origin(), Some(id)),
+        Some(id) => node.gateway.limiter.admit(kind, caller.origin(), Some(id)),
         None => Ok(()),
     }
 }
@@ -159,21 +161,23 @@ fn read(
     match (head.msg_type.as_deref(), caller) {
         (Some("artifact.submit"), Enforcer(enforcer)) => {
             admit(node, caller, Kind::Submission)?;
-            let command = gateway.read_submission(enforcer, document, None)?;
+            let command = gateway
+                .exchanges
+                .read_submission(enforcer, document, None)?;
             Ok(Call::Submit(enforcer.clone(), Box::new(command)))
         }
         (Some("decision.submit"), Approver(approver)) => {
             admit(node, caller, Kind::Decision)?;
-            let (id, decision) = gateway.read_decision(approver, document)?;
+            let (id, decision) = gateway.exchanges.read_decision(approver, document)?;
             Ok(Call::Decide(approver.clone(), id, Box::new(decision)))
         }
         (Some("ack.submit"), caller) => {
             admit(node, caller, Kind::Ack)?;
-            Ok(Call::Ack(gateway.read_ack(caller, document)?))
+            Ok(Call::Ack(gateway.exchanges.read_ack(caller, document)?))
         }
         (Some("prompt.ack"), Enforcer(enforcer)) => {
             admit(node, caller, Kind::Ack)?;
-            let command = gateway.read_prompt_ack(enforcer, document)?;
+            let command = gateway.prompts.read_prompt_ack(enforcer, document)?;
             Ok(Call::AckPrompt(command))
         }
         (Some("hello"), Enforcer(_)) => Ok(Call::Hello(parse_hello(document)?)),
@@ -199,14 +203,14 @@ async fn run(node: &Node, key: &Key, call: Call) -> Result<Option<Answer>, Refus
         Call::AckPrompt(command) => {
             let (gateway, request) = (node.gateway.clone(), command.request_id().clone());
             let standing = node
-                .finish(async move { gateway.acknowledge_prompt(command).await })
+                .finish(async move { gateway.prompts.acknowledge_prompt(command).await })
                 .await?;
             let expires_at = standing.expires_at;
             let body = standing.body(request.clone()).map_err(Error::from)?;
             raw(node.envelope("prompt.ack", &request, expires_at, body))?
         }
         Call::Hello(hello) => {
-            node.gateway.hello(key, hello).await?;
+            node.gateway.presence.hello(key, hello).await?;
             return Ok(None);
         }
         Call::Nothing => return Ok(None),

@@ -40,6 +40,7 @@ pub async fn submit(
     let key = bind_key(&caller.origin, key, parts.uri.path(), &bytes);
     let command = node
         .gateway
+        .exchanges
         .read_any_submission(&caller, &bytes, key)
         .map_err(refused(&bytes))?;
     let (envelope, was_replayed) = submitted(&node, caller, command)
@@ -64,6 +65,7 @@ pub async fn decide(
     let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
     let (approver, decision) = node
         .gateway
+        .exchanges
         .read_any_decision(&caller, &bytes)
         .map_err(refused(&bytes))?;
     let approver = if let Some(approver) = approver {
@@ -71,7 +73,7 @@ pub async fn decide(
     } else {
         let (gateway, caller) = (node.gateway.clone(), caller.clone());
         let request = decision.request_id.clone();
-        node.finish(async move { gateway.decider(&caller, &request).await })
+        node.finish(async move { gateway.exchanges.decider(&caller, &request).await })
             .await
             .map_err(refused(&bytes))?
     };

@@ -17,7 +17,7 @@ pub async fn live() -> Response {
 pub async fn ready(State(node): State<Node>) -> Response {
     let gateway = node.gateway.clone();
     let readiness = node
-        .finish(async move { Ok(gateway.readiness().await) })
+        .finish(async move { Ok(gateway.health.readiness().await) })
         .await;
     let (status, word) = match readiness.unwrap_or(Readiness::DatabaseAway) {
         Readiness::Ready => (StatusCode::OK, "ready"),

@@ -65,9 +65,14 @@ async fn page(
     let request = body::query::<PageQuery>(uri)?.into();
     let gateway = node.gateway.clone();
     let page = node
-        .finish(async move { gateway.inbox(&caller, &approver, kind, &request).await })
+        .finish(async move {
+            gateway
+                .exchanges
+                .inbox(&caller, &approver, kind, &request)
+                .await
+        })
         .await?;
-    let gateway_id = &node.gateway.config.server.gateway_id;
+    let gateway_id = &node.context.config.server.gateway_id;
     let items: Result<Vec<_>, _> = page
         .items
         .into_iter()
@@ -100,7 +105,7 @@ pub async fn remove(
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
     let (gateway, id) = (node.gateway.clone(), request.clone());
     let expires_at = node
-        .finish(async move { gateway.remove_item(&caller, &approver, &id).await })
+        .finish(async move { gateway.exchanges.remove_item(&caller, &approver, &id).await })
         .await
         .about(&request)?;
     Ok(node.respond(

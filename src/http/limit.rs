@@ -64,17 +64,19 @@ pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<()
         return Ok(());
     };
     let Some((origin, bound)) = identity(caller) else {
-        return node.gateway.admit_operator(kind);
+        return node.gateway.limiter.admit_operator(kind);
     };
     let any = matches!(caller, Caller::Enforcer(_) | Caller::Approver(_)) && bound.is_none();
     if any && SENDER_IN_BODY.contains(&path) {
-        return node.gateway.admit_any_id(kind, origin);
+        return node.gateway.limiter.admit_any_id(kind, origin);
     }
     let named = match (bound, any) {
         (None, true) => path_id(node, parts).await,
         _ => None,
     };
-    node.gateway.admit(kind, origin, bound.or(named.as_deref()))
+    node.gateway
+        .limiter
+        .admit(kind, origin, bound.or(named.as_deref()))
 }
 
 /// Refuses a credential that is bound to one id and names another in the path. This comes before the limits: a call that is
@@ -119,5 +121,5 @@ pub fn admit_named(
     if bound {
         return Ok(());
     }
-    node.gateway.admit(kind, origin, Some(id))
+    node.gateway.limiter.admit(kind, origin, Some(id))
 }

@@ -37,7 +37,7 @@ pub fn check(node: &Node, headers: &HeaderMap) -> Result<(), TransportError> {
 }
 
 fn is_listed(node: &Node, origin: &HeaderValue) -> bool {
-    let origins = &node.gateway.config.server.origins;
+    let origins = &node.context.config.server.origins;
     origins.iter().any(|listed| origin == listed.as_str())
 }
 
@@ -81,7 +81,7 @@ pub async fn refuse_foreign(State(node): State<Node>, request: Request, next: Ne
 /// Lets pages of listed origins call and read responses, refusals included. Never with credentials that a browser adds by
 /// itself: a page sends a token of its own.
 pub async fn share(State(node): State<Node>, request: Request, next: Next) -> Response {
-    if node.gateway.config.server.origins.is_empty() {
+    if node.context.config.server.origins.is_empty() {
         return next.run(request).await;
     }
     let origin = request.headers().get(ORIGIN);

@@ -47,7 +47,7 @@ pub async fn initiate(
     let request = read(&node, request, Initiate::parse).await?;
     let gateway = node.gateway.clone();
     let begun = node
-        .finish(async move { gateway.initiate_pairing(&caller, request).await })
+        .finish(async move { gateway.pairings.initiate_pairing(&caller, request).await })
         .await?;
     let always = json!({
         "code": begun.code.to_string(),
@@ -66,7 +66,7 @@ pub async fn resolve(
     let code = PairingCode::parse(&code);
     let gateway = node.gateway.clone();
     let found = node
-        .finish(async move { gateway.resolve_pairing(&caller, code).await })
+        .finish(async move { gateway.pairings.resolve_pairing(&caller, code).await })
         .await?;
     Ok(answer(
         json!({ "nonce": found.nonce }),
@@ -87,7 +87,7 @@ pub async fn status(
     let nonce = Nonce::parse(&nonce).ok_or(Error::NotFound)?;
     let gateway = node.gateway.clone();
     let status = node
-        .finish(async move { gateway.pairing_status(&caller, nonce).await })
+        .finish(async move { gateway.pairings.pairing_status(&caller, nonce).await })
         .await?;
     Ok(plain(StatusCode::OK, &status))
 }
@@ -101,7 +101,7 @@ pub async fn complete(
     let request = read(&node, request, Complete::parse).await?;
     let gateway = node.gateway.clone();
     let paired = node
-        .finish(async move { gateway.complete_pairing(&caller, request).await })
+        .finish(async move { gateway.pairings.complete_pairing(&caller, request).await })
         .await?;
     Ok(answer(
         json!({ "routingToken": paired.token }),
@@ -120,7 +120,7 @@ pub async fn revoke(
 ) -> Result<Response, Refusal> {
     let token = read(&node, request, parse_revoke).await?;
     let gateway = node.gateway.clone();
-    node.finish(async move { gateway.revoke_pairing(&caller, &token).await })
+    node.finish(async move { gateway.pairings.revoke_pairing(&caller, &token).await })
         .await?;
     Ok(plain(StatusCode::OK, &json!({ "status": "revoked" })))
 }
@@ -134,7 +134,7 @@ pub async fn list(
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let gateway = node.gateway.clone();
     let page = node
-        .finish(async move { gateway.pairings(&caller, &page).await })
+        .finish(async move { gateway.pairings.pairings(&caller, &page).await })
         .await?;
     Ok(plain(
         StatusCode::OK,

@@ -40,7 +40,7 @@ pub async fn create_tenant(
         };
         read().map_err(Error::from)?
     };
-    let administration = node.gateway.administration(operator.actor());
+    let administration = node.gateway.platform.administration(operator.actor());
     let (tenant, name) = node
         .finish(async move {
             administration
@@ -64,7 +64,7 @@ pub async fn list_tenants(
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let gateway = node.gateway.clone();
     let page = node
-        .finish(async move { gateway.tenants(&operator, &page).await })
+        .finish(async move { gateway.platform.tenants(&operator, &page).await })
         .await?;
     Ok(paged(&page))
 }
@@ -76,7 +76,7 @@ pub async fn disable_tenant(
     Path(tenant): Path<String>,
 ) -> Result<Response, Refusal> {
     let tenant = TenantId::parse(&tenant).ok_or(Error::NotFound)?;
-    let administration = node.gateway.administration(operator.actor());
+    let administration = node.gateway.platform.administration(operator.actor());
     node.finish(async move { administration.disable_tenant(&tenant).await })
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -143,7 +143,12 @@ pub async fn create_credential(
     let (tenant, request) = read_credential(&bytes)?;
     let gateway = node.gateway.clone();
     let made = node
-        .finish(async move { gateway.create_credential(&caller, tenant, request).await })
+        .finish(async move {
+            gateway
+                .platform
+                .create_credential(&caller, tenant, request)
+                .await
+        })
         .await?;
     let mut answer = json!({ "credentialId": made.id });
     if let Some(key) = made.api_key {
@@ -161,7 +166,7 @@ pub async fn list_credentials(
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let gateway = node.gateway.clone();
     let page = node
-        .finish(async move { gateway.credentials(&caller, &page).await })
+        .finish(async move { gateway.platform.credentials(&caller, &page).await })
         .await?;
     Ok(paged(&page))
 }
@@ -174,8 +179,13 @@ pub async fn revoke_credential(
 ) -> Result<Response, Refusal> {
     let credential = CredentialId::parse(&credential).ok_or(Error::NotFound)?;
     let gateway = node.gateway.clone();
-    node.finish(async move { gateway.revoke_credential(&caller, &credential).await })
-        .await?;
+    node.finish(async move {
+        gateway
+            .platform
+            .revoke_credential(&caller, &credential)
+            .await
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -235,8 +245,13 @@ pub async fn put_key(
     let key = read_key(id, &bytes)?;
     let gateway = node.gateway.clone();
     let answer = json!({ "approverId": approver, "signerKeyId": key.id, "publicKey": key.public_key.to_text() });
-    node.finish(async move { gateway.register_key(&caller, &approver, &key).await })
-        .await?;
+    node.finish(async move {
+        gateway
+            .platform
+            .register_key(&caller, &approver, &key)
+            .await
+    })
+    .await?;
     Ok(plain(StatusCode::OK, &answer))
 }
 
@@ -249,7 +264,7 @@ pub async fn list_keys(
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let gateway = node.gateway.clone();
     let keys = node
-        .finish(async move { gateway.signing_keys(&caller, &approver).await })
+        .finish(async move { gateway.platform.signing_keys(&caller, &approver).await })
         .await?;
     let items: Vec<_> = keys.iter().map(key_json).collect();
     Ok(plain(StatusCode::OK, &json!({ "items": items })))
@@ -264,7 +279,7 @@ pub async fn revoke_key(
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let key: SignerKeyId = body::path_id("signerKeyId", &key)?;
     let gateway = node.gateway.clone();
-    node.finish(async move { gateway.revoke_key(&caller, &approver, &key).await })
+    node.finish(async move { gateway.platform.revoke_key(&caller, &approver, &key).await })
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -286,9 +301,14 @@ pub async fn cancel(
         parse_reason(&document, "").map_err(Error::from)?
     };
     let (gateway, id) = (node.gateway.clone(), request.clone());
-    node.finish(async move { gateway.cancel(&caller, &id, reason.as_deref()).await })
-        .await
-        .about(&request)?;
+    node.finish(async move {
+        gateway
+            .exchanges
+            .cancel(&caller, &id, reason.as_deref())
+            .await
+    })
+    .await
+    .about(&request)?;
     Ok(plain(
         StatusCode::OK,
         &json!({ "requestId": request, "state": ExchangeState::Cancelled }),
@@ -335,7 +355,7 @@ pub async fn list_exchanges(
     };
     let gateway = node.gateway.clone();
     let page = node
-        .finish(async move { gateway.list_exchanges(&caller, listing).await })
+        .finish(async move { gateway.platform.list_exchanges(&caller, listing).await })
         .await?;
     Ok(paged(&page))
 }

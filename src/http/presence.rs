@@ -16,7 +16,7 @@ use crate::protocol::id::{EnforcerId, TextId as _};
 pub async fn list(State(node): State<Node>, As(caller): As<Member>) -> Result<Response, Refusal> {
     let gateway = node.gateway.clone();
     let records = node
-        .finish(async move { gateway.enforcers(&caller).await })
+        .finish(async move { gateway.presence.enforcers(&caller).await })
         .await?;
     Ok(plain(StatusCode::OK, &records))
 }
@@ -31,7 +31,7 @@ pub async fn one(
     let enforcer = EnforcerId::parse(&enforcer).ok_or(Error::NotFound)?;
     let gateway = node.gateway.clone();
     let record = node
-        .finish(async move { gateway.enforcer(&caller, &enforcer).await })
+        .finish(async move { gateway.presence.enforcer(&caller, &enforcer).await })
         .await?;
     Ok(plain(StatusCode::OK, &record))
 }

@@ -26,6 +26,7 @@ pub async fn post(
     let bound = bind_key(caller.origin(), key.clone(), parts.uri.path(), &bytes);
     let command = node
         .gateway
+        .prompts
         .read_prompt(&caller, &bytes, bound)
         .map_err(refused(&bytes))?;
     let gateway = node.gateway.clone();
@@ -34,7 +35,7 @@ pub async fn post(
             body::require_key(&node, key.as_deref())?;
             let request = command.request_id().clone();
             let (standing, was_replayed) = node
-                .finish(async move { gateway.send_prompt(*command).await })
+                .finish(async move { gateway.prompts.send_prompt(*command).await })
                 .await
                 .map_err(refused(&bytes))?;
             let body = standing.body(request).map_err(Error::from)?;
@@ -43,7 +44,7 @@ pub async fn post(
         PromptCommand::Ack(command) => {
             let request = command.request_id().clone();
             let standing = node
-                .finish(async move { gateway.acknowledge_prompt(command).await })
+                .finish(async move { gateway.prompts.acknowledge_prompt(command).await })
                 .await
                 .map_err(refused(&bytes))?;
             let body = standing.body(request).map_err(Error::from)?;
@@ -61,7 +62,7 @@ pub async fn get(
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
     let (gateway, id) = (node.gateway.clone(), request.clone());
     let standing = node
-        .finish(async move { gateway.prompt(&caller, &id).await })
+        .finish(async move { gateway.prompts.prompt(&caller, &id).await })
         .await?;
     let body = standing.body(request).map_err(Error::from)?;
     Ok(plain(StatusCode::OK, &body))

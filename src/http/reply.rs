@@ -15,8 +15,8 @@ use tokio_util::task::TaskTracker;
 
 use super::error::{Refusal, add_headers};
 use super::request_id::HttpRequestId;
-use crate::gateway::Gateway;
 use crate::gateway::error::Error;
+use crate::gateway::{Context, Gateway};
 use crate::protocol::envelope::Outgoing;
 use crate::protocol::error::Description;
 use crate::protocol::id::RequestId;
@@ -31,6 +31,7 @@ const SMALL: usize = 64 << 10;
 pub struct Node(Arc<Shared>);
 
 pub struct Shared {
+    pub context: Arc<Context>,
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
@@ -41,8 +42,9 @@ pub struct Shared {
 impl Node {
     #[must_use]
     pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
-        let kib = gateway.config.limits.body_memory_bytes >> 10;
+        let kib = gateway.context.config.limits.body_memory_bytes >> 10;
         Self(Arc::new(Shared {
+            context: Arc::clone(&gateway.context),
             gateway,
             tasks,
             memory: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
@@ -94,13 +96,13 @@ impl Node {
         expires_at: Option<Timestamp>,
         body: B,
     ) -> Outgoing<B> {
-        let gateway = &self.gateway;
+        let context = &self.context;
         Outgoing::new(
             msg_type,
-            gateway.clock.message_id(),
+            context.clock.message_id(),
             about,
-            gateway.clock.now(),
-            &gateway.config.server.gateway_id,
+            context.clock.now(),
+            &context.config.server.gateway_id,
             body,
         )
         .expiring(expires_at)
@@ -111,7 +113,7 @@ impl Node {
             return Refusal::from(Error::Internal).into_response();
         };
         match Held::within(&self.memory, text) {
-            Some(bytes) => typed(status, &self.gateway.names.media_type, bytes),
+            Some(bytes) => typed(status, &self.context.names.media_type, bytes),
             None => Refusal::from(Error::Unavailable).into_response(),
         }
     }
@@ -187,7 +189,7 @@ pub async fn refuse_in_envelopes(
     };
     let (status, description) = (refusal.status(), &refusal.description);
     node.note_refusal(description);
-    let body = description.body(&node.gateway.names, refusal.about.as_deref());
+    let body = description.body(&node.context.names, refusal.about.as_deref());
     let about = (refusal.about.clone())
         .or(id.map(|id| id.0))
         .unwrap_or_default();
@@ -203,14 +205,14 @@ pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Ne
     };
     let refusal = refusal.framed();
     node.note_refusal(&refusal.description);
-    let body = refusal.description.body(&node.gateway.names, None);
+    let body = refusal.description.body(&node.context.names, None);
     let framing = plain(refusal.status(), &body);
     framed(&node, &refusal.description, &response, framing)
 }
 
 /// The framed refusal, with the headers that the bare one already had, such as `Allow`.
 fn framed(node: &Node, refusal: &Description, bare: &Response, mut framed: Response) -> Response {
-    add_headers(refusal, &mut framed, node.gateway.config.auth.basic);
+    add_headers(refusal, &mut framed, node.context.config.auth.basic);
     for (name, value) in bare.headers() {
         if name != header::CONTENT_LENGTH && !framed.headers().contains_key(name) {
             framed.headers_mut().insert(name.clone(), value.clone());

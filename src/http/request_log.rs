@@ -11,7 +11,7 @@ use opentelemetry::KeyValue;
 
 use super::reply::Node;
 use super::request_id::HttpRequestId;
-use crate::gateway::Gateway;
+use crate::gateway::Context;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
 use crate::protocol::error::Description;
 use crate::protocol::trace::TraceContext;
@@ -29,13 +29,13 @@ fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
 }
 
 pub async fn identify(State(node): State<Node>, mut request: Request, next: Next) -> Response {
-    let id = node.gateway.clock.operation_id().to_string();
+    let id = node.context.clock.operation_id().to_string();
     request.extensions_mut().insert(HttpRequestId(id.clone()));
     let method = method_label(request.method().as_str());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
     let started = std::time::Instant::now();
-    let tracer = &node.gateway.tracer;
+    let tracer = &node.context.tracer;
     // Health checks would fill the traces.
     let traced = !matches!(route, "/livez" | "/readyz");
     let span = traced.then(|| tracer.begin(traced_by(request.headers())));
@@ -53,7 +53,7 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
         };
         tracer.end(span, name, attributes, status >= 500);
     }
-    let requests = &node.gateway.metrics.requests;
+    let requests = &node.context.metrics.requests;
     requests.took(method, route, status, took);
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let context = span.as_ref().map(Span::context);
@@ -75,7 +75,7 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
 
 impl Node {
     pub fn note_refusal(&self, refusal: &Description) {
-        let metrics = &self.gateway.metrics;
+        let metrics = &self.context.metrics;
         metrics.refusals.of([refusal.code.as_str()]).increment();
         if let Some(throttled) = &refusal.throttled {
             metrics.throttled.of([throttled.policy]).increment();
@@ -84,9 +84,9 @@ impl Node {
 
     /// Registers the gauges of the memory for bodies.
     pub fn observe(&self) {
-        let Gateway {
+        let Context {
             metrics, config, ..
-        } = &*self.gateway;
+        } = &*self.context;
         let limit = config.limits.body_memory_bytes >> 10;
         let memory = Arc::clone(&self.memory);
         metrics.body_memory.observe([], move || {

@@ -24,11 +24,12 @@ pub async fn report(
     let bytes = body::read(&node, &parts.headers, body, Kind::Snapshot).await?;
     let command = node
         .gateway
+        .sessions
         .read_report(&caller, &bytes)
         .map_err(refused(&bytes))?;
     let (gateway, session) = (node.gateway.clone(), command.report.session_id.clone());
     let reported = node
-        .finish(async move { gateway.report(&caller, command).await })
+        .finish(async move { gateway.sessions.report(&caller, command).await })
         .await
         .map_err(refused(&bytes))?;
     let answer = json!({
@@ -49,7 +50,7 @@ pub async fn read(
     let session = SessionId::parse(&session).ok_or(Error::NotFound)?;
     let gateway = node.gateway.clone();
     let session = node
-        .finish(async move { gateway.session(&caller, &session).await })
+        .finish(async move { gateway.sessions.session(&caller, &session).await })
         .await?;
     Ok(plain(StatusCode::OK, &session))
 }

@@ -42,6 +42,7 @@ pub async fn approver(
     origin::check(&node, &headers)?;
     let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
     node.gateway
+        .limiter
         .admit(Kind::Connect, &caller.origin, Some(approver.as_str()))?;
     let key = Key::Approver(caller.origin.tenant.clone(), approver);
     let last = headers
@@ -62,6 +63,7 @@ pub async fn enforcer(
     origin::check(&node, &headers)?;
     let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
     node.gateway
+        .limiter
         .admit(Kind::Connect, &caller.origin, Some(enforcer.as_str()))?;
     let key = Key::Enforcer(caller.origin.tenant.clone(), enforcer);
     let feed = channel::open(&node, caller.origin, key, Transport::Sse, None).await?;
@@ -78,7 +80,7 @@ struct StreamWriter {
 }
 
 fn streamed(node: &Node, feed: Feed) -> Response {
-    let push = &node.gateway.config.push;
+    let push = &node.context.config.push;
     // At most one page waits for the client; the rest stays in the database.
     let (sender, receiver) = mpsc::channel(1);
     let writer = StreamWriter {
@@ -97,7 +99,7 @@ fn streamed(node: &Node, feed: Feed) -> Response {
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // hyper adds none to a stream that `relay` takes over.
-    let date = httpdate::fmt_http_date(node.gateway.clock.now().inner().into());
+    let date = httpdate::fmt_http_date(node.context.clock.now().inner().into());
     if let Ok(date) = HeaderValue::try_from(date) {
         headers.insert(header::DATE, date);
     }

@@ -22,13 +22,21 @@ pub async fn status(
     if let Some(Extension(peer)) = peer {
         admit_address(&node, peer)?;
     }
-    let gateway = &node.gateway;
-    let mut authentication = gateway.authentication_methods();
-    if gateway.config.tls.takes_certificates() {
+    let mut authentication = node.gateway.authenticator.authentication_methods();
+    if node.context.config.tls.takes_certificates() {
         authentication.push("mutualTls");
     }
-    let (id, time) = (gateway.node.as_str(), gateway.clock.now().to_string());
-    let answer = described(&gateway.config, &gateway.names, &authentication, id, &time);
+    let (id, time) = (
+        node.context.node.as_str(),
+        node.context.clock.now().to_string(),
+    );
+    let answer = described(
+        &node.context.config,
+        &node.context.names,
+        &authentication,
+        id,
+        &time,
+    );
     Ok(plain(StatusCode::OK, &answer))
 }
 

@@ -101,13 +101,15 @@ pub async fn connect(
             .into());
         }
     };
-    node.gateway.admit(Kind::Connect, &origin, Some(id))?;
+    node.gateway
+        .limiter
+        .admit(Kind::Connect, &origin, Some(id))?;
     let (response, upgrade) = upgrade(request).ok_or(Error::Parameter {
         name: "Upgrade",
         expected: "a WebSocket handshake",
     })?;
     let feed = channel::open(&node, origin, key, Transport::WebSocket, None).await?;
-    let limits = &node.gateway.config.limits;
+    let limits = &node.context.config.limits;
     let limit = match caller {
         EnforcerOrApprover::Enforcer(_) => limits.artifact_bytes + limits.envelope_bytes,
         EnforcerOrApprover::Approver(_) => limits.body_bytes,

@@ -139,7 +139,7 @@ async fn a_wait_counts_when_it_ends_too() {
     let ending = async {
         online_by_calls(&admin).await;
         until("it waits", Duration::from_secs(10), async || {
-            cluster.nodes[0].gateway.waiting() == 1
+            cluster.nodes[0].gateway.exchanges.waiting() == 1
         })
         .await;
         written(&cluster, &admin).await;

@@ -54,7 +54,7 @@ async fn a_channel_is_refused_over_http_before_the_upgrade() {
         .send()
         .await
         .refused(403, "FORBIDDEN");
-    assert_eq!(cluster.nodes[0].gateway.channel_count(), 0);
+    assert_eq!(cluster.nodes[0].gateway.channels.channel_count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,7 +141,7 @@ async fn too_many_channels_of_one_identity_cost_it_the_oldest() {
     let _third = approver_socket(&cluster, 0, &approver).await;
     assert_eq!(oldest.closed().await, 1008);
     until("two are left", Duration::from_secs(5), async || {
-        cluster.nodes[0].gateway.channel_count() == 2
+        cluster.nodes[0].gateway.channels.channel_count() == 2
     })
     .await;
     let cluster = Cluster::with(1, |config| config.limits.channels_per_node = 1).await;
@@ -177,7 +177,7 @@ async fn a_client_that_is_gone_leaves_no_channel_behind() {
                 .number("select count(*) from channels")
                 .await
                 == 0
-                && cluster.nodes[0].gateway.channel_count() == 0
+                && cluster.nodes[0].gateway.channels.channel_count() == 0
         },
     )
     .await;
@@ -209,7 +209,7 @@ async fn a_socket_that_never_answers_a_ping_is_let_go() {
     })
     .await;
     until("it is gone", Duration::from_secs(10), async || {
-        cluster.nodes[0].gateway.channel_count() == 0
+        cluster.nodes[0].gateway.channels.channel_count() == 0
     })
     .await;
     let mut said = Vec::new();

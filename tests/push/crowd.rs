@@ -88,7 +88,7 @@ async fn a_reader_that_stops_reading_is_closed_and_catches_up_when_it_comes_back
         requests.push(request);
     }
     until("it is closed", Duration::from_secs(20), async || {
-        cluster.nodes[0].gateway.channel_count() == 0
+        cluster.nodes[0].gateway.channels.channel_count() == 0
     })
     .await;
     drop(stopped);
@@ -119,7 +119,7 @@ async fn a_stream_that_is_not_read_loses_its_channel() {
         .unwrap();
     let gateway = &cluster.nodes[0].gateway;
     until("it is open", Duration::from_secs(5), async || {
-        gateway.channel_count() == 1
+        gateway.channels.channel_count() == 1
     })
     .await;
     let large = with(&sealed(), "/ciphertext/data", json!("A".repeat(1 << 20)));
@@ -130,7 +130,7 @@ async fn a_stream_that_is_not_read_loses_its_channel() {
             .expect(202);
     }
     until("its channel is gone", Duration::from_secs(20), async || {
-        gateway.channel_count() == 0
+        gateway.channels.channel_count() == 0
     })
     .await;
     drop(unread);

@@ -154,6 +154,7 @@ impl Cluster {
             .first()
             .expect("at least one node")
             .gateway
+            .platform
             .administration(Actor::command_line());
         let tenant = administration
             .create_tenant("tests")

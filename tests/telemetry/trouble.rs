@@ -74,7 +74,7 @@ async fn channels_that_the_gateway_ends_are_counted_by_reason() {
     let carol = cluster.approver("carol").await;
     drop(open("carol", carol.client.key()).await);
     until("it is gone", SOON, async || {
-        cluster.nodes[0].gateway.channel_count() == 0
+        cluster.nodes[0].gateway.channels.channel_count() == 0
     })
     .await;
     assert_eq!(closed().await, [1, 1, 1, 0]);

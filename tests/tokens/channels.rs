@@ -44,7 +44,7 @@ async fn a_channel_ends_when_its_token_does() {
         assert_eq!(refused.err(), Some(401));
     }
     until("both are gone", Duration::from_secs(5), async || {
-        cluster.nodes[0].gateway.channel_count() == 0
+        cluster.nodes[0].gateway.channels.channel_count() == 0
     })
     .await;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quick_cache::unsync::Cache;
 use tokio::time::Instant;
 
-use crate::gateway::Gateway;
+use super::Authenticator;
 use crate::gateway::error::Error;
 use crate::protocol::id::TenantId;
 
@@ -48,7 +48,7 @@ impl Tenants {
     }
 }
 
-impl Gateway {
+impl Authenticator {
     /// Whether a tenant exists and is enabled.
     pub(super) async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool, Error> {
         let tenants = &self.tokens.tenants;
@@ -60,7 +60,7 @@ impl Gateway {
             }
             state.generation
         };
-        let active = self.store.tenant_is_active(tenant).await?;
+        let active = self.context.store.tenant_is_active(tenant).await?;
         let mut state = tenants.state();
         if state.generation == generation {
             state.known.insert(tenant.clone(), active);
@@ -71,7 +71,7 @@ impl Gateway {
     /// Reads which tenants are still active, and closes the channels of those that are not.
     pub(super) async fn refresh_tenants(&self) -> Result<(), Error> {
         let asked = Instant::now();
-        let with_channels = self.tenants_with_channels();
+        let with_channels = self.channels.tenants_with_channels();
         let mut ids = with_channels.clone();
         let known = |state: &TenantState| state.known.iter().map(|(id, _)| id.clone()).collect();
         let known: Vec<TenantId> = known(&self.tokens.tenants.state());
@@ -79,7 +79,7 @@ impl Gateway {
         let active = if ids.is_empty() {
             HashSet::new()
         } else {
-            self.store.active_tenants(&ids).await?
+            self.context.store.active_tenants(&ids).await?
         };
         {
             let mut state = self.tokens.tenants.state();
@@ -91,7 +91,7 @@ impl Gateway {
             state.generation += 1;
         }
         for tenant in with_channels.difference(&active) {
-            self.close_channels_of(tenant);
+            self.channels.close_channels_of(tenant);
         }
         Ok(())
     }

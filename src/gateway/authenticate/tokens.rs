@@ -9,12 +9,12 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
+use super::Authenticator;
 use super::introspection::Introspection;
 use super::jwt::Jwt;
 use super::tenants::Tenants;
 use crate::clock::Clock;
 use crate::config::{Auth, Secret};
-use crate::gateway::Gateway;
 use crate::gateway::caller::{Caller, Origin};
 use crate::gateway::error::Error;
 use crate::outbound::Outbound;
@@ -57,10 +57,10 @@ impl Tokens {
     }
 }
 
-impl Gateway {
+impl Authenticator {
     #[must_use]
     pub fn authentication_methods(&self) -> Vec<&'static str> {
-        let auth = &self.config.auth;
+        let auth = &self.context.config.auth;
         [
             ("apiKey", true),
             ("jwt", auth.jwt()),
@@ -79,18 +79,18 @@ impl Gateway {
         from: Option<IpAddr>,
     ) -> Result<Caller, Error> {
         let plausible = !token.is_empty()
-            && token.len() <= self.config.auth.jwt_max_bytes
+            && token.len() <= self.context.config.auth.jwt_max_bytes
             && token.bytes().all(|byte| byte.is_ascii_graphic());
         if !plausible {
             return Err(TokenError::Text.into());
         }
         match (&self.tokens.jwt, &self.tokens.introspection) {
             (Some(jwt), _) if looks_signed(token) => {
-                let claims = jwt.judge(token, &self.tasks).await?;
+                let claims = jwt.judge(token, &self.context.tasks).await?;
                 self.stand_for(&claims, "jwt", None, from).await
             }
             (_, Some(introspection)) => {
-                let claims = introspection.judge(token, &self.tasks).await?;
+                let claims = introspection.judge(token, &self.context.tasks).await?;
                 let token = Some(Secret::from(token));
                 self.stand_for(&claims, "oauth", token, from).await
             }
@@ -134,23 +134,28 @@ impl Gateway {
         let Some(introspection) = &self.tokens.introspection else {
             return Ok(());
         };
-        let tokens = self.channel_tokens();
+        let tokens = self.channels.channel_tokens();
         // A new token was found valid when its channel was opened.
         let before = std::mem::take(&mut *self.confirmed());
-        let now = self.clock.now();
+        let now = self.context.clock.now();
         self.confirmed().extend(tokens.iter().map(|token| {
             let at = before.get(token).copied().unwrap_or(now);
             (token.clone(), at)
         }));
         futures_util::stream::iter(tokens)
             .for_each_concurrent(RECHECKED_AT_ONCE, async |token| {
-                match introspection.judge(token.expose(), &self.tasks).await {
+                match introspection
+                    .judge(token.expose(), &self.context.tasks)
+                    .await
+                {
                     Ok(_) => {
-                        self.confirmed().insert(token, self.clock.now());
+                        self.confirmed().insert(token, self.context.clock.now());
                     }
-                    Err(Error::InvalidToken) => self.close_channels_by(&token),
+                    Err(Error::InvalidToken) => self.channels.close_channels_by(&token),
                     // A token that cannot be checked now keeps its channel for a grace period.
-                    Err(_) if self.is_unconfirmed(&token) => self.close_channels_by(&token),
+                    Err(_) if self.is_unconfirmed(&token) => {
+                        self.channels.close_channels_by(&token)
+                    }
                     Err(_) => {}
                 }
             })
@@ -164,9 +169,9 @@ impl Gateway {
     }
 
     fn is_unconfirmed(&self, token: &Secret) -> bool {
-        let grace = Duration::from_secs(self.config.auth.introspection_grace_seconds);
+        let grace = Duration::from_secs(self.context.config.auth.introspection_grace_seconds);
         let at = self.confirmed().get(token).copied();
-        at.is_some_and(|at| self.clock.now().inner() - at.inner() > grace)
+        at.is_some_and(|at| self.context.clock.now().inner() - at.inner() > grace)
     }
 }
 

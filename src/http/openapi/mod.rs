@@ -57,7 +57,7 @@ impl Cache {
     }
 
     fn current(&self, node: &Node) -> Arc<Made> {
-        let now = node.gateway.clock.now().inner();
+        let now = node.context.clock.now().inner();
         let into_the_hour = Duration::seconds(now.unix_timestamp().rem_euclid(3_600));
         let hour = (now - into_the_hour).replace_nanosecond(0).unwrap_or(now);
         let hour = Timestamp::from(hour);
@@ -65,7 +65,7 @@ impl Cache {
         if let Some(made) = made.as_ref().filter(|made| made.hour == hour) {
             return made.clone();
         }
-        let documents = Documents::new(&node.gateway.config, &node.gateway.names, hour);
+        let documents = Documents::new(&node.context.config, &node.context.names, hour);
         let new = Arc::new(Made {
             hour,
             routes: self.routes.clone(),

@@ -96,7 +96,7 @@ impl Socket {
                 code,
                 reason: reason.into(),
             }));
-            let time_limit = Duration::from_secs(node.gateway.config.push.send_timeout_seconds);
+            let time_limit = Duration::from_secs(node.context.config.push.send_timeout_seconds);
             let _gone = timeout(time_limit, socket.send(frame)).await;
         }
         // Input left unread would reset the connection before the peer has read the close frame.
@@ -112,7 +112,7 @@ impl Socket {
     }
 
     async fn serve(&mut self) -> End {
-        let config = &self.node.gateway.config;
+        let config = &self.node.context.config;
         let ping_every = Duration::from_secs(config.push.ping_seconds.max(1));
         let idle = Duration::from_secs(config.push.idle_seconds);
         let time_limit = Duration::from_secs(config.server.body_timeout_seconds);
@@ -171,7 +171,7 @@ impl Socket {
 
     /// Sends a text, in fragments if it is large. A peer that is too slow is closed, and catches up when it reconnects.
     async fn send_text(&mut self, text: String) -> Result<(), End> {
-        let time_limit = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+        let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
         let mut rest = Bytes::from(text);
         let socket = &mut self.socket;
         let sending = async {
@@ -190,7 +190,7 @@ impl Socket {
 
     /// Sends a control frame, within the same time.
     async fn send(&mut self, message: Message) -> Result<(), End> {
-        let time_limit = Duration::from_secs(self.node.gateway.config.push.send_timeout_seconds);
+        let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
         let sent = timeout(time_limit, self.socket.send(message)).await;
         self.check_sent(&sent)
     }

@@ -1,0 +1,77 @@
+//! What every use case shares: configuration, clock, store, waking and metrics. It holds no rule about exchanges.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::protocol::error::Names;
+use crate::protocol::exchange::ExchangeState;
+use crate::protocol::id::NodeId;
+use crate::protocol::reader::Invalid;
+use crate::protocol::timestamp::Timestamp;
+use crate::store::Store;
+use crate::telemetry::{Metrics, Tracer};
+use crate::wake::{Cause, Hub};
+
+/// Age from which a message counts as missed: longer than a wake-up takes, shorter than the polling period.
+const LATE_SECONDS: f64 = 1.0;
+
+pub struct Context {
+    pub config: Arc<Config>,
+    pub names: Names,
+    pub clock: Clock,
+    pub node: NodeId,
+    pub metrics: Arc<Metrics>,
+    pub tracer: Tracer,
+    pub(super) store: Arc<Store>,
+    pub(super) wake: Hub,
+    /// Work that outlives a request but not the node.
+    pub(super) tasks: TaskTracker,
+    /// Set when the node begins to drain.
+    pub(super) draining: CancellationToken,
+}
+
+impl Context {
+    /// This instant moved by a number of seconds.
+    pub(super) fn in_seconds(&self, seconds: u64) -> Timestamp {
+        Timestamp::from(
+            self.clock
+                .now()
+                .inner()
+                .saturating_add(Duration::from_secs(seconds).try_into().unwrap_or_default()),
+        )
+    }
+
+    pub(super) fn check_created(&self, created_at: Timestamp) -> Result<(), Invalid> {
+        if created_at > self.in_seconds(self.config.limits.clock_skew_seconds) {
+            return Err(Invalid::timestamp(
+                "/createdAt",
+                "a time that is not in the future",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Counts exchanges that this node moved from one state to another.
+    pub(super) fn note_transition(&self, from: &'static str, to: ExchangeState, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.metrics.transitions.of([from, to.as_str()]).add(count);
+    }
+
+    /// The time since an instant, by the database's clock.
+    pub(super) fn seconds_since(&self, at: Timestamp) -> f64 {
+        let passed = self.store.database_now() - at.inner();
+        passed.as_seconds_f64().max(0.0)
+    }
+
+    /// Counts a message that polling found because no wake-up had announced it.
+    pub(super) fn note_missed(&self, cause: Cause, waiter: &'static str, at: Timestamp) {
+        if cause == Cause::Poll && self.seconds_since(at) > LATE_SECONDS {
+            self.metrics.missed.of([waiter]).increment();
+        }
+    }
+}
