@@ -80,10 +80,16 @@ pub enum AppError {
 async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<(), AppError> {
     let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
     let deadline = tokio::time::Instant::now() + time_limit;
-    while store.heartbeat(&secret.check()).await?.secrets_differ && generated {
+    while store
+        .channels
+        .heartbeat(&secret.check())
+        .await?
+        .secrets_differ
+        && generated
+    {
         if tokio::time::Instant::now() >= deadline {
             // Otherwise the next node that starts would wait for this one.
-            store.leave().await?;
+            store.channels.leave().await?;
             return Err(AppError::Alone);
         }
         tokio::time::sleep(JOIN_RETRY).await;
@@ -166,12 +172,12 @@ impl App {
                 (tracer, Some((exporter, spans)))
             }
         };
-        match store.schema().await? {
+        match store.database.schema().await? {
             Schema::Known => {}
             Schema::Behind => return Err(AppError::Schema("behind this binary")),
             Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
         }
-        match store.row_security().await? {
+        match store.database.row_security().await? {
             RowSecurity::Fits => {}
             RowSecurity::Missing => return Err(AppError::RowSecurity),
             RowSecurity::Idle => tracing::warn!("{}", RowSecurity::IDLE),

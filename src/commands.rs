@@ -266,12 +266,12 @@ async fn administration(config: &Config) -> anyhow::Result<Administration> {
     config.validate()?;
     let store = open(config)?;
     anyhow::ensure!(
-        store.schema().await? != Schema::Behind,
+        store.database.schema().await? != Schema::Behind,
         AppError::Schema("behind this binary")
     );
     // Otherwise every list would be empty.
     anyhow::ensure!(
-        store.row_security().await? != RowSecurity::Missing,
+        store.database.row_security().await? != RowSecurity::Missing,
         RowSecurity::MISSING
     );
     Ok(Administration::new(

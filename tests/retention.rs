@@ -167,7 +167,9 @@ async fn forgetting_waits_for_locks_in_the_order_of_everyone_else() {
     };
     finish(&mut other, "begin").await;
     lock(&mut other, "a").await;
-    let forgetting = store.forget_exchanges(&cluster.tenant, seconds(0), 100);
+    let forgetting = store
+        .exchanges
+        .forget_exchanges(&cluster.tenant, seconds(0), 100);
     let crossing = async {
         database.blocked(1).await;
         lock(&mut other, "b").await;

@@ -148,6 +148,7 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
     }
     let reached = match super::open(&config) {
         Ok(store) => store
+            .database
             .server()
             .await
             .map(|server| (store, server))
@@ -235,8 +236,8 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
 async fn schema(store: &Store, report: &mut Report) {
     const UNREAD: &str =
         "check that the role of database.url may read the tables: deploy/roles.sql grants it";
-    let found = match store.schema().await {
-        Ok(Schema::Behind) => store.missing_migrations().await.map(|missing| {
+    let found = match store.database.schema().await {
+        Ok(Schema::Behind) => store.database.missing_migrations().await.map(|missing| {
             let message = format!("migrations are missing: {}", missing.join(", "));
             report.fail("schema", message, "run `countersign migrate`");
         }),
@@ -247,7 +248,7 @@ async fn schema(store: &Store, report: &mut Report) {
         }
         Ok(Schema::Known) => {
             report.ok("schema", "every migration is applied");
-            match store.row_security().await {
+            match store.database.row_security().await {
                 Ok(RowSecurity::Fits) => report.ok("row security", "fits the role that connects"),
                 Ok(RowSecurity::Missing) => {
                     report.add("row security", Status::Failed, RowSecurity::MISSING, None);
@@ -309,7 +310,11 @@ fn connections(config: &Config, server: &Server, report: &mut Report) {
 
 async fn notifications(config: &Config, store: &Store, report: &mut Report) {
     const REMEDY: &str = "set database.listen_url to a URL of the same database without a pooler, or wake.mode = \"poll\"";
-    match store.receives_notifications(&config.database).await {
+    match store
+        .database
+        .receives_notifications(&config.database)
+        .await
+    {
         Ok(true) => report.ok("notifications", "arrive"),
         Ok(false) => report.fail("notifications", "one was sent and did not arrive", REMEDY),
         Err(error) => report.fail("notifications", error.to_string(), REMEDY),

@@ -65,18 +65,26 @@ impl Administration {
             return Err(Error::invalid("/name", "a string of 1 to 128 characters"));
         }
         let id: TenantId = self.new_id()?;
-        self.store.create_tenant(&self.actor, &id, name).await?;
+        self.store
+            .credentials
+            .create_tenant(&self.actor, &id, name)
+            .await?;
         tracing::info!(tenant = %id, "a tenant was made");
         Ok(id)
     }
 
     pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
-        Ok(self.store.tenants(&Part::default()).await?.0)
+        Ok(self.store.credentials.tenants(&Part::default()).await?.0)
     }
 
     /// Disables a tenant: its credentials stop working, its data is kept.
     pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
-        if !self.store.disable_tenant(&self.actor, tenant).await? {
+        if !self
+            .store
+            .credentials
+            .disable_tenant(&self.actor, tenant)
+            .await?
+        {
             return Err(Error::NotFound);
         }
         tracing::info!(%tenant, "a tenant was disabled");
@@ -127,7 +135,12 @@ impl Administration {
             proof,
             expires_at,
         };
-        match self.store.create_credential(&self.actor, &new).await {
+        match self
+            .store
+            .credentials
+            .create_credential(&self.actor, &new)
+            .await
+        {
             Ok(true) => {}
             Ok(false) => return Err(Error::NotFound),
             // Taken by this or another tenant: the thumbprint alone identifies the tenant, so two cannot share one. The
@@ -150,7 +163,12 @@ impl Administration {
         role: Option<RoleName>,
     ) -> Result<Vec<CredentialLine>, Error> {
         let all = Part::default();
-        Ok(self.store.credentials(tenant, role, &all).await?.0)
+        Ok(self
+            .store
+            .credentials
+            .credentials(tenant, role, &all)
+            .await?
+            .0)
     }
 
     /// Revokes a credential, of this tenant and role where these are given.
@@ -162,6 +180,7 @@ impl Administration {
     ) -> Result<(), Error> {
         if !self
             .store
+            .credentials
             .revoke_credential(&self.actor, tenant, role, id)
             .await?
         {
@@ -188,6 +207,7 @@ impl Administration {
         }
         match self
             .store
+            .credentials
             .register_key(&self.actor, tenant, approver, key, first_only)
             .await?
         {
@@ -212,7 +232,7 @@ impl Administration {
         tenant: &TenantId,
         approver: &ApproverId,
     ) -> Result<Vec<SigningKey>, Error> {
-        Ok(self.store.keys_of(tenant, approver).await?)
+        Ok(self.store.credentials.keys_of(tenant, approver).await?)
     }
 
     pub async fn revoke_key(
@@ -223,6 +243,7 @@ impl Administration {
     ) -> Result<(), Error> {
         if !self
             .store
+            .credentials
             .revoke_key(&self.actor, tenant, approver, key)
             .await?
         {

@@ -77,7 +77,7 @@ impl Platform {
                 Some((position.at, id))
             }
         };
-        let (items, next) = self.context.store.audit(tenant, after, limit).await?;
+        let (items, next) = self.context.store.audit.audit(tenant, after, limit).await?;
         Ok(Page::new(&listing, items, next.as_ref()))
     }
 }

@@ -248,6 +248,7 @@ impl Authenticator {
         let found = self
             .context
             .store
+            .credentials
             .certificate(*thumbprint)
             .await?
             .map(Arc::new);
@@ -264,7 +265,13 @@ impl Authenticator {
             return Ok(Some(known));
         }
         let generation = self.credentials.generation();
-        let found = self.context.store.credential(id).await?.map(Arc::new);
+        let found = self
+            .context
+            .store
+            .credentials
+            .credential(id)
+            .await?
+            .map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
         }
@@ -282,7 +289,12 @@ impl Authenticator {
     async fn learn_changes(&self) -> Result<(), Error> {
         let asked = Instant::now();
         let within = CHANGED_WITHIN.as_secs_f64();
-        let changed = self.context.store.changed_credentials(within).await?;
+        let changed = self
+            .context
+            .store
+            .credentials
+            .changed_credentials(within)
+            .await?;
         self.credentials.refresh(&changed, asked);
         self.channels.close_revoked(&changed);
         Ok(())
@@ -294,7 +306,7 @@ impl Authenticator {
         if uses.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.context.store.note_uses(&uses).await {
+        if let Err(error) = self.context.store.credentials.note_uses(&uses).await {
             for (id, at) in &uses {
                 self.credentials.note_use(id, *at);
             }

@@ -184,6 +184,7 @@ impl Channel {
             .channels
             .context
             .store
+            .channels
             .set_channel_active(&self.key, self.id, active)
             .await;
         if let Err(error) = &noted {
@@ -200,7 +201,13 @@ impl Drop for Channel {
         self.count(-1.0);
         let (channels, key, id) = (Arc::clone(&self.channels), self.key.clone(), self.id);
         self.channels.context.tasks.spawn(async move {
-            if let Err(error) = channels.context.store.close_channel(&key, id).await {
+            if let Err(error) = channels
+                .context
+                .store
+                .channels
+                .close_channel(&key, id)
+                .await
+            {
                 // The next heartbeat removes rows without a channel.
                 tracing::debug!(%error, "a channel could not be deregistered");
             }
@@ -268,7 +275,7 @@ impl Channels {
             waiter: self.context.wake.register(key.clone()),
             key,
             transport,
-            opened_at: self.context.store.database_now(),
+            opened_at: self.context.store.database.database_now(),
             watch: Watch {
                 handle,
                 draining: self.context.draining.clone(),
@@ -280,6 +287,7 @@ impl Channels {
         channel.count(1.0);
         self.context
             .store
+            .channels
             .open_channel(&channel.key, id, transport)
             .await?;
         Ok(channel)

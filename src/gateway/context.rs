@@ -64,7 +64,7 @@ impl Context {
 
     /// The time since an instant, by the database's clock.
     pub(super) fn seconds_since(&self, at: Timestamp) -> f64 {
-        let passed = self.store.database_now() - at.inner();
+        let passed = self.store.database.database_now() - at.inner();
         passed.as_seconds_f64().max(0.0)
     }
 

@@ -65,7 +65,7 @@ impl Exchanges {
                 trust,
                 message,
             };
-            let outcome = self.context.store.decide(row).await?;
+            let outcome = self.context.store.exchanges.decide(row).await?;
             trace::adopt(outcome.origin.as_ref());
             let Some(decided) = judge_decision(&outcome.fact, verified)? else {
                 continue;

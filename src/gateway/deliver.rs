@@ -65,6 +65,7 @@ impl Exchanges {
         let found = self
             .context
             .store
+            .exchanges
             .exchange(&caller.origin().tenant, request)
             .await?;
         if let Member::Enforcer(enforcer) = caller {
@@ -191,7 +192,13 @@ impl Exchanges {
             recipient,
             message,
         };
-        let acked = self.context.store.ack(row).await?.ok_or(Error::NotFound)?;
+        let acked = self
+            .context
+            .store
+            .exchanges
+            .ack(row)
+            .await?
+            .ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
             self.context.note_transition(

@@ -69,6 +69,7 @@ impl Exchanges {
         let mut asked = self
             .context
             .store
+            .exchanges
             .approvers_of(&caller.origin.tenant, request)
             .await?;
         match (asked.pop(), asked.is_empty()) {

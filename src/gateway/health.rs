@@ -63,11 +63,11 @@ impl Health {
         {
             return readiness;
         }
-        let readiness = match self.context.store.schema().await {
+        let readiness = match self.context.store.database.schema().await {
             Err(_) => Readiness::DatabaseAway,
             Ok(Schema::Behind) => Readiness::SchemaBehind,
             Ok(Schema::Ahead) => Readiness::SchemaAhead,
-            Ok(Schema::Known) => match self.context.store.writable().await {
+            Ok(Schema::Known) => match self.context.store.database.writable().await {
                 Err(_) => Readiness::DatabaseAway,
                 Ok(false) => Readiness::ReadOnly,
                 Ok(true) if self.context.wake.healthy() => Readiness::Ready,
@@ -81,7 +81,7 @@ impl Health {
     /// Database connections for requests: open, and idle among them.
     #[must_use]
     pub fn pool_usage(&self) -> (usize, usize) {
-        self.context.store.pool_usage()
+        self.context.store.database.pool_usage()
     }
 
     /// Registers the gauges that are read from the gateway when metrics are collected.
@@ -103,7 +103,7 @@ impl Health {
     }
 
     pub(super) async fn count(&self) -> Result<(), Error> {
-        let counts = self.context.store.count_pending().await?;
+        let counts = self.context.store.exchanges.count_pending().await?;
         let count = |count: i64| usize::try_from(count).unwrap_or_default();
         self.context
             .metrics

@@ -38,6 +38,7 @@ impl Exchanges {
         let page = self
             .context
             .store
+            .exchanges
             .inbox_page(tenant, approver, kind, after, limit, max_bytes)
             .await?;
         let last = page.items.last().filter(|_| page.more);
@@ -58,6 +59,7 @@ impl Exchanges {
         let removed = self
             .context
             .store
+            .exchanges
             .remove_item(&caller.origin.tenant, approver, request)
             .await?;
         removed.ok_or(Error::NotFound)

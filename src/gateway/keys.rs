@@ -47,7 +47,13 @@ impl Exchanges {
         {
             return Ok(trust);
         }
-        let keys: Arc<[SigningKey]> = self.context.store.keys_of(tenant, approver).await?.into();
+        let keys: Arc<[SigningKey]> = self
+            .context
+            .store
+            .credentials
+            .keys_of(tenant, approver)
+            .await?
+            .into();
         self.keys.0.insert(whose, Arc::clone(&keys));
         judge(&keys)
     }

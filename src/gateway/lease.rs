@@ -26,7 +26,11 @@ impl Channels {
         let live: Vec<Uuid> = self.registry.all().iter().map(|handle| handle.id).collect();
         let check = self.secret.check();
         // An unreachable database would otherwise block the call for minutes.
-        let beat = timeout(HEARTBEAT_TIMEOUT, self.context.store.heartbeat(&check)).await;
+        let beat = timeout(
+            HEARTBEAT_TIMEOUT,
+            self.context.store.channels.heartbeat(&check),
+        )
+        .await;
         let lost = {
             let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(Ok(beat)) = beat {
@@ -43,14 +47,22 @@ impl Channels {
         }
         let beat = beat.map_err(|_| Error::Unavailable)??;
         self.note_secrets(beat.secrets_differ);
-        let ghosts = self.context.store.remove_stale_channels(&live).await?;
+        let ghosts = self
+            .context
+            .store
+            .channels
+            .remove_stale_channels(&live)
+            .await?;
         self.context.wake.wake(ghosts);
         Ok(())
     }
 
     /// Deregisters this node, wakes the channels that shared an identity with its own, and writes the pending calls.
     pub async fn leave(&self) {
-        let (left, written) = tokio::join!(self.context.store.leave(), self.presence.write_calls());
+        let (left, written) = tokio::join!(
+            self.context.store.channels.leave(),
+            self.presence.write_calls()
+        );
         if let Err(error) = written {
             tracing::warn!(%error, "the last calls could not be written");
         }
@@ -64,7 +76,7 @@ impl Channels {
 
     /// Removes nodes whose lease has expired, and wakes the channels that shared an identity with theirs.
     pub(super) async fn reap_expired_nodes(&self) -> Result<(), Error> {
-        let keys = self.context.store.reap_expired_nodes().await?;
+        let keys = self.context.store.channels.reap_expired_nodes().await?;
         self.context.wake.wake(keys);
         Ok(())
     }

@@ -63,7 +63,12 @@ impl Exchanges {
         let pending = if let Some(load) = fresh {
             load.pending.fetch_add(1, Ordering::Relaxed) + 1
         } else {
-            let pending = self.context.store.pending(tenant, approver, most).await?;
+            let pending = self
+                .context
+                .store
+                .exchanges
+                .pending(tenant, approver, most)
+                .await?;
             let load = Arc::new(Load::counted(pending, most));
             self.loads.0.insert(inbox, load);
             pending

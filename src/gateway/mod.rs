@@ -102,8 +102,8 @@ impl Gateway {
         let context = Arc::new(Context {
             config: Arc::clone(config),
             names: Names::new(&config.protocol.name),
-            node: store.node().clone(),
-            metrics: Arc::clone(store.metrics()),
+            node: store.database.node().clone(),
+            metrics: Arc::clone(store.database.metrics()),
             wake: Hub::start(config, &clock, &store, tasks, stopped),
             clock,
             tracer,

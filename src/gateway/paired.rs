@@ -55,6 +55,7 @@ impl Pairings {
         let known = self
             .context
             .store
+            .pairings
             .revoke_pairing(tenant, side, &caller.origin().source(), &token.hash())
             .await?;
         known.then_some(()).ok_or(Error::NotFound)
@@ -88,6 +89,7 @@ impl Pairings {
         let (found, next) = self
             .context
             .store
+            .pairings
             .pairings(tenant, side, after.as_ref(), limit)
             .await?;
         let items = found

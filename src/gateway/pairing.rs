@@ -109,6 +109,7 @@ impl Pairings {
             match self
                 .context
                 .store
+                .pairings
                 .begin_pairing(&actor, tenant, &nonce, &hash, &request, lifetime)
                 .await
             {
@@ -148,6 +149,7 @@ impl Pairings {
         match self
             .context
             .store
+            .pairings
             .resolve_code(tenant, principal, hash, limits)
             .await?
         {
@@ -173,7 +175,12 @@ impl Pairings {
             return Err(Error::NotFound);
         };
         let tenant = &caller.origin.tenant;
-        let session = self.context.store.pairing_session(tenant, &nonce).await?;
+        let session = self
+            .context
+            .store
+            .pairings
+            .pairing_session(tenant, &nonce)
+            .await?;
         let session = session
             .filter(|session| caller.may_be(&session.enforcer))
             .ok_or(Error::NotFound)?;
@@ -215,7 +222,12 @@ impl Pairings {
         let nonce = nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
         // The initiator never changes, so the token can be derived before the statement that needs its hash.
-        let session = self.context.store.pairing_session(tenant, &nonce).await?;
+        let session = self
+            .context
+            .store
+            .pairings
+            .pairing_session(tenant, &nonce)
+            .await?;
         let enforcer = session.ok_or(Error::NotFound)?.enforcer;
         let token = self
             .secret
@@ -229,7 +241,7 @@ impl Pairings {
             approver_key: public_key.as_deref(),
             token_hash: &token.hash(),
         };
-        match self.context.store.complete_pairing(&row).await? {
+        match self.context.store.pairings.complete_pairing(&row).await? {
             CompleteFact::Paired { label, workspace } => {
                 tracing::info!(%tenant, %enforcer, %approver, "paired");
                 Ok(Completed {

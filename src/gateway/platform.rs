@@ -134,7 +134,7 @@ impl Platform {
         request: &PageRequest,
     ) -> Result<Page<Tenant>, Error> {
         let part = self.part("tenants", request)?;
-        let (items, next) = self.context.store.tenants(&part).await?;
+        let (items, next) = self.context.store.credentials.tenants(&part).await?;
         Ok(Page::new("tenants", items, next.as_ref()))
     }
 
@@ -147,7 +147,12 @@ impl Platform {
         let (tenant, role) = Self::reach(caller);
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
-        let (items, next) = self.context.store.credentials(tenant, role, &part).await?;
+        let (items, next) = self
+            .context
+            .store
+            .credentials
+            .credentials(tenant, role, &part)
+            .await?;
         Ok(Page::new(&listing, items, next.as_ref()))
     }
 
@@ -232,6 +237,7 @@ impl Platform {
         let page = self
             .context
             .store
+            .exchanges
             .list_exchanges(tenant, &filter, after, limit)
             .await?;
         Ok(Page::new(&name, page.items, page.next.as_ref()))

@@ -71,7 +71,7 @@ impl EnforcerPresence {
     /// Writes the calls since the last time. If that fails, they are kept for the next.
     pub(super) async fn write_calls(&self) -> Result<(), Error> {
         let latest = std::mem::take(&mut *self.calls.latest());
-        let written = self.context.store.note_calls(&latest).await;
+        let written = self.context.store.channels.note_calls(&latest).await;
         if written.is_err() {
             for (caller, at) in latest {
                 self.calls.note(caller, at);
@@ -90,7 +90,7 @@ impl EnforcerPresence {
             enforcer: enforcer.clone(),
             hello,
         };
-        Ok(self.context.store.hello(row).await?)
+        Ok(self.context.store.channels.hello(row).await?)
     }
 
     /// The presence records of the caller's tenant, sorted by id.
@@ -117,6 +117,7 @@ impl EnforcerPresence {
         let facts = self
             .context
             .store
+            .channels
             .enforcers(
                 &caller.origin().tenant,
                 enforcer,

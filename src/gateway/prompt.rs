@@ -198,7 +198,7 @@ impl Prompts {
             prompt: prompt.clone(),
             idempotency: command.idempotency,
         };
-        let fact = self.context.store.take_prompt(row).await?;
+        let fact = self.context.store.prompts.take_prompt(row).await?;
         let taken = judge_prompt(fact, operation, &prompt)?;
         if let Some(enforcer) = taken.queued_for {
             self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
@@ -219,7 +219,7 @@ impl Prompts {
             enforcer,
             ack: ack.clone(),
         };
-        let fact = self.context.store.take_prompt_ack(row).await?;
+        let fact = self.context.store.prompts.take_prompt_ack(row).await?;
         if let Some((enforcer, _)) = &fact {
             self.presence.seen(&tenant, enforcer);
         }
@@ -235,6 +235,7 @@ impl Prompts {
         let found = self
             .context
             .store
+            .prompts
             .prompt(&caller.origin().tenant, request)
             .await?;
         let readable = found.filter(|prompt| match caller {

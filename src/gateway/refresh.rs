@@ -64,6 +64,7 @@ impl Exchanges {
             let fact = self
                 .context
                 .store
+                .exchanges
                 .queue_refresh(
                     &tenant,
                     request,
@@ -82,8 +83,12 @@ impl Exchanges {
                 RefreshFact::Conflict(state) => return Err(Error::InvalidState(state.as_str())),
                 RefreshFact::Missing => return Err(Error::NotFound),
                 RefreshFact::Waiting => {
-                    if let Some(waiting) =
-                        self.context.store.waiting_refresh(&tenant, request).await?
+                    if let Some(waiting) = self
+                        .context
+                        .store
+                        .exchanges
+                        .waiting_refresh(&tenant, request)
+                        .await?
                     {
                         return Ok(waiting);
                     }

@@ -70,6 +70,7 @@ impl Sessions {
                 let known = self
                     .context
                     .store
+                    .sessions
                     .session_enforcer(tenant, &report.session_id);
                 known.await?.ok_or(nameless)?
             }
@@ -82,7 +83,7 @@ impl Sessions {
             enforcer: &enforcer,
             report: &report,
         };
-        let fact = self.context.store.report(&row).await?;
+        let fact = self.context.store.sessions.report(&row).await?;
         judge_report(fact, operation, &enforcer, &report)
     }
 
@@ -100,6 +101,7 @@ impl Sessions {
         let found = self
             .context
             .store
+            .sessions
             .session(tenant, session, approver)
             .await?;
         let (session, paired) = found.ok_or(Error::NotFound)?;

@@ -95,7 +95,7 @@ impl Exchanges {
             asked,
             idempotency,
         };
-        let outcome = self.context.store.submit(row).await?;
+        let outcome = self.context.store.exchanges.submit(row).await?;
         let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),
@@ -127,7 +127,13 @@ impl Exchanges {
         let asked = match route {
             Route::Approver(approver) => Ok(vec![approver.clone()]),
             Route::Token(token) => {
-                match self.context.store.token_of(tenant, enforcer, token).await? {
+                match self
+                    .context
+                    .store
+                    .pairings
+                    .token_of(tenant, enforcer, token)
+                    .await?
+                {
                     TokenFact::Good(approver) => Ok(vec![approver]),
                     TokenFact::Ended => Err(Error::PairingRevoked),
                     TokenFact::Unknown => Err(Error::NoApprover {
@@ -135,7 +141,13 @@ impl Exchanges {
                     }),
                 }
             }
-            Route::Paired => match self.context.store.paired_with(tenant, enforcer).await? {
+            Route::Paired => match self
+                .context
+                .store
+                .pairings
+                .paired_with(tenant, enforcer)
+                .await?
+            {
                 nobody if nobody.is_empty() => Err(Error::NoApprover {
                     pointer: "/recipient/approverId",
                 }),

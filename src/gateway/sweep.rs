@@ -117,14 +117,14 @@ impl Gateway {
     async fn expire_due(&self) -> Result<(), Error> {
         let exchanges = self.expire_exchanges().await;
         let prompts = self
-            .repeat(BATCH, || self.context.store.expire_prompts(BATCH))
+            .repeat(BATCH, || self.context.store.prompts.expire_prompts(BATCH))
             .await;
         exchanges.and(prompts)
     }
 
     async fn expire_exchanges(&self) -> Result<(), Error> {
         self.repeat(BATCH, async || {
-            let expired = self.context.store.expire(BATCH).await?;
+            let expired = self.context.store.exchanges.expire(BATCH).await?;
             let count = expired.len();
             let lag = self.context.metrics.sweep_lag.of(["expiry"]);
             for exchange in &expired {
@@ -149,14 +149,18 @@ impl Gateway {
     async fn forget(&self) -> Result<(), Error> {
         let store = &self.context.store;
         let keep = seconds(self.context.config.pairing.keep_seconds);
-        let keys = self.repeat(BATCH, || store.forget_keys(BATCH)).await;
-        let attempts = || store.forget_pairing_sessions(keep, BATCH);
+        let keys = self
+            .repeat(BATCH, || store.exchanges.forget_keys(BATCH))
+            .await;
+        let attempts = || store.pairings.forget_pairing_sessions(keep, BATCH);
         let attempts = self.repeat(BATCH, attempts).await;
-        let guesses = self.repeat(BATCH, || store.forget_guesses(BATCH)).await;
+        let guesses = self
+            .repeat(BATCH, || store.pairings.forget_guesses(BATCH))
+            .await;
         let mut all = keys.and(attempts).and(guesses);
-        for tenant in store.tenants(&Part::default()).await?.0 {
+        for tenant in store.credentials.tenants(&Part::default()).await?.0 {
             // Stop if the database is unavailable or a standby: the rest would fail as well, one timeout at a time.
-            if all.is_err() && !store.writable().await? {
+            if all.is_err() && !store.database.writable().await? {
                 break;
             }
             let forgotten = self.forget_of(&tenant.tenant_id).await;
@@ -171,18 +175,18 @@ impl Gateway {
     async fn forget_of(&self, tenant: &TenantId) -> Result<(), Error> {
         let (store, retention) = (&self.context.store, &self.context.config.retention);
         let keep = seconds(retention.exchange_seconds);
-        let exchanges = || store.forget_exchanges(tenant, keep, BATCH);
+        let exchanges = || store.exchanges.forget_exchanges(tenant, keep, BATCH);
         let exchanges = self.repeat(BATCH, exchanges).await;
         let keep = seconds(retention.session_seconds);
-        let sessions = || store.forget_sessions(tenant, keep);
+        let sessions = || store.sessions.forget_sessions(tenant, keep);
         let sessions = self.repeat(1, sessions).await;
-        let enforcers = || store.forget_enforcers(tenant, keep, BATCH);
+        let enforcers = || store.channels.forget_enforcers(tenant, keep, BATCH);
         let enforcers = self.repeat(BATCH, enforcers).await;
         let keep = seconds(retention.audit_seconds);
-        let audit = || store.forget_audit(tenant, keep, BATCH);
+        let audit = || store.audit.forget_audit(tenant, keep, BATCH);
         let audit = self.repeat(BATCH, audit).await;
         let keep = seconds(retention.prompt_seconds);
-        let prompts = || store.forget_prompts(tenant, keep, BATCH);
+        let prompts = || store.prompts.forget_prompts(tenant, keep, BATCH);
         let prompts = self.repeat(BATCH, prompts).await;
         let scrubbed = self.scrub(tenant).await;
         let forgotten = exchanges.and(sessions).and(enforcers);
@@ -199,11 +203,11 @@ impl Gateway {
             return Ok(());
         }
         let keep = seconds(after);
-        let snapshots = || store.scrub_snapshots(tenant, keep);
+        let snapshots = || store.sessions.scrub_snapshots(tenant, keep);
         let snapshots = self.repeat(1, snapshots).await;
-        let artifacts = || store.scrub_artifacts(tenant, keep, BATCH);
+        let artifacts = || store.exchanges.scrub_artifacts(tenant, keep, BATCH);
         let artifacts = self.repeat(BATCH, artifacts).await;
-        let prompts = || store.scrub_prompts(tenant, keep, BATCH);
+        let prompts = || store.prompts.scrub_prompts(tenant, keep, BATCH);
         let prompts = self.repeat(BATCH, prompts).await;
         snapshots.and(artifacts).and(prompts)
     }

@@ -53,6 +53,7 @@ impl Exchanges {
             None => {
                 self.context
                     .store
+                    .exchanges
                     .exchange(&caller.origin.tenant, request)
                     .await?
                     .ok_or(Error::NotFound)?
@@ -95,7 +96,12 @@ impl Exchanges {
         reason: Option<&str>,
     ) -> Result<Ended, Error> {
         let tenant = &origin.tenant;
-        let approvers = self.context.store.approvers_of(tenant, request).await?;
+        let approvers = self
+            .context
+            .store
+            .exchanges
+            .approvers_of(tenant, request)
+            .await?;
         if approvers.is_empty() {
             return Err(Error::NotFound);
         }
@@ -113,7 +119,7 @@ impl Exchanges {
             reason,
             messages: &messages,
         };
-        let fact = self.context.store.end(&row).await?;
+        let fact = self.context.store.exchanges.end(&row).await?;
         let at = judge_end(&fact)?;
         let to = match ending {
             Ending::Withdrawn(_) => ExchangeState::Withdrawn,

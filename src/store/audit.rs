@@ -1,13 +1,15 @@
 //! The audit: who did what to tenants, credentials, keys, pairings and pending exchanges, and from where. Events are written
 //! by the statements that act, and only if they take effect; here they are read and deleted.
 
+use std::sync::Arc;
+
 use std::net::IpAddr;
 
 use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Store;
+use super::database::Database;
 use super::error::StoreError;
 use super::listing::cut_page;
 use crate::protocol::cursor::Position;
@@ -44,7 +46,11 @@ impl Actor {
     }
 }
 
-impl Store {
+pub struct AuditStore {
+    pub(super) database: Arc<Database>,
+}
+
+impl AuditStore {
     /// One page of a tenant's audit, oldest first, and where the next one starts.
     pub async fn audit(
         &self,
@@ -66,7 +72,7 @@ impl Store {
             id,
             limit,
         );
-        let found = self.pool.fetch_all(tenant, query).await?;
+        let found = self.database.pool.fetch_all(tenant, query).await?;
         let (found, next) = cut_page(found, limit, |last| Position {
             at: last.at,
             id: last.event_id.to_string(),
@@ -107,10 +113,10 @@ impl Store {
              where a.tenant_id = $1 and a.at = d.at and a.event_id = d.event_id
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             limit,
         );
-        self.background.execute(tenant, query).await
+        self.database.background.execute(tenant, query).await
     }
 }

@@ -4,7 +4,7 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Store;
+use super::ChannelStore;
 use super::error::StoreError;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
@@ -42,12 +42,12 @@ pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> sqlx::Resu
     key.ok_or_else(|| sqlx::Error::Decode("not the identity of a channel".into()))
 }
 
-impl Store {
+impl ChannelStore {
     /// Registers this node or renews its lease, and compares its cluster secret with those of the others by their hashes.
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat, StoreError> {
         // All: nodes belong to no tenant.
-        let mut lease = self.background.lease(TenantScope::All).await?;
-        let before = self.clock.now();
+        let mut lease = self.database.background.lease(TenantScope::All).await?;
+        let before = self.database.clock.now();
         let beat = sqlx::query!(
             r#"
             with renewed as (
@@ -68,16 +68,17 @@ impl Store {
                             where n.node_id <> $1 and n.secret_check <> $4
                               and n.heartbeat_at > clock_timestamp() - make_interval(secs => $3)) as "secrets_differ!"
             "#,
-            self.instance,
-            self.node.as_str(),
+            self.database.instance,
+            self.database.node.as_str(),
             LEASE_SECONDS,
             secret_check,
-            self.clock.offset(),
+            self.database.clock.offset(),
         )
         .fetch_one(lease.connection()?)
         .await;
         let beat = lease.settle(beat)?;
-        self.compare_clocks(before, beat.now, self.clock.now());
+        self.database
+            .compare_clocks(before, beat.now, self.database.clock.now());
         Ok(Heartbeat {
             renewed: beat.renewed,
             secrets_differ: beat.secrets_differ,
@@ -105,7 +106,7 @@ impl Store {
             channel,
             active,
         );
-        self.pool.execute(tenant, query).await?;
+        self.database.pool.execute(tenant, query).await?;
         Ok(())
     }
 
@@ -145,11 +146,12 @@ impl Store {
             column(&owners, |(tenant, _, _)| *tenant) as _,
             column(&owners, |(_, kind, _)| *kind) as _,
             column(&owners, |(_, _, identity)| *identity) as _,
-            self.clock.offset(),
+            self.database.clock.offset(),
             recent_seconds,
             PUSHED_FOR_SECONDS,
         );
         let found = self
+            .database
             .background
             .fetch_all(
                 TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)),
@@ -175,6 +177,6 @@ impl Store {
             message,
         )
         .map(|row| row.created_at);
-        self.pool.fetch_optional(tenant, query).await
+        self.database.pool.fetch_optional(tenant, query).await
     }
 }

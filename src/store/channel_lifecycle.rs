@@ -4,7 +4,7 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Store;
+use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, key_of, owner};
 use super::error::StoreError;
@@ -123,7 +123,7 @@ impl BatchStatement for CloseChannels {
     }
 }
 
-impl Store {
+impl ChannelStore {
     pub async fn open_channel(
         &self,
         key: &Key,
@@ -161,21 +161,26 @@ impl Store {
              where node_id = $1 and not channel_id = any($2)
                and opened_at < clock_timestamp() - interval '10 seconds'
             "#,
-            self.instance,
+            self.database.instance,
             live,
         );
         let mut stale = Vec::new();
         // All: a node holds channels of every tenant.
-        for row in self.background.fetch_all(TenantScope::All, query).await? {
+        for row in self
+            .database
+            .background
+            .fetch_all(TenantScope::All, query)
+            .await?
+        {
             stale.push(CloseRow {
                 key: key_of(row.tenant_id, &row.kind, &row.identity)?,
                 channel: row.channel_id,
             });
         }
         if !stale.is_empty() {
-            let clock = self.clock.clone();
+            let clock = self.database.clock.clone();
             let scope = CloseChannels::tenant_scope(&stale);
-            let mut lease = self.background.lease(scope).await?;
+            let mut lease = self.database.background.lease(scope).await?;
             let statement = CloseChannels { clock };
             let closed = statement.run(lease.connection()?, &stale).await;
             lease.settle(closed)?;
@@ -185,7 +190,7 @@ impl Store {
 
     /// Removes this node and its channels; returns whose channels they were.
     pub async fn leave(&self) -> Result<Vec<Key>, StoreError> {
-        self.remove_nodes(Some(self.instance)).await
+        self.remove_nodes(Some(self.database.instance)).await
     }
 
     /// Removes nodes whose lease ended long ago, and their channels; returns whose channels they were.
@@ -243,10 +248,11 @@ impl Store {
             "#,
             node,
             LEASE_SECONDS,
-            self.clock.offset(),
+            self.database.clock.offset(),
         );
         // All: a node holds channels of every tenant.
         let found = self
+            .database
             .background
             .fetch_all(TenantScope::All, query)
             .await?

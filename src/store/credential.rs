@@ -1,6 +1,6 @@
 //! Creates, changes and revokes tenants and credentials. The tables are small; every node caches the credentials it uses.
 
-use super::Store;
+use super::CredentialStore;
 use super::audit::Actor;
 use super::error::StoreError;
 use super::rows::column;
@@ -51,7 +51,7 @@ pub struct ChangedCredential {
     pub revoked: bool,
 }
 
-impl Store {
+impl CredentialStore {
     pub async fn create_tenant(
         &self,
         actor: &Actor,
@@ -70,14 +70,14 @@ impl Store {
             "#,
             id.as_str(),
             name,
-            self.clock.offset(),
-            self.clock.operation_id().0,
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
             actor.source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         );
-        self.background.execute(id, query).await?;
+        self.database.background.execute(id, query).await?;
         Ok(())
     }
 
@@ -100,15 +100,15 @@ impl Store {
             select exists (select from tenants where tenant_id = $1) as "known!"
             "#,
             id.as_str(),
-            self.clock.offset(),
-            self.clock.operation_id().0,
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
             actor.source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         )
         .map(|row| row.known);
-        self.background.fetch_one(id, query).await
+        self.database.background.fetch_one(id, query).await
     }
 
     /// Creates a credential. False if its tenant does not exist or is disabled.
@@ -143,14 +143,14 @@ impl Store {
             secret,
             thumbprint,
             new.expires_at.map(Timestamp::inner),
-            self.clock.offset(),
-            self.clock.operation_id().0,
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
             actor.source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         );
-        Ok(self.background.execute(&new.tenant, query).await? == 1)
+        Ok(self.database.background.execute(&new.tenant, query).await? == 1)
     }
 
     /// Revokes a credential of a tenant (any tenant: `None`), of one role where one is named. False if there is none.
@@ -185,15 +185,15 @@ impl Store {
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
-            self.clock.offset(),
-            self.clock.operation_id().0,
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
             actor.source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         )
         .map(|row| row.known);
-        self.background.fetch_one(tenant, query).await
+        self.database.background.fetch_one(tenant, query).await
     }
 
     /// Credentials that changed lately, by the database's own clock.
@@ -212,7 +212,10 @@ impl Store {
             within_seconds,
         );
         // All: a node keeps credentials of every tenant.
-        self.background.fetch_all(TenantScope::All, query).await
+        self.database
+            .background
+            .fetch_all(TenantScope::All, query)
+            .await
     }
 
     /// Records when credentials were last used.
@@ -236,7 +239,10 @@ impl Store {
             column(uses, |(_, at)| at) as _,
         );
         // All: a node has served every tenant.
-        self.background.execute(TenantScope::All, query).await?;
+        self.database
+            .background
+            .execute(TenantScope::All, query)
+            .await?;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Store;
+use super::ExchangeStore;
 use super::audit::AuditSource;
 use super::error::{RetryOnce, StoreError};
 use super::rows::column;
@@ -38,7 +38,7 @@ pub struct ExpiredExchange {
     pub late: f64,
 }
 
-impl Store {
+impl ExchangeStore {
     /// The approvers of an exchange, which never change once it exists.
     pub async fn approvers_of(
         &self,
@@ -56,14 +56,18 @@ impl Store {
             request.as_str(),
         )
         .map(|row| row.id);
-        self.pool.fetch_all(tenant, query).await
+        self.database.pool.fetch_all(tenant, query).await
     }
 
     /// Ends an exchange if it is pending, and queues a message for each approver that still has it.
     pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact, StoreError> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
+            let mut lease = self
+                .database
+                .pool
+                .lease(TenantScope::Tenant(row.tenant))
+                .await?;
             let fact = self.end_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
@@ -143,14 +147,14 @@ impl Store {
             row.tenant.as_str(),
             row.request_id.as_str(),
             enforcer,
-            self.clock.offset(),
+            self.database.clock.offset(),
             state,
             row.operation.0,
             row.reason,
             column(row.messages, |(approver, _)| approver) as _,
             column(row.messages, |(_, message)| message) as _,
             actor,
-            self.node.as_str(),
+            self.database.node.as_str(),
             row.source.principal.as_deref(),
             row.source.address(),
         )
@@ -174,7 +178,9 @@ impl Store {
     pub async fn expire(&self, limit: i64) -> Result<Vec<ExpiredExchange>, StoreError> {
         // One id for each row there may be: ids come from the node, which does not know how many are due.
         let capacity = usize::try_from(limit).unwrap_or_default();
-        let events: Vec<Uuid> = (0..capacity).map(|_| self.clock.operation_id().0).collect();
+        let events: Vec<Uuid> = (0..capacity)
+            .map(|_| self.database.clock.operation_id().0)
+            .collect();
         let query = sqlx::query_as!(
             ExpiredExchange,
             r#"
@@ -232,12 +238,15 @@ impl Store {
                    extract(epoch from clock_timestamp() + $1::interval - w.at)::float8 as "late!"
               from won w
             "#,
-            self.clock.offset(),
+            self.database.clock.offset(),
             limit,
             &events,
-            self.node.as_str(),
+            self.database.node.as_str(),
         );
         // All: the sweep serves every tenant.
-        self.background.fetch_all(TenantScope::All, query).await
+        self.database
+            .background
+            .fetch_all(TenantScope::All, query)
+            .await
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 
-use super::Store;
+use super::ExchangeStore;
 use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::rows::{self, column};
@@ -193,7 +193,7 @@ impl ReadExchanges {
     }
 }
 
-impl Store {
+impl ExchangeStore {
     /// Of these exchanges, the ones that are no longer pending, or are gone.
     pub async fn settled_exchanges(
         &self,
@@ -210,9 +210,14 @@ impl Store {
             "#,
             column(waited_for, |(tenant, _)| tenant) as _,
             column(waited_for, |(_, request)| request) as _,
-            self.clock.offset(),
+            self.database.clock.offset(),
         );
-        let found = self.background.fetch_all(scope, query).await?.into_iter();
+        let found = self
+            .database
+            .background
+            .fetch_all(scope, query)
+            .await?
+            .into_iter();
         Ok(found.map(|row| (row.tenant_id, row.request_id)).collect())
     }
 }

@@ -4,7 +4,7 @@
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
-use super::Store;
+use super::ExchangeStore;
 use super::error::StoreError;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
@@ -108,7 +108,7 @@ pub(super) async fn bind(
     Ok(())
 }
 
-impl Store {
+impl ExchangeStore {
     /// Deletes expired idempotency keys.
     pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
         let query = sqlx::query!(
@@ -130,10 +130,13 @@ impl Store {
             delete from idempotency_keys k using to_delete d
              where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
             "#,
-            self.clock.offset(),
+            self.database.clock.offset(),
             limit,
         );
         // All: the sweep serves every tenant.
-        self.background.execute(TenantScope::All, query).await
+        self.database
+            .background
+            .execute(TenantScope::All, query)
+            .await
     }
 }

@@ -4,7 +4,7 @@ use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Store;
+use super::ExchangeStore;
 use super::error::StoreError;
 use crate::protocol::artifact::Form;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
@@ -24,7 +24,7 @@ pub struct InboxPage {
     pub more: bool,
 }
 
-impl Store {
+impl ExchangeStore {
     /// One page of an inbox: at most `limit` items, ending early once it holds `max_bytes` of payload.
     pub async fn inbox_page(
         &self,
@@ -38,7 +38,7 @@ impl Store {
         let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
             (after.created_at, after.message_id)
         });
-        let offset: PgInterval = self.clock.offset();
+        let offset: PgInterval = self.database.clock.offset();
         // A union of two branches, so that each uses its own partial index.
         let query = sqlx::query!(
             r#"
@@ -100,7 +100,7 @@ impl Store {
             limit + 1,
             max_bytes,
         );
-        let found = self.pool.fetch_all(tenant, query).await?;
+        let found = self.database.pool.fetch_all(tenant, query).await?;
         let fetched = i64::try_from(found.len()).unwrap_or(i64::MAX);
         let more = found
             .first()
@@ -144,10 +144,10 @@ impl Store {
             tenant.as_str(),
             approver.as_str(),
             most,
-            self.clock.offset(),
+            self.database.clock.offset(),
         )
         .map(|row| row.count);
-        self.pool.fetch_one(tenant, query).await
+        self.database.pool.fetch_one(tenant, query).await
     }
 
     /// Hides an item, active or expired, from one approver; returns when its exchange expires. `None`: nothing to hide.
@@ -168,10 +168,11 @@ impl Store {
             tenant.as_str(),
             request.as_str(),
             approver.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
         )
         .map(|row| row.expires_at);
         Ok(self
+            .database
             .pool
             .fetch_optional(tenant, query)
             .await?

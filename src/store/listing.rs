@@ -3,9 +3,9 @@
 
 use time::OffsetDateTime;
 
-use super::Store;
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
+use super::{CredentialStore, ExchangeStore};
 use crate::protocol::credential::RoleName;
 use crate::protocol::cursor::Position;
 use crate::protocol::exchange::ExchangeState;
@@ -74,7 +74,7 @@ pub struct ExchangePage {
 /// Rows read for one page: a filter that matches little must not read a tenant's whole history in one statement.
 const SCANNED_PER_PAGE: i64 = 5_000;
 
-impl Store {
+impl CredentialStore {
     /// Tenants, disabled ones included, and where the next page starts.
     pub async fn tenants(
         &self,
@@ -95,7 +95,11 @@ impl Store {
             part.count(),
         );
         // All: the list of tenants is the operator's.
-        let found = self.background.fetch_all(TenantScope::All, query).await?;
+        let found = self
+            .database
+            .background
+            .fetch_all(TenantScope::All, query)
+            .await?;
         Ok(part.cut(found, |last| Position {
             at: last.created_at.inner(),
             id: last.tenant_id.to_string(),
@@ -128,13 +132,15 @@ impl Store {
             id,
             part.count(),
         );
-        let found = self.background.fetch_all(tenant, query).await?;
+        let found = self.database.background.fetch_all(tenant, query).await?;
         Ok(part.cut(found, |last| Position {
             at: last.created_at.inner(),
             id: last.credential_id.to_string(),
         }))
     }
+}
 
+impl ExchangeStore {
     /// One page of a tenant's exchanges, oldest first. However few match, only so many rows are read: a page may be short
     /// or even empty, and still say where the next one starts.
     pub async fn list_exchanges(
@@ -199,10 +205,10 @@ impl Store {
             filter.enforcer.as_ref().map(EnforcerId::as_str),
             filter.approver.as_ref().map(ApproverId::as_str),
             limit,
-            self.clock.offset(),
+            self.database.clock.offset(),
             SCANNED_PER_PAGE,
         );
-        let found = self.pool.fetch_all(tenant, query).await?;
+        let found = self.database.pool.fetch_all(tenant, query).await?;
         let next = found.first().filter(|row| row.more).map(|row| Position {
             at: row.last_at,
             id: row.last_id.clone(),

@@ -4,7 +4,7 @@
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use super::Store;
+use super::PairingStore;
 use super::audit::AuditSource;
 use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
@@ -142,7 +142,7 @@ pub struct Pairing {
     pub paired_at: Timestamp,
 }
 
-impl Store {
+impl PairingStore {
     /// Revokes the pairing of a token, if the token is valid. False if this side has no such token.
     pub async fn revoke_pairing(
         &self,
@@ -182,15 +182,15 @@ impl Store {
             token_hash,
             enforcer,
             approver,
-            self.clock.offset(),
-            self.clock.operation_id().0,
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
             side.is_enforcer(),
             source.principal.as_deref(),
             source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         )
         .map(|row| row.known);
-        self.pool.fetch_one(tenant, query).await
+        self.database.pool.fetch_one(tenant, query).await
     }
 
     /// One page of the pairings in force of a side, oldest first, and where the next one starts.
@@ -225,7 +225,7 @@ impl Store {
             approver,
             limit,
         );
-        let found = self.pool.fetch_all(tenant, query).await?;
+        let found = self.database.pool.fetch_all(tenant, query).await?;
         Ok(cut_page(found, limit, |last| Position {
             at: last.paired_at.inner(),
             id: last.nonce.as_str().to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
-use super::{Store, seconds};
+use super::{PairingStore, seconds};
 use crate::protocol::id::TenantId;
 use crate::protocol::pairing::Nonce;
 
@@ -38,7 +38,7 @@ pub enum ResolveFact {
     },
 }
 
-impl Store {
+impl PairingStore {
     /// Resolves a code by its hash.
     ///
     /// A principal at its limit is refused. In a tenant at its limit, so is any principal with a wrong guess in this window;
@@ -116,12 +116,12 @@ impl Store {
             tenant.as_str(),
             principal,
             code_hash,
-            self.clock.offset(),
+            self.database.clock.offset(),
             seconds(WINDOW_SECONDS),
             i32::try_from(limits.per_principal).unwrap_or(i32::MAX),
             i32::try_from(limits.per_tenant).unwrap_or(i32::MAX),
         );
-        let row = self.pool.fetch_one(tenant, query).await?;
+        let row = self.database.pool.fetch_one(tenant, query).await?;
         if row.refused {
             let retry_after = Duration::try_from_secs_f64(row.left).unwrap_or_default();
             return Ok(ResolveFact::Refused { retry_after });
@@ -155,11 +155,14 @@ impl Store {
             delete from pairing_guesses g using to_delete d
              where g.tenant_id = d.tenant_id and g.principal = d.principal
             "#,
-            self.clock.offset(),
+            self.database.clock.offset(),
             seconds(WINDOW_SECONDS),
             limit,
         );
         // All: the sweep serves every tenant.
-        self.background.execute(TenantScope::All, query).await
+        self.database
+            .background
+            .execute(TenantScope::All, query)
+            .await
     }
 }

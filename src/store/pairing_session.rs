@@ -4,7 +4,7 @@
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
-use super::Store;
+use super::PairingStore;
 use super::audit::Actor;
 use super::error::{RetryOnce, StoreError};
 use super::tenant_scope::TenantScope;
@@ -48,7 +48,7 @@ pub enum CompleteFact {
     Missing,
 }
 
-impl Store {
+impl PairingStore {
     /// Begins a session; returns when it expires. A code that is in use is `Taken`.
     pub async fn begin_pairing(
         &self,
@@ -78,21 +78,21 @@ impl Store {
             "#,
             tenant.as_str(),
             nonce.as_str(),
-            self.clock.operation_id().0,
+            self.database.clock.operation_id().0,
             code_hash,
             initiate.enforcer.as_str(),
             initiate.label.as_deref(),
             initiate.workspace.as_deref(),
             initiate.public_key.as_deref(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             lifetime,
             actor.name,
             actor.source.principal.as_deref(),
             actor.source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         )
         .map(|row| row.expires_at);
-        Ok(self.pool.fetch_one(tenant, query).await?.into())
+        Ok(self.database.pool.fetch_one(tenant, query).await?.into())
     }
 
     pub async fn pairing_session(
@@ -114,9 +114,9 @@ impl Store {
             "#,
             tenant.as_str(),
             nonce.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
         );
-        self.pool.fetch_optional(tenant, query).await
+        self.database.pool.fetch_optional(tenant, query).await
     }
 
     /// Completes a session if it is open.
@@ -126,7 +126,11 @@ impl Store {
     ) -> Result<CompleteFact, StoreError> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
+            let mut lease = self
+                .database
+                .pool
+                .lease(TenantScope::Tenant(row.tenant))
+                .await?;
             let fact = self.complete_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
@@ -194,7 +198,7 @@ impl Store {
             "#,
             row.tenant.as_str(),
             row.nonce.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             row.operation.0,
             row.approver.as_str(),
             row.approver_key,
@@ -202,7 +206,7 @@ impl Store {
             row.actor.name,
             row.actor.source.principal.as_deref(),
             row.actor.source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         )
         .fetch_optional(connection)
         .await?;
@@ -241,11 +245,14 @@ impl Store {
             delete from pairing_sessions s using to_delete d
              where s.tenant_id = d.tenant_id and s.nonce = d.nonce
             "#,
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             limit,
         );
         // All: the sweep serves every tenant.
-        self.background.execute(TenantScope::All, query).await
+        self.database
+            .background
+            .execute(TenantScope::All, query)
+            .await
     }
 }

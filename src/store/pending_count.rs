@@ -1,7 +1,7 @@
 //! Counts pending exchanges for the metrics. The count stops at a thousand: past that the exact figure is of no use, and a
 //! long backlog must not make the count slow.
 
-use super::Store;
+use super::ExchangeStore;
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
 
@@ -16,7 +16,7 @@ pub struct PendingCounts {
     pub overdue: i64,
 }
 
-impl Store {
+impl ExchangeStore {
     pub async fn count_pending(&self) -> Result<PendingCounts, StoreError> {
         // Ordered as the index is, or the planner would read all of it before it applies the limit.
         let query = sqlx::query_as!(
@@ -33,10 +33,13 @@ impl Store {
                              order by e.expires_at
                              limit $2) o) as "overdue!"
             "#,
-            self.clock.offset(),
+            self.database.clock.offset(),
             MOST,
         );
         // All: an operator asks for the cluster, and learns no more than two numbers.
-        self.background.fetch_one(TenantScope::All, query).await
+        self.database
+            .background
+            .fetch_one(TenantScope::All, query)
+            .await
     }
 }

@@ -8,7 +8,7 @@ use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::Store;
+use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
 use super::channel::LEASE_SECONDS;
 use super::error::StoreError;
@@ -85,7 +85,7 @@ impl BatchStatement for TakeHellos {
     }
 }
 
-impl Store {
+impl ChannelStore {
     /// Writes what an enforcer's client says of itself.
     pub async fn hello(&self, row: HelloRow) -> Result<(), StoreError> {
         self.hellos.run(row).await
@@ -139,12 +139,12 @@ impl Store {
             "#,
             tenant.as_str(),
             enforcer.map(EnforcerId::as_str),
-            self.clock.offset(),
+            self.database.clock.offset(),
             LEASE_SECONDS,
             i64::from(most),
         );
         let mut facts = Vec::new();
-        for row in self.pool.fetch_all(tenant, query).await? {
+        for row in self.database.pool.fetch_all(tenant, query).await? {
             let noted = match (row.noted_transport, row.seen_at) {
                 (Some(transport), Some(seen_at)) => Some(CallFacts {
                     transport,
@@ -193,11 +193,15 @@ impl Store {
         sorted.sort_by_key(|(key, _)| *key);
         let query = sqlx::query!(
             r#"select clock_timestamp() + $1::interval as "now!""#,
-            self.clock.offset(),
+            self.database.clock.offset(),
         )
         .map(|row| row.now);
         // All: only the clock is read.
-        let now = self.background.fetch_one(TenantScope::All, query).await?;
+        let now = self
+            .database
+            .background
+            .fetch_one(TenantScope::All, query)
+            .await?;
         // Read after the database's clock: ages come out too long by the network delay, never too short.
         let here = Instant::now();
         for chunk in sorted.chunks(CALLS_PER_STATEMENT) {
@@ -222,7 +226,7 @@ impl Store {
                 column(chunk, |((_, enforcer), _)| enforcer) as _,
                 &at,
             );
-            self.background.execute(scope, query).await?;
+            self.database.background.execute(scope, query).await?;
         }
         Ok(())
     }
@@ -254,10 +258,10 @@ impl Store {
              where e.tenant_id = $1 and e.enforcer_id = d.enforcer_id
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             limit,
         );
-        self.background.execute(tenant, query).await
+        self.database.background.execute(tenant, query).await
     }
 }

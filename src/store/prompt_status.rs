@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use super::Store;
+use super::PromptStore;
 use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::rows::{self, column};
@@ -153,7 +153,7 @@ pub struct StoredPrompt {
     pub standing: PromptRecord,
 }
 
-impl Store {
+impl PromptStore {
     pub async fn prompt(
         &self,
         tenant: &TenantId,
@@ -170,22 +170,27 @@ impl Store {
             "#,
             tenant.as_str(),
             request.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
         );
-        Ok(self.pool.fetch_optional(tenant, query).await?.map(|row| {
-            let standing = PromptRecord {
-                hash: row.hash,
-                status: row.status,
-                ack_at: row.ack_at,
-                details: row.details,
-                expires_at: row.expires_at,
-            };
-            StoredPrompt {
-                enforcer_id: row.enforcer_id,
-                approver_id: row.approver_id,
-                standing: standing.at(row.past.unwrap_or(false)),
-            }
-        }))
+        Ok(self
+            .database
+            .pool
+            .fetch_optional(tenant, query)
+            .await?
+            .map(|row| {
+                let standing = PromptRecord {
+                    hash: row.hash,
+                    status: row.status,
+                    ack_at: row.ack_at,
+                    details: row.details,
+                    expires_at: row.expires_at,
+                };
+                StoredPrompt {
+                    enforcer_id: row.enforcer_id,
+                    approver_id: row.approver_id,
+                    standing: standing.at(row.past.unwrap_or(false)),
+                }
+            }))
     }
 
     pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
@@ -230,11 +235,14 @@ impl Store {
             )
             select count(*) as "count!" from expired
             "#,
-            self.clock.offset(),
+            self.database.clock.offset(),
             limit,
         )
         .map(|row| u64::try_from(row.count).unwrap_or_default());
         // All: the sweep serves every tenant.
-        self.background.fetch_one(TenantScope::All, query).await
+        self.database
+            .background
+            .fetch_one(TenantScope::All, query)
+            .await
     }
 }

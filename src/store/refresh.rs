@@ -1,6 +1,6 @@
 //! Queues requests to submit again, at most one unacknowledged per exchange.
 
-use super::Store;
+use super::ExchangeStore;
 use super::error::StoreError;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
@@ -15,7 +15,7 @@ pub enum RefreshFact {
     Waiting,
 }
 
-impl Store {
+impl ExchangeStore {
     /// Queues a refresh, asked for by an approver who was asked, or by an administrator (`None`).
     pub async fn queue_refresh(
         &self,
@@ -67,11 +67,11 @@ impl Store {
             tenant.as_str(),
             request.as_str(),
             approver.map(ApproverId::as_str),
-            self.clock.offset(),
+            self.database.clock.offset(),
             message.0,
             body,
         );
-        let Some(row) = self.pool.fetch_optional(tenant, query).await? else {
+        let Some(row) = self.database.pool.fetch_optional(tenant, query).await? else {
             return Ok(RefreshFact::Missing);
         };
         Ok(match (row.created_at, row.state.at(row.past)) {
@@ -104,6 +104,7 @@ impl Store {
             request.as_str(),
         );
         Ok(self
+            .database
             .pool
             .fetch_optional(tenant, query)
             .await?

@@ -3,11 +3,11 @@
 
 use sqlx::postgres::types::PgInterval;
 
-use super::Store;
 use super::error::StoreError;
+use super::{ExchangeStore, PromptStore};
 use crate::protocol::id::TenantId;
 
-impl Store {
+impl ExchangeStore {
     /// Deletes finished exchanges of a tenant that ended longer ago than `keep`, with all that belongs to them.
     pub async fn forget_exchanges(
         &self,
@@ -74,12 +74,12 @@ impl Store {
             select count(*) as "count!" from gone
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             limit,
         )
         .map(|row| u64::try_from(row.count).unwrap_or_default());
-        self.background.fetch_one(tenant, query).await
+        self.database.background.fetch_one(tenant, query).await
     }
 
     /// Deletes the artifacts of exchanges of a tenant that ended longer ago than `keep`; hashes and decisions stay.
@@ -114,13 +114,15 @@ impl Store {
              where p.tenant_id = f.tenant_id and p.request_id = f.request_id and p.part = 'artifact'
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             limit,
         );
-        self.background.execute(tenant, query).await
+        self.database.background.execute(tenant, query).await
     }
+}
 
+impl PromptStore {
     /// Deletes prompts of a tenant that were accepted longer ago than `keep`.
     pub async fn forget_prompts(
         &self,
@@ -169,12 +171,12 @@ impl Store {
             select count(*) as "count!" from gone
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             limit,
         )
         .map(|row| u64::try_from(row.count).unwrap_or_default());
-        self.background.fetch_one(tenant, query).await
+        self.database.background.fetch_one(tenant, query).await
     }
 
     /// Deletes the texts of prompts of a tenant that were settled longer ago than `keep`; their hashes stay.
@@ -205,10 +207,10 @@ impl Store {
              where y.tenant_id = s.tenant_id and y.request_id = s.request_id
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             limit,
         );
-        self.background.execute(tenant, query).await
+        self.database.background.execute(tenant, query).await
     }
 }

@@ -7,7 +7,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
 
-use super::Store;
+use super::Database;
 use super::error::StoreError;
 use super::pool::{basic_options, cannot_connect};
 use super::tenant_scope::TenantScope;
@@ -96,7 +96,7 @@ fn waited_too_long(error: &MigrationError) -> bool {
     }
 }
 
-impl Store {
+impl Database {
     /// Compares the schema of the database with the one this binary knows.
     pub async fn schema(&self) -> Result<Schema, StoreError> {
         let applied = self.applied_migrations().await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::Store;
+use super::Database;
 use super::error::StoreError;
 use super::notify::Listener;
 use super::tenant_scope::TenantScope;
@@ -27,7 +27,7 @@ pub struct Server {
     pub ahead: time::Duration,
 }
 
-impl Store {
+impl Database {
     pub async fn server(&self) -> Result<Server, StoreError> {
         // All: it belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;

@@ -4,10 +4,12 @@
 mod read;
 mod retention;
 
+use std::sync::Arc;
+
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use super::Store;
+use super::database::Database;
 use super::error::{RetryOnce, StoreError};
 use super::tenant_scope::TenantScope;
 use crate::protocol::canonical::Sha256Hex;
@@ -86,13 +88,21 @@ impl<'a> Columns<'a> {
     }
 }
 
-impl Store {
+pub struct SessionStore {
+    pub(super) database: Arc<Database>,
+}
+
+impl SessionStore {
     /// Writes a report if the stored session allows. A retry recognises its own work, unless another report has overwritten
     /// it meanwhile.
     pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact, StoreError> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self.pool.lease(TenantScope::Tenant(row.tenant)).await?;
+            let mut lease = self
+                .database
+                .pool
+                .lease(TenantScope::Tenant(row.tenant))
+                .await?;
             let fact = self.report_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
@@ -190,7 +200,7 @@ impl Store {
             columns.status_hash,
             columns.end_hash,
             columns.details,
-            self.clock.offset(),
+            self.database.clock.offset(),
             columns.snapshot.map(|(id, _, _)| id.as_str()),
             columns.snapshot.map(|(_, kind, _)| kind.as_str()),
             hash,

@@ -2,7 +2,7 @@
 
 use sqlx::{Connection, PgConnection};
 
-use super::Store;
+use super::CredentialStore;
 use super::audit::Actor;
 use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
@@ -78,7 +78,7 @@ pub enum Registration {
     NotTheFirst,
 }
 
-impl Store {
+impl CredentialStore {
     /// Registers a key. With `first_only`, only if the approver never had another. The same key again changes nothing.
     pub async fn register_key(
         &self,
@@ -88,7 +88,11 @@ impl Store {
         key: &NewSigningKey,
         first_only: bool,
     ) -> Result<Registration, StoreError> {
-        let mut lease = self.background.lease(TenantScope::Tenant(tenant)).await?;
+        let mut lease = self
+            .database
+            .background
+            .lease(TenantScope::Tenant(tenant))
+            .await?;
         let owner = (tenant, approver);
         let outcome = self
             .register(lease.connection()?, actor, owner, key, first_only)
@@ -127,15 +131,15 @@ impl Store {
             tenant.as_str(),
             approver.as_str(),
             key.as_str(),
-            self.clock.offset(),
-            self.clock.operation_id().0,
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
             actor.source.address(),
-            self.node.as_str(),
+            self.database.node.as_str(),
         )
         .map(|row| row.known);
-        self.background.fetch_one(tenant, query).await
+        self.database.background.fetch_one(tenant, query).await
     }
 
     async fn register(
@@ -194,12 +198,12 @@ impl Store {
         key.not_before.map(Timestamp::inner),
         key.not_after.map(Timestamp::inner),
         first_only,
-        self.clock.offset(),
-        self.clock.operation_id().0,
+        self.database.clock.offset(),
+        self.database.clock.operation_id().0,
         actor.name,
         actor.source.principal.as_deref(),
         actor.source.address(),
-        self.node.as_str(),
+        self.database.node.as_str(),
     )
     .fetch_one(&mut *transaction)
     .await?;

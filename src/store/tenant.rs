@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sqlx::PgConnection;
 
-use super::Store;
+use super::CredentialStore;
 use super::batch::{BatchResult, BatchStatement};
 use super::error::StoreError;
 use super::tenant_scope::TenantScope;
@@ -41,7 +41,7 @@ async fn active<'a>(
     Ok(found.into_iter().collect())
 }
 
-impl Store {
+impl CredentialStore {
     /// Whether a tenant exists and is not disabled.
     pub async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool, StoreError> {
         self.tenants.run(tenant.clone()).await
@@ -53,7 +53,7 @@ impl Store {
         tenants: &HashSet<TenantId>,
     ) -> Result<HashSet<TenantId>, StoreError> {
         let scope = TenantScope::of(tenants);
-        let mut lease = self.background.lease(scope).await?;
+        let mut lease = self.database.background.lease(scope).await?;
         let found = active(lease.connection()?, tenants.iter()).await;
         Ok(lease.settle(found)?)
     }

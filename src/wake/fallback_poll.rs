@@ -59,7 +59,7 @@ async fn poll_once(waiters: &Waiters, store: &Store) {
         }
     }
     if !exchanges.is_empty() {
-        match store.settled_exchanges(&exchanges).await {
+        match store.exchanges.settled_exchanges(&exchanges).await {
             Ok(settled) => {
                 for (tenant, request) in settled {
                     waiters.wake(Key::Exchange(tenant, request).digest(), Cause::Poll);
@@ -70,6 +70,7 @@ async fn poll_once(waiters: &Waiters, store: &Store) {
     }
     for some in recipients.chunks(KEYS_PER_QUERY) {
         match store
+            .channels
             .recipients_with_messages(some, RECENT.as_secs_f64())
             .await
         {

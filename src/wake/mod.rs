@@ -57,7 +57,7 @@ impl Hub {
         let health = Arc::new(Health::default());
         let bus = (config.wake.mode == WakeMode::Notify).then(|| {
             let (sender, receiver) = mpsc::channel(BUS_QUEUE);
-            let metrics = Arc::clone(store.metrics());
+            let metrics = Arc::clone(store.database.metrics());
             let bus = bus::Bus::new(
                 config,
                 clock,

@@ -60,7 +60,12 @@ impl Authenticator {
             }
             state.generation
         };
-        let active = self.context.store.tenant_is_active(tenant).await?;
+        let active = self
+            .context
+            .store
+            .credentials
+            .tenant_is_active(tenant)
+            .await?;
         let mut state = tenants.state();
         if state.generation == generation {
             state.known.insert(tenant.clone(), active);
@@ -79,7 +84,7 @@ impl Authenticator {
         let active = if ids.is_empty() {
             HashSet::new()
         } else {
-            self.context.store.active_tenants(&ids).await?
+            self.context.store.credentials.active_tenants(&ids).await?
         };
         {
             let mut state = self.tokens.tenants.state();

@@ -7,13 +7,13 @@ use crate::protocol::listing::{SessionDetails, SnapshotLine};
 use crate::protocol::message::raw;
 use crate::protocol::session::{EndReason, SessionState, SnapshotType};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::Store;
+use crate::store::SessionStore;
 use crate::store::error::StoreError;
 use crate::store::tenant_scope::TenantScope;
 
 const SHOWN_SNAPSHOTS: i64 = 20;
 
-impl Store {
+impl SessionStore {
     pub async fn session_enforcer(
         &self,
         tenant: &TenantId,
@@ -25,7 +25,7 @@ impl Store {
             session.as_str(),
         )
         .map(|row| row.id);
-        self.pool.fetch_optional(tenant, query).await
+        self.database.pool.fetch_optional(tenant, query).await
     }
 
     /// Reads a session, and whether this approver (any, if none is named) is paired with its enforcer.
@@ -35,7 +35,11 @@ impl Store {
         session: &SessionId,
         approver: Option<&ApproverId>,
     ) -> Result<Option<(SessionDetails, bool)>, StoreError> {
-        let mut lease = self.pool.lease(TenantScope::Tenant(tenant)).await?;
+        let mut lease = self
+            .database
+            .pool
+            .lease(TenantScope::Tenant(tenant))
+            .await?;
         let found = read_session(lease.connection()?, tenant, session, approver).await;
         Ok(lease.settle(found)?)
     }

@@ -3,14 +3,14 @@
 use sqlx::postgres::types::PgInterval;
 
 use crate::protocol::id::TenantId;
-use crate::store::Store;
+use crate::store::SessionStore;
 use crate::store::error::StoreError;
 
 const SESSIONS: i64 = 100;
 /// Snapshots per statement: each may hold megabytes.
 const SNAPSHOTS: i64 = 100;
 
-impl Store {
+impl SessionStore {
     /// Deletes sessions of a tenant without a report for `keep`, with their snapshots; returns how many rows were deleted. A
     /// session of many snapshots takes several calls; if a report comes meanwhile, the rest of it stays.
     pub async fn forget_sessions(
@@ -54,13 +54,13 @@ impl Store {
             select (select count(*) from gone) + (select count(*) from snapshots) as "count!"
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             SESSIONS,
             SNAPSHOTS,
         )
         .map(|row| u64::try_from(row.count).unwrap_or_default());
-        self.background.fetch_one(tenant, query).await
+        self.database.background.fetch_one(tenant, query).await
     }
 
     /// Empties the snapshots of a tenant's ended sessions without a report for `keep`; their hashes stay.
@@ -96,10 +96,10 @@ impl Store {
              where p.tenant_id = u.tenant_id and p.session_id = u.session_id and p.snapshot_id = u.snapshot_id
             "#,
             tenant.as_str(),
-            self.clock.offset(),
+            self.database.clock.offset(),
             keep,
             SNAPSHOTS,
         );
-        self.background.execute(tenant, query).await
+        self.database.background.execute(tenant, query).await
     }
 }

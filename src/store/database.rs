@@ -1,0 +1,99 @@
+//! What every part of the store shares: the two pools, the node's clock and how far the database's is from it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::batch::{BatchStatement, Batcher};
+use super::error::StoreError;
+use super::pool::{self, Pool};
+use crate::clock::Clock;
+use crate::config;
+use crate::protocol::id::NodeId;
+use crate::protocol::timestamp::Timestamp;
+use crate::telemetry::Metrics;
+
+/// Connections that run one kind of batch at once: while one commits, the other's fills.
+const WORKERS: usize = 2;
+
+pub struct Database {
+    pub(super) pool: Pool,
+    /// For health checks, sweeps and administration, so that a flood of requests cannot starve them.
+    pub(super) background: Pool,
+    pub(super) clock: Clock,
+    pub(super) node: NodeId,
+    /// This run of the process: a restarted node is a new instance.
+    pub(super) instance: Uuid,
+    /// How many microseconds the database's clock was ahead of the node's when they were last compared.
+    ahead: AtomicI64,
+}
+
+impl Database {
+    pub(super) fn open(
+        config: &config::Database,
+        node: &NodeId,
+        clock: &Clock,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, StoreError> {
+        let options = pool::connect_options(config)?;
+        let wait = Duration::from_millis(config.acquire_timeout_ms);
+        let open = |name, size| {
+            let options = options.clone();
+            Pool::new(name, metrics, options, size, wait, config.row_security)
+        };
+        Ok(Self {
+            pool: open("requests", config.pool_size)?,
+            background: open("quiet", config.background_pool_size)?,
+            clock: clock.clone(),
+            node: node.clone(),
+            instance: clock.operation_id().0,
+            ahead: AtomicI64::default(),
+        })
+    }
+
+    /// Starts the batches of a statement.
+    pub(super) fn batch<S: BatchStatement>(&self, statement: S, tasks: &TaskTracker) -> Batcher<S> {
+        Batcher::start(statement, &self.pool, WORKERS, tasks)
+    }
+
+    /// The database's time, estimated from the node's clock.
+    #[must_use]
+    pub fn database_now(&self) -> OffsetDateTime {
+        let ahead = time::Duration::microseconds(self.ahead.load(Ordering::Relaxed));
+        self.clock.now().inner().saturating_add(ahead)
+    }
+
+    /// Compares a time read from the database with the node's times before and after reading it.
+    pub(super) fn compare_clocks(
+        &self,
+        before: Timestamp,
+        database: OffsetDateTime,
+        after: Timestamp,
+    ) {
+        let middle = before.inner() + (after.inner() - before.inner()) / 2;
+        let ahead: time::Duration = database - middle;
+        let micros = i64::try_from(ahead.whole_microseconds()).unwrap_or(i64::MAX);
+        self.ahead.store(micros, Ordering::Relaxed);
+        self.metrics().clock_offset.set(ahead.as_seconds_f64());
+    }
+
+    #[must_use]
+    pub fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        self.pool.metrics()
+    }
+
+    /// Connections for requests: how many are open, and how many of them idle.
+    #[must_use]
+    pub fn pool_usage(&self) -> (usize, usize) {
+        self.pool.usage()
+    }
+}
