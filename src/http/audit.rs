@@ -1,5 +1,7 @@
 //! A tenant's audit, in plain JSON.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -8,21 +10,19 @@ use serde_json::json;
 use super::auth::As;
 use super::body::{self, PageQuery};
 use super::error::Refusal;
-use super::reply::{Node, plain};
+use super::reply::plain;
 use crate::gateway::PageRequest;
+use crate::gateway::Platform;
 use crate::gateway::caller::Admin;
 
 /// `GET /platform/v1/audit`.
 pub async fn list(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<Admin>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let gateway = node.gateway.clone();
-    let page = node
-        .finish(async move { gateway.platform.audit(&caller, &page).await })
-        .await?;
+    let page = platform.audit(&caller, &page).await?;
     Ok(plain(
         StatusCode::OK,
         &json!({ "items": page.items, "nextCursor": page.next }),

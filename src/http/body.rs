@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use http_body_util::BodyExt as _;
@@ -38,8 +38,9 @@ pub enum Kind {
     Optional,
 }
 
-/// A body, read whole, and its place among all those that are held at once.
+/// A request whose body was read whole, with its share of the memory for bodies.
 pub struct Received {
+    pub parts: Parts,
     bytes: Bytes,
     _memory: MemoryPermit,
 }
@@ -52,9 +53,12 @@ impl Deref for Received {
     }
 }
 
-/// Reads a body whole. Past what is small it takes up room as it arrives, so that many large ones at once cannot take all
-/// memory.
-async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Refusal> {
+/// Reads a body whole. A large one acquires memory as it arrives, so that many at once cannot use it all up.
+async fn whole(
+    node: &Node,
+    mut body: Body,
+    limit: usize,
+) -> Result<(Bytes, MemoryPermit), Refusal> {
     let mut bytes = Vec::new();
     let mut memory = MemoryPermit::default();
     while let Some(frame) = body.frame().await {
@@ -74,19 +78,12 @@ async fn whole(node: &Node, mut body: Body, limit: usize) -> Result<Received, Re
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Received {
-        bytes: bytes.into(),
-        _memory: memory,
-    })
+    Ok((bytes.into(), memory))
 }
 
 /// Reads a JSON body. Too long a one is refused by its stated length, before it is read.
-pub async fn read(
-    node: &Node,
-    headers: &HeaderMap,
-    body: Body,
-    kind: Kind,
-) -> Result<Received, Refusal> {
+pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received, Refusal> {
+    let (parts, body) = request.into_parts();
     let limits = &node.context.config.limits;
     let limit = match kind {
         Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
@@ -94,24 +91,29 @@ pub async fn read(
         Kind::Snapshot => limits.snapshot_bytes + limits.envelope_bytes,
         Kind::Other | Kind::Optional => limits.body_bytes,
     };
-    let stated = headers
+    let stated = parts
+        .headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if stated.is_some_and(|length| length > limit) {
         return Err(Error::BodyTooLarge { limit }.into());
     }
     if kind != Kind::Optional {
-        check_media_type(node, headers)?;
+        check_media_type(node, &parts.headers)?;
     }
     let time_limit = Duration::from_secs(node.context.config.server.body_timeout_seconds);
-    let received = timeout(time_limit, whole(node, body, limit))
+    let (bytes, memory) = timeout(time_limit, whole(node, body, limit))
         .await
         .map_err(|_| TransportError::BodyIncomplete)??;
     // Only what arrived tells whether there is a body: neither chunks nor HTTP/2 say so beforehand.
-    if kind == Kind::Optional && !received.is_empty() {
-        check_media_type(node, headers)?;
+    if kind == Kind::Optional && !bytes.is_empty() {
+        check_media_type(node, &parts.headers)?;
     }
-    Ok(received)
+    Ok(Received {
+        parts,
+        bytes,
+        _memory: memory,
+    })
 }
 
 fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), TransportError> {

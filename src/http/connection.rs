@@ -63,10 +63,17 @@ enum Ended {
 impl Service {
     pub(super) async fn connection(self: Arc<Self>, stream: TcpStream, permit: ConnectionPermit) {
         let (peer, permit) = (permit.peer, Arc::new(permit));
-        // Boxed, so that an event stream does not keep the memory of the HTTP connection it began on.
+        // Both phases are boxed: an event stream must not keep the memory of the HTTP connection it began on.
         let ended = match Box::pin(self.serve_http(stream, &permit)).await {
             Ok(Ended::Closed(reason)) => Ok(reason),
-            Ok(Ended::Streaming(stream, response)) => self.serve_stream(stream, response).await,
+            // No timer wakes it, only events and its peer.
+            Ok(Ended::Streaming(stream, response)) => {
+                let relayed = Box::pin(relay(stream, response));
+                match self.hard.run_until_cancelled(relayed).await {
+                    Some(relayed) => relayed.map(|()| None).map_err(BoxError::from),
+                    None => Ok(Some(CloseReason::Stopping)),
+                }
+            }
             Err(error) => Err(error),
         };
         let reason = ended.unwrap_or_else(|error| {
@@ -76,20 +83,6 @@ impl Service {
         if let Some(reason) = reason {
             self.metrics.cut.of([reason.as_str()]).increment();
         }
-    }
-
-    /// Serves an event stream. Nothing wakes it but events and its peer: it has no timer, and ends with its response.
-    async fn serve_stream(
-        &self,
-        stream: Metered<Stream>,
-        response: Response<Body>,
-    ) -> Result<Option<CloseReason>, BoxError> {
-        let relayed = self
-            .hard
-            .run_until_cancelled(relay(stream, response))
-            .await
-            .transpose()?;
-        Ok(relayed.is_none().then_some(CloseReason::Stopping))
     }
 
     /// Completes when a stopping node no longer waits for first requests.

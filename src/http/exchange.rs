@@ -1,5 +1,7 @@
 //! The exchange's life over REST: parse, call, print. No rule about exchanges lives here.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -10,6 +12,7 @@ use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
 use super::limit;
 use super::reply::{Node, replayed};
+use crate::gateway::Exchanges;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
 };
@@ -37,6 +40,7 @@ pub(super) struct ArtifactAccepted {
 /// Takes a submission and puts the answer together; also tells whether an idempotency key answered it.
 pub(super) async fn submitted(
     node: &Node,
+    exchanges: &Exchanges,
     caller: Enforcer,
     command: SubmitCommand,
 ) -> Result<(Outgoing<ArtifactAccepted>, bool), Refusal> {
@@ -44,11 +48,7 @@ pub(super) async fn submitted(
     let bound = caller.bound.is_some();
     let id = command.enforcer.as_str();
     limit::admit_named(node, Limit::Submission, &caller.origin, bound, id).about(&request)?;
-    let gateway = node.gateway.clone();
-    let submitted = node
-        .finish(async move { gateway.exchanges.submit(&caller, command).await })
-        .await
-        .about(&request)?;
+    let submitted = exchanges.submit(&caller, command).await.about(&request)?;
     let body = ArtifactAccepted {
         request_id: request.clone(),
         state: submitted.state,
@@ -67,19 +67,17 @@ pub(super) async fn submitted(
 /// `POST /v1/artifacts`.
 pub async fn submit(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Enforcer>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
-    let key = body::idempotency_key(&node, &parts.headers)?;
-    let key = bind_key(&caller.origin, key, parts.uri.path(), &bytes);
+    let bytes = body::read(&node, request, Kind::Artifact).await?;
+    let key = body::idempotency_key(&node, &bytes.parts.headers)?;
+    let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
     let command = body::parsed(&bytes, |document| {
-        node.gateway
-            .exchanges
-            .read_submission(&caller, document, key)
+        exchanges.read_submission(&caller, document, key)
     })?;
-    let (envelope, was_replayed) = submitted(&node, caller, command).await?;
+    let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command).await?;
     let response = node.respond(StatusCode::ACCEPTED, &envelope);
     Ok(replayed(response, was_replayed))
 }
@@ -97,6 +95,7 @@ pub(super) struct DecisionAccepted {
 
 pub(super) async fn decided(
     node: &Node,
+    exchanges: &Exchanges,
     caller: Approver,
     approver: ApproverId,
     decision: Decision,
@@ -105,9 +104,8 @@ pub(super) async fn decided(
     let bound = caller.bound.is_some();
     let id = approver.as_str();
     limit::admit_named(node, Limit::Decision, &caller.origin, bound, id).about(&request)?;
-    let gateway = node.gateway.clone();
-    let (decided, expires_at) = node
-        .finish(async move { gateway.exchanges.decide(&caller, approver, decision).await })
+    let (decided, expires_at) = exchanges
+        .decide(&caller, approver, decision)
         .await
         .about(&request)?;
     let body = DecisionAccepted {
@@ -123,15 +121,15 @@ pub(super) async fn decided(
 /// `POST /v1/decisions`.
 pub async fn decide(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Approver>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let bytes = body::read(&node, request, Kind::Other).await?;
     let (approver, decision) = body::parsed(&bytes, |document| {
-        node.gateway.exchanges.read_decision(&caller, document)
+        exchanges.read_decision(&caller, document)
     })?;
-    let envelope = decided(&node, caller, approver, decision).await?;
+    let envelope = decided(&node, &exchanges, caller, approver, decision).await?;
     Ok(node.respond(StatusCode::OK, &envelope))
 }
 
@@ -144,13 +142,12 @@ fn path_request(text: &str) -> Result<RequestId, Error> {
 /// `GET /v1/exchanges/{requestId}`.
 pub async fn status(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Member>,
     Path(request): Path<String>,
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
-    let exchange = node
-        .gateway
-        .exchanges
+    let exchange = exchanges
         .exchange(&caller, &request)
         .await
         .about(&request)?;
@@ -180,16 +177,15 @@ struct WaitQuery {
 /// `GET /v1/exchanges/{requestId}/wait`.
 pub async fn wait(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<EnforcerOrAdmin>,
     Path(request): Path<String>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
     let timeout = body::query::<WaitQuery>(&uri)?.timeout;
-    let time_limit = node.gateway.context.time_limit(timeout.as_deref())?;
-    match node
-        .gateway
-        .exchanges
+    let time_limit = node.context.time_limit(timeout.as_deref())?;
+    match exchanges
         .wait(caller, &request, time_limit)
         .await
         .about(&request)?
@@ -221,26 +217,18 @@ pub async fn wait(
 /// `POST /v1/exchanges/{requestId}/withdraw`.
 pub async fn withdraw(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Enforcer>,
     Path(request): Path<String>,
     http: Request,
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
-    let (parts, body) = http.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Optional).await?;
-    let (enforcer, reason) = node
-        .gateway
-        .exchanges
+    let bytes = body::read(&node, http, Kind::Optional).await?;
+    let (enforcer, reason) = exchanges
         .read_withdrawal(&caller, &request, &bytes)
         .about(&request)?;
-    let (gateway, id, why) = (node.gateway.clone(), request.clone(), reason.clone());
-    let ended = node
-        .finish(async move {
-            gateway
-                .exchanges
-                .withdraw(&caller, &id, enforcer, why.as_deref())
-                .await
-        })
+    let ended = exchanges
+        .withdraw(&caller, &request, enforcer, reason.as_deref())
         .await
         .about(&request)?;
     let body = WithdrawnBody {
@@ -258,23 +246,17 @@ pub async fn withdraw(
 /// `POST /v1/exchanges/{requestId}/refresh`.
 pub async fn refresh(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<ApproverOrAdmin>,
     Path(request): Path<String>,
     http: Request,
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
-    let (parts, body) = http.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
-    let command = node
-        .gateway
-        .exchanges
+    let bytes = body::read(&node, http, Kind::Other).await?;
+    let command = exchanges
         .read_refresh(&caller, &request, &bytes)
         .about(&request)?;
-    let (gateway, id) = (node.gateway.clone(), request.clone());
-    let queued = node
-        .finish(async move { gateway.exchanges.refresh(&id, command).await })
-        .await
-        .about(&request)?;
+    let queued = exchanges.refresh(&request, command).await.about(&request)?;
     Ok(node.respond(
         StatusCode::ACCEPTED,
         &queued.envelope(&node.context.config.server.gateway_id),
@@ -291,14 +273,12 @@ pub(super) struct AckAccepted {
 
 pub(super) async fn acknowledged(
     node: &Node,
+    exchanges: &Exchanges,
     command: AckCommand,
 ) -> Result<Outgoing<AckAccepted>, Error> {
     let (bound, id) = (command.bound, command.recipient.parts().1);
     limit::admit_named(node, Limit::Ack, &command.origin, bound, id)?;
-    let gateway = node.gateway.clone();
-    let acked = node
-        .finish(async move { gateway.exchanges.acknowledge(command).await })
-        .await?;
+    let acked = exchanges.acknowledge(command).await?;
     let body = AckAccepted {
         msg_id: acked.message_id,
         status: acked.status,
@@ -309,15 +289,13 @@ pub(super) async fn acknowledged(
 /// `POST /v1/acks`.
 pub async fn acknowledge(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<EnforcerOrApprover>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
-    let command = body::parsed(&bytes, |document| {
-        node.gateway.exchanges.read_ack(&caller, document)
-    })?;
-    let envelope = acknowledged(&node, command)
+    let bytes = body::read(&node, request, Kind::Other).await?;
+    let command = body::parsed(&bytes, |document| exchanges.read_ack(&caller, document))?;
+    let envelope = acknowledged(&node, &exchanges, command)
         .await
         .map_err(body::about(&bytes))?;
     Ok(node.respond(StatusCode::OK, &envelope))

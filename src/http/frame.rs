@@ -93,7 +93,11 @@ async fn serve(
     let call = read(node, caller, head, &document);
     drop(document);
     let outcome = match call {
-        Ok(call) => trace::within(span.clone(), run(node, key, call)).await,
+        Ok(call) => {
+            let (own, key) = (node.clone(), key.clone());
+            let running = node.finish(async move { Ok(run(&own, &key, call).await) });
+            trace::within(span.clone(), running).await?
+        }
         Err(error) => Err(error.into()),
     };
     if let Some(span) = span {
@@ -194,17 +198,18 @@ fn read(
 }
 
 async fn run(node: &Node, key: &Key, call: Call) -> Result<Option<Answer>, Refusal> {
+    let exchanges = &node.gateway.exchanges;
     let answer = match call {
-        Call::Submit(caller, command) => raw(submitted(node, caller, *command).await?.0)?,
-        Call::Decide(caller, approver, decision) => {
-            raw(decided(node, caller, approver, *decision).await?)?
+        Call::Submit(caller, command) => {
+            raw(submitted(node, exchanges, caller, *command).await?.0)?
         }
-        Call::Ack(command) => raw(acknowledged(node, command).await?)?,
+        Call::Decide(caller, approver, decision) => {
+            raw(decided(node, exchanges, caller, approver, *decision).await?)?
+        }
+        Call::Ack(command) => raw(acknowledged(node, exchanges, command).await?)?,
         Call::AckPrompt(command) => {
-            let (gateway, request) = (node.gateway.clone(), command.request_id().clone());
-            let standing = node
-                .finish(async move { gateway.prompts.acknowledge_prompt(command).await })
-                .await?;
+            let request = command.request_id().clone();
+            let standing = node.gateway.prompts.acknowledge_prompt(command).await?;
             let expires_at = standing.expires_at;
             let body = standing.body(request.clone()).map_err(Error::from)?;
             raw(node.envelope("prompt.ack", &request, expires_at, body))?

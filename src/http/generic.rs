@@ -1,5 +1,7 @@
 //! The generic endpoints: the bare object or either Envelope in, plain JSON out. The use cases are those of `exchange`.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,6 +12,7 @@ use super::body::{self, Kind};
 use super::error::Refusal;
 use super::exchange::{decided, submitted};
 use super::reply::{Node, plain, replayed};
+use crate::gateway::Exchanges;
 use crate::gateway::bind_key;
 use crate::gateway::caller::{Approver, Enforcer};
 use crate::protocol::framing::Framing;
@@ -31,19 +34,17 @@ pub(super) fn refused<E: Into<Refusal>>(bytes: &[u8]) -> impl Fn(E) -> Refusal +
 /// `POST /v1/artifact`.
 pub async fn submit(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Enforcer>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Artifact).await?;
-    let key = body::idempotency_key(&node, &parts.headers)?;
-    let key = bind_key(&caller.origin, key, parts.uri.path(), &bytes);
-    let command = node
-        .gateway
-        .exchanges
+    let bytes = body::read(&node, request, Kind::Artifact).await?;
+    let key = body::idempotency_key(&node, &bytes.parts.headers)?;
+    let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
+    let command = exchanges
         .read_any_submission(&caller, &bytes, key)
         .map_err(refused(&bytes))?;
-    let (envelope, was_replayed) = submitted(&node, caller, command)
+    let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command)
         .await
         .map_err(refused(&bytes))?;
     let accepted = envelope.body;
@@ -58,26 +59,24 @@ pub async fn submit(
 /// `POST /v1/decision`.
 pub async fn decide(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Approver>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
-    let (approver, decision) = node
-        .gateway
-        .exchanges
+    let bytes = body::read(&node, request, Kind::Other).await?;
+    let (approver, decision) = exchanges
         .read_any_decision(&caller, &bytes)
         .map_err(refused(&bytes))?;
     let approver = if let Some(approver) = approver {
         approver
     } else {
-        let (gateway, caller) = (node.gateway.clone(), caller.clone());
         let request = decision.request_id.clone();
-        node.finish(async move { gateway.exchanges.decider(&caller, &request).await })
+        exchanges
+            .decider(&caller, &request)
             .await
             .map_err(refused(&bytes))?
     };
-    let envelope = decided(&node, caller, approver, decision)
+    let envelope = decided(&node, &exchanges, caller, approver, decision)
         .await
         .map_err(refused(&bytes))?;
     let accepted = envelope.body;

@@ -1,11 +1,14 @@
 //! Health, for load balancers and orchestrators. No credential, no body, nothing internal.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 
-use super::reply::{Node, plain};
+use super::reply::plain;
+use crate::gateway::Health;
 use crate::gateway::Readiness;
 
 /// `GET /livez`: the process runs.
@@ -14,12 +17,8 @@ pub async fn live() -> Response {
 }
 
 /// `GET /readyz`: the node should be sent requests.
-pub async fn ready(State(node): State<Node>) -> Response {
-    let gateway = node.gateway.clone();
-    let readiness = node
-        .finish(async move { Ok(gateway.health.readiness().await) })
-        .await;
-    let (status, word) = match readiness.unwrap_or(Readiness::DatabaseAway) {
+pub async fn ready(State(health): State<Arc<Health>>) -> Response {
+    let (status, word) = match health.readiness().await {
         Readiness::Ready => (StatusCode::OK, "ready"),
         Readiness::Degraded => (
             StatusCode::OK,

@@ -1,5 +1,7 @@
 //! Inboxes over REST.
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
@@ -12,6 +14,7 @@ use super::body::{self, PageQuery, Path};
 use super::error::{About, Refusal};
 use super::reply::Node;
 use super::request_id::HttpRequestId;
+use crate::gateway::Exchanges;
 use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::Outgoing;
@@ -29,23 +32,43 @@ struct InboxPage {
 /// `GET /v1/approvers/{approverId}/inbox`.
 pub async fn active(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Approver>,
     Path(approver): Path<String>,
     Extension(http): Extension<HttpRequestId>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
-    page(&node, caller, &approver, InboxKind::Active, http, &uri).await
+    page(
+        &node,
+        &exchanges,
+        caller,
+        &approver,
+        InboxKind::Active,
+        http,
+        &uri,
+    )
+    .await
 }
 
 /// `GET /v1/approvers/{approverId}/inbox/expired`.
 pub async fn expired(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Approver>,
     Path(approver): Path<String>,
     Extension(http): Extension<HttpRequestId>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
-    page(&node, caller, &approver, InboxKind::Expired, http, &uri).await
+    page(
+        &node,
+        &exchanges,
+        caller,
+        &approver,
+        InboxKind::Expired,
+        http,
+        &uri,
+    )
+    .await
 }
 
 /// The approver a path names, which the caller must be allowed to act as.
@@ -55,6 +78,7 @@ fn path_approver(caller: &Approver, text: &str) -> Result<ApproverId, Error> {
 
 async fn page(
     node: &Node,
+    exchanges: &Exchanges,
     caller: Approver,
     approver: &str,
     kind: InboxKind,
@@ -63,15 +87,7 @@ async fn page(
 ) -> Result<Response, Refusal> {
     let approver = path_approver(&caller, approver)?;
     let request = body::query::<PageQuery>(uri)?.into();
-    let gateway = node.gateway.clone();
-    let page = node
-        .finish(async move {
-            gateway
-                .exchanges
-                .inbox(&caller, &approver, kind, &request)
-                .await
-        })
-        .await?;
+    let page = exchanges.inbox(&caller, &approver, kind, &request).await?;
     let gateway_id = &node.context.config.server.gateway_id;
     let items: Result<Vec<_>, _> = page
         .items
@@ -98,14 +114,14 @@ struct Removed<'a> {
 /// `DELETE /v1/approvers/{approverId}/inbox/{requestId}`.
 pub async fn remove(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Approver>,
     Path((approver, request)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
     let approver = path_approver(&caller, &approver)?;
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
-    let (gateway, id) = (node.gateway.clone(), request.clone());
-    let expires_at = node
-        .finish(async move { gateway.exchanges.remove_item(&caller, &approver, &id).await })
+    let expires_at = exchanges
+        .remove_item(&caller, &approver, &request)
         .await
         .about(&request)?;
     Ok(node.respond(

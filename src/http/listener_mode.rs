@@ -15,7 +15,7 @@ use super::tls::Tls;
 use crate::config::{self, ConfigError, TlsMode};
 use crate::telemetry::Metrics;
 
-/// A connection's stream. TLS is boxed: it keeps several hundred bytes that a plain connection should not pay for.
+/// A connection's stream. TLS is boxed, here and during the handshake: a plain connection should not pay for its size.
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl ListenerMode {
         match self {
             Self::Plain | Self::Upstream(_) => Ok((Either::Left(stream), None)),
             Self::Tls(tls) => {
-                let (stream, thumbprint) = tls.accept(stream).await?;
+                let (stream, thumbprint) = Box::pin(tls.accept(stream)).await?;
                 Ok((Either::Right(Box::new(stream)), thumbprint))
             }
         }

@@ -48,7 +48,6 @@ use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::error::{Refusal, TransportError};
-
 use self::reply::Node;
 use crate::gateway::error::Error;
 
@@ -72,10 +71,16 @@ fn protocol() -> Routes {
         get "/v1/approvers/{approverId}/inbox/expired" => inbox::expired;
         delete "/v1/approvers/{approverId}/inbox/{requestId}" => inbox::remove;
         get "/v1/exchanges/{requestId}" => exchange::status;
-        get "/v1/exchanges/{requestId}/wait" => exchange::wait;
         post "/v1/exchanges/{requestId}/withdraw" => exchange::withdraw;
         post "/v1/exchanges/{requestId}/refresh" => exchange::refresh;
         post "/v1/requests/{requestId}/refresh" => exchange::refresh;
+    }
+}
+
+/// The protocol's routes that last as long as the client stays.
+fn streams() -> Routes {
+    routes! {
+        get "/v1/exchanges/{requestId}/wait" => exchange::wait;
         get "/v1/sse/approvers/{approverId}" => sse::approver;
         get "/v1/sse/enforcers/{enforcerId}" => sse::enforcer;
         get "/v1/ws" => ws::connect;
@@ -130,12 +135,15 @@ fn health() -> Routes {
 /// The method and path of every route. `openapi.yaml` describes each, and no other.
 #[must_use]
 pub fn routes() -> Vec<(&'static str, &'static str)> {
-    [protocol().1, plain().1, health().1].concat()
+    [protocol().1, streams().1, plain().1, health().1].concat()
 }
 
 pub fn router(node: Node) -> Router {
+    let run_to_end = from_fn_with_state(node.clone(), reply::run_to_end);
     let protocol = protocol()
         .0
+        .layer(run_to_end.clone())
+        .merge(streams().0)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
@@ -143,10 +151,14 @@ pub fn router(node: Node) -> Router {
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
     let plain = plain()
         .0
+        .layer(run_to_end.clone())
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied));
-    let health = health().0.method_not_allowed_fallback(method_not_allowed);
+    let health = health()
+        .0
+        .layer(run_to_end)
+        .method_not_allowed_fallback(method_not_allowed);
 
     protocol
         .merge(plain)

@@ -1,5 +1,7 @@
 //! Pairing: plain JSON, outside the protocol's media type and framing.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
@@ -10,6 +12,7 @@ use super::body::{self, Kind, PageQuery, Path};
 use super::error::Refusal;
 use super::reply::{Node, plain};
 use crate::gateway::PageRequest;
+use crate::gateway::Pairings;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
 use crate::gateway::error::Error;
 use crate::protocol::json;
@@ -22,8 +25,7 @@ async fn read<T>(
     request: Request,
     parse: impl FnOnce(&json::Node<'_>) -> Result<T, Invalid>,
 ) -> Result<T, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(node, &parts.headers, body, Kind::Other).await?;
+    let bytes = body::read(node, request, Kind::Other).await?;
     let document = json::parse(&bytes).map_err(Error::from)?;
     Ok(parse(&document).map_err(Error::from)?)
 }
@@ -41,14 +43,12 @@ fn answer<const N: usize>(mut always: Value, optional: [(&str, Option<String>); 
 /// `POST /v1/pairing/initiate`.
 pub async fn initiate(
     State(node): State<Node>,
+    State(pairings): State<Arc<Pairings>>,
     As(caller): As<Enforcer>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let request = read(&node, request, Initiate::parse).await?;
-    let gateway = node.gateway.clone();
-    let begun = node
-        .finish(async move { gateway.pairings.initiate_pairing(&caller, request).await })
-        .await?;
+    let begun = pairings.initiate_pairing(&caller, request).await?;
     let always = json!({
         "code": begun.code.to_string(),
         "nonce": begun.nonce,
@@ -59,15 +59,12 @@ pub async fn initiate(
 
 /// `GET /v1/pairing/resolve/{code}`.
 pub async fn resolve(
-    State(node): State<Node>,
+    State(pairings): State<Arc<Pairings>>,
     As(caller): As<Approver>,
     Path(code): Path<String>,
 ) -> Result<Response, Refusal> {
     let code = PairingCode::parse(&code);
-    let gateway = node.gateway.clone();
-    let found = node
-        .finish(async move { gateway.pairings.resolve_pairing(&caller, code).await })
-        .await?;
+    let found = pairings.resolve_pairing(&caller, code).await?;
     Ok(answer(
         json!({ "nonce": found.nonce }),
         [
@@ -80,29 +77,24 @@ pub async fn resolve(
 
 /// `GET /v1/pairing/status/{nonce}`, also spelled `GET /v1/pairing/{nonce}/status`.
 pub async fn status(
-    State(node): State<Node>,
+    State(pairings): State<Arc<Pairings>>,
     As(caller): As<Member>,
     Path(nonce): Path<String>,
 ) -> Result<Response, Refusal> {
     let nonce = Nonce::parse(&nonce).ok_or(Error::NotFound)?;
-    let gateway = node.gateway.clone();
-    let status = node
-        .finish(async move { gateway.pairings.pairing_status(&caller, nonce).await })
-        .await?;
+    let status = pairings.pairing_status(&caller, nonce).await?;
     Ok(plain(StatusCode::OK, &status))
 }
 
 /// `POST /v1/pairing/complete`.
 pub async fn complete(
     State(node): State<Node>,
+    State(pairings): State<Arc<Pairings>>,
     As(caller): As<Approver>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let request = read(&node, request, Complete::parse).await?;
-    let gateway = node.gateway.clone();
-    let paired = node
-        .finish(async move { gateway.pairings.complete_pairing(&caller, request).await })
-        .await?;
+    let paired = pairings.complete_pairing(&caller, request).await?;
     Ok(answer(
         json!({ "routingToken": paired.token }),
         [
@@ -115,27 +107,23 @@ pub async fn complete(
 /// `POST /v1/pairing/revoke`.
 pub async fn revoke(
     State(node): State<Node>,
+    State(pairings): State<Arc<Pairings>>,
     As(caller): As<Member>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let token = read(&node, request, parse_revoke).await?;
-    let gateway = node.gateway.clone();
-    node.finish(async move { gateway.pairings.revoke_pairing(&caller, &token).await })
-        .await?;
+    pairings.revoke_pairing(&caller, &token).await?;
     Ok(plain(StatusCode::OK, &json!({ "status": "revoked" })))
 }
 
 /// `GET /v1/pairings`.
 pub async fn list(
-    State(node): State<Node>,
+    State(pairings): State<Arc<Pairings>>,
     As(caller): As<EnforcerOrApprover>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let gateway = node.gateway.clone();
-    let page = node
-        .finish(async move { gateway.pairings.pairings(&caller, &page).await })
-        .await?;
+    let page = pairings.pairings(&caller, &page).await?;
     Ok(plain(
         StatusCode::OK,
         &json!({ "items": page.items, "nextCursor": page.next }),

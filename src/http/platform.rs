@@ -1,5 +1,7 @@
 //! The platform endpoints: plain JSON, outside the protocol's media type and framing.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +15,7 @@ use super::reply::{Node, plain};
 use crate::gateway::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
 use crate::gateway::error::Error;
 use crate::gateway::{CredentialRequest, ExchangeListing, NewSigningKey, Page, PageRequest};
+use crate::gateway::{Exchanges, Platform};
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
@@ -25,11 +28,11 @@ use crate::protocol::signature::PublicKey;
 /// `POST /platform/v1/tenants`.
 pub async fn create_tenant(
     State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(operator): As<Operator>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let bytes = body::read(&node, request, Kind::Other).await?;
     let name = {
         let document = json::parse(&bytes).map_err(Error::from)?;
         let read = || -> Result<String, Invalid> {
@@ -40,15 +43,11 @@ pub async fn create_tenant(
         };
         read().map_err(Error::from)?
     };
-    let administration = node.gateway.platform.administration(operator.actor());
-    let (tenant, name) = node
-        .finish(async move {
-            administration
-                .create_tenant(&name)
-                .await
-                .map(|id| (id, name))
-        })
-        .await?;
+    let administration = platform.administration(operator.actor());
+    let (tenant, name) = administration
+        .create_tenant(&name)
+        .await
+        .map(|id| (id, name))?;
     Ok(plain(
         StatusCode::CREATED,
         &json!({ "tenantId": tenant, "name": name }),
@@ -57,28 +56,24 @@ pub async fn create_tenant(
 
 /// `GET /platform/v1/tenants`.
 pub async fn list_tenants(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(operator): As<Operator>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let gateway = node.gateway.clone();
-    let page = node
-        .finish(async move { gateway.platform.tenants(&operator, &page).await })
-        .await?;
+    let page = platform.tenants(&operator, &page).await?;
     Ok(paged(&page))
 }
 
 /// `DELETE /platform/v1/tenants/{tenantId}`.
 pub async fn disable_tenant(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(operator): As<Operator>,
     Path(tenant): Path<String>,
 ) -> Result<Response, Refusal> {
     let tenant = TenantId::parse(&tenant).ok_or(Error::NotFound)?;
-    let administration = node.gateway.platform.administration(operator.actor());
-    node.finish(async move { administration.disable_tenant(&tenant).await })
-        .await?;
+    let administration = platform.administration(operator.actor());
+    administration.disable_tenant(&tenant).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -135,21 +130,13 @@ pub fn parse_thumbprint(text: &str) -> Option<[u8; 32]> {
 /// `POST /platform/v1/credentials`.
 pub async fn create_credential(
     State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<AdminOrOperator>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let bytes = body::read(&node, request, Kind::Other).await?;
     let (tenant, request) = read_credential(&bytes)?;
-    let gateway = node.gateway.clone();
-    let made = node
-        .finish(async move {
-            gateway
-                .platform
-                .create_credential(&caller, tenant, request)
-                .await
-        })
-        .await?;
+    let made = platform.create_credential(&caller, tenant, request).await?;
     let mut answer = json!({ "credentialId": made.id });
     if let Some(key) = made.api_key {
         answer["apiKey"] = key.into();
@@ -159,33 +146,23 @@ pub async fn create_credential(
 
 /// `GET /platform/v1/credentials`.
 pub async fn list_credentials(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<AdminOrOperator>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let gateway = node.gateway.clone();
-    let page = node
-        .finish(async move { gateway.platform.credentials(&caller, &page).await })
-        .await?;
+    let page = platform.credentials(&caller, &page).await?;
     Ok(paged(&page))
 }
 
 /// `DELETE /platform/v1/credentials/{credentialId}`.
 pub async fn revoke_credential(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<AdminOrOperator>,
     Path(credential): Path<String>,
 ) -> Result<Response, Refusal> {
     let credential = CredentialId::parse(&credential).ok_or(Error::NotFound)?;
-    let gateway = node.gateway.clone();
-    node.finish(async move {
-        gateway
-            .platform
-            .revoke_credential(&caller, &credential)
-            .await
-    })
-    .await?;
+    platform.revoke_credential(&caller, &credential).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -231,6 +208,7 @@ fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<NewSigningKey, Error> {
 /// `PUT /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
 pub async fn put_key(
     State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<ApproverOrAdmin>,
     Path((approver, key)): Path<(String, String)>,
     request: Request,
@@ -240,75 +218,57 @@ pub async fn put_key(
         caller.acting(Some(approver.clone()), "approverId")?;
     }
     let id = body::path_id("signerKeyId", &key)?;
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Other).await?;
+    let bytes = body::read(&node, request, Kind::Other).await?;
     let key = read_key(id, &bytes)?;
-    let gateway = node.gateway.clone();
     let answer = json!({ "approverId": approver, "signerKeyId": key.id, "publicKey": key.public_key.to_text() });
-    node.finish(async move {
-        gateway
-            .platform
-            .register_key(&caller, &approver, &key)
-            .await
-    })
-    .await?;
+    platform.register_key(&caller, &approver, &key).await?;
     Ok(plain(StatusCode::OK, &answer))
 }
 
 /// `GET /platform/v1/approvers/{approverId}/keys`.
 pub async fn list_keys(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<ApproverOrAdmin>,
     Path(approver): Path<String>,
 ) -> Result<Response, Refusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
-    let gateway = node.gateway.clone();
-    let keys = node
-        .finish(async move { gateway.platform.signing_keys(&caller, &approver).await })
-        .await?;
+    let keys = platform.signing_keys(&caller, &approver).await?;
     let items: Vec<_> = keys.iter().map(key_json).collect();
     Ok(plain(StatusCode::OK, &json!({ "items": items })))
 }
 
 /// `DELETE /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
 pub async fn revoke_key(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<ApproverOrAdmin>,
     Path((approver, key)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let key: SignerKeyId = body::path_id("signerKeyId", &key)?;
-    let gateway = node.gateway.clone();
-    node.finish(async move { gateway.platform.revoke_key(&caller, &approver, &key).await })
-        .await?;
+    platform.revoke_key(&caller, &approver, &key).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /platform/v1/exchanges/{requestId}/cancel`.
 pub async fn cancel(
     State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Admin>,
     Path(request): Path<String>,
     http: Request,
 ) -> Result<Response, Refusal> {
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
-    let (parts, body) = http.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Optional).await?;
+    let bytes = body::read(&node, http, Kind::Optional).await?;
     let reason = if bytes.is_empty() {
         None
     } else {
         let document = json::parse(&bytes).map_err(Error::from)?;
         parse_reason(&document, "").map_err(Error::from)?
     };
-    let (gateway, id) = (node.gateway.clone(), request.clone());
-    node.finish(async move {
-        gateway
-            .exchanges
-            .cancel(&caller, &id, reason.as_deref())
-            .await
-    })
-    .await
-    .about(&request)?;
+    exchanges
+        .cancel(&caller, &request, reason.as_deref())
+        .await
+        .about(&request)?;
     Ok(plain(
         StatusCode::OK,
         &json!({ "requestId": request, "state": ExchangeState::Cancelled }),
@@ -327,7 +287,7 @@ struct ListingQuery {
 
 /// `GET /platform/v1/exchanges`.
 pub async fn list_exchanges(
-    State(node): State<Node>,
+    State(platform): State<Arc<Platform>>,
     As(caller): As<EnforcerOrAdmin>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
@@ -353,10 +313,7 @@ pub async fn list_exchanges(
             .transpose()?,
         page: query.page.into(),
     };
-    let gateway = node.gateway.clone();
-    let page = node
-        .finish(async move { gateway.platform.list_exchanges(&caller, listing).await })
-        .await?;
+    let page = platform.list_exchanges(&caller, listing).await?;
     Ok(paged(&page))
 }
 

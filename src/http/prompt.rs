@@ -1,5 +1,7 @@
 //! Prompts over REST, in any framing: sent by approvers and administrators, acknowledged by the enforcer.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -9,6 +11,7 @@ use super::body::{self, Kind, Path};
 use super::error::Refusal;
 use super::generic::refused;
 use super::reply::{Node, plain, replayed};
+use crate::gateway::Prompts;
 use crate::gateway::caller::Member;
 use crate::gateway::error::Error;
 use crate::gateway::{PromptCommand, bind_key};
@@ -17,25 +20,22 @@ use crate::protocol::id::{RequestId, TextId};
 /// `POST /v1/prompt`.
 pub async fn post(
     State(node): State<Node>,
+    State(prompts): State<Arc<Prompts>>,
     As(caller): As<Member>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&node, &parts.headers, body, Kind::Prompt).await?;
-    let key = body::sent_key(&parts.headers)?;
-    let bound = bind_key(caller.origin(), key.clone(), parts.uri.path(), &bytes);
-    let command = node
-        .gateway
-        .prompts
+    let bytes = body::read(&node, request, Kind::Prompt).await?;
+    let key = body::sent_key(&bytes.parts.headers)?;
+    let bound = bind_key(caller.origin(), key.clone(), bytes.parts.uri.path(), &bytes);
+    let command = prompts
         .read_prompt(&caller, &bytes, bound)
         .map_err(refused(&bytes))?;
-    let gateway = node.gateway.clone();
     match command {
         PromptCommand::Send(command) => {
             body::require_key(&node, key.as_deref())?;
             let request = command.request_id().clone();
-            let (standing, was_replayed) = node
-                .finish(async move { gateway.prompts.send_prompt(*command).await })
+            let (standing, was_replayed) = prompts
+                .send_prompt(*command)
                 .await
                 .map_err(refused(&bytes))?;
             let body = standing.body(request).map_err(Error::from)?;
@@ -43,8 +43,8 @@ pub async fn post(
         }
         PromptCommand::Ack(command) => {
             let request = command.request_id().clone();
-            let standing = node
-                .finish(async move { gateway.prompts.acknowledge_prompt(command).await })
+            let standing = prompts
+                .acknowledge_prompt(command)
                 .await
                 .map_err(refused(&bytes))?;
             let body = standing.body(request).map_err(Error::from)?;
@@ -55,15 +55,12 @@ pub async fn post(
 
 /// `GET /v1/prompt/{requestId}`.
 pub async fn get(
-    State(node): State<Node>,
+    State(prompts): State<Arc<Prompts>>,
     As(caller): As<Member>,
     Path(request): Path<String>,
 ) -> Result<Response, Refusal> {
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
-    let (gateway, id) = (node.gateway.clone(), request.clone());
-    let standing = node
-        .finish(async move { gateway.prompts.prompt(&caller, &id).await })
-        .await?;
+    let standing = prompts.prompt(&caller, &request).await?;
     let body = standing.body(request).map_err(Error::from)?;
     Ok(plain(StatusCode::OK, &body))
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{FromRef, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,9 @@ use tokio_util::task::TaskTracker;
 use super::error::{Refusal, add_headers};
 use super::request_id::HttpRequestId;
 use crate::gateway::error::Error;
-use crate::gateway::{Context, Gateway};
+use crate::gateway::{
+    Context, EnforcerPresence, Exchanges, Gateway, Health, Pairings, Platform, Prompts, Sessions,
+};
 use crate::protocol::envelope::Outgoing;
 use crate::protocol::error::Description;
 use crate::protocol::id::RequestId;
@@ -58,6 +60,21 @@ impl Deref for Node {
     fn deref(&self) -> &Shared {
         &self.0
     }
+}
+
+macro_rules! subjects {
+    ($($field:ident: $subject:ident),+) => {$(
+        impl FromRef<Node> for Arc<$subject> {
+            fn from_ref(node: &Node) -> Self {
+                Arc::clone(&node.gateway.$field)
+            }
+        }
+    )+};
+}
+
+subjects! {
+    exchanges: Exchanges, presence: EnforcerPresence, pairings: Pairings, prompts: Prompts, sessions: Sessions,
+    platform: Platform, health: Health
 }
 
 impl Node {
@@ -175,6 +192,14 @@ fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// Runs each call to its end, even if the client hangs up meanwhile: a database call that is dropped halfway costs its
+/// connection.
+pub async fn run_to_end(State(node): State<Node>, request: Request, next: Next) -> Response {
+    let call = next.run(request);
+    let ended = node.finish(async move { Ok(call.await) }).await;
+    ended.unwrap_or_else(|error| Refusal::from(error).into_response())
 }
 
 pub async fn refuse_in_envelopes(
