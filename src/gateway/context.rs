@@ -20,6 +20,10 @@ use crate::wake::{Cause, Hub};
 /// Age from which a message counts as missed: longer than a wake-up takes, shorter than the polling period.
 const LATE_SECONDS: f64 = 1.0;
 
+/// How far in the past `createdAt` may lie without a warning, and the warning.
+const STALE_SECONDS: i64 = 24 * 60 * 60;
+const STALE_WARNING: &str = "createdAt is over a day in the past; check the sender's clock";
+
 pub struct Context {
     pub config: Arc<Config>,
     pub names: Names,
@@ -36,6 +40,12 @@ pub struct Context {
 }
 
 impl Context {
+    /// A warning for the sender of an envelope that is accepted, though its clock is likely wrong.
+    pub(super) fn created_warning(&self, created_at: Timestamp) -> Option<&'static str> {
+        let age = self.clock.now().inner() - created_at.inner();
+        (age.whole_seconds() > STALE_SECONDS).then_some(STALE_WARNING)
+    }
+
     /// This instant moved by a number of seconds.
     pub(super) fn in_seconds(&self, seconds: u64) -> Timestamp {
         Timestamp::from(

@@ -42,6 +42,7 @@ impl Exchanges {
             enforcer,
             submission: self.read_artifact(&framed.envelope)?,
             idempotency,
+            warning: self.context.created_warning(framed.envelope.created_at),
         })
     }
 

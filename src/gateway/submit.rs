@@ -22,6 +22,8 @@ pub struct SubmitCommand {
     pub enforcer: EnforcerId,
     pub submission: Submission,
     pub idempotency: Option<IdempotencyKey>,
+    /// What the sender is told although the submission is accepted.
+    pub warning: Option<&'static str>,
 }
 
 impl Exchanges {
@@ -39,6 +41,7 @@ impl Exchanges {
             enforcer,
             submission,
             idempotency,
+            warning: self.context.created_warning(envelope.created_at),
         })
     }
 
@@ -71,6 +74,7 @@ impl Exchanges {
             enforcer,
             mut submission,
             idempotency,
+            warning: _,
         } = command;
         submission.trace = trace::carry(submission.trace);
         self.presence.seen(tenant, &enforcer);

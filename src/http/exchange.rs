@@ -11,7 +11,7 @@ use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
 use super::limit;
-use super::reply::{Node, replayed};
+use super::reply::{Node, replayed, warned};
 use crate::gateway::Exchanges;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
@@ -77,8 +77,9 @@ pub async fn submit(
     let command = body::parsed(&bytes, |document| {
         exchanges.read_submission(&caller, document, key)
     })?;
+    let warning = command.warning;
     let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command).await?;
-    let response = node.respond(StatusCode::ACCEPTED, &envelope);
+    let response = warned(node.respond(StatusCode::ACCEPTED, &envelope), warning);
     Ok(replayed(response, was_replayed))
 }
 

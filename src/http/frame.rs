@@ -1,9 +1,9 @@
 //! Frames of a WebSocket: which call each one is, and the answer as an envelope that names the frame.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use opentelemetry::KeyValue;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::error::Refusal;
@@ -32,6 +32,7 @@ struct Head {
     msg_id: Option<String>,
     request_id: Option<String>,
     context: Option<TraceContext>,
+    warning: Option<&'static str>,
 }
 
 /// The call that a frame makes. The frame's parsed JSON is dropped before the call is run.
@@ -74,7 +75,7 @@ pub async fn answer(
             node.envelope_about("error", about, None, to_raw_value(&body).ok()?)
         }
     };
-    let envelope = envelope.traced(head.msg_id.and_then(|id| in_reply_to(&id)));
+    let envelope = envelope.traced(answer_trace(head.msg_id.as_deref(), head.warning));
     serde_json::to_string(&envelope).ok()
 }
 
@@ -92,6 +93,9 @@ async fn serve(
     let span = tracer.begin(head.context.clone());
     let call = read(node, caller, head, &document);
     drop(document);
+    if let Ok(Call::Submit(_, command)) = &call {
+        head.warning = command.warning;
+    }
     let outcome = match call {
         Ok(call) => {
             let (own, key) = (node.clone(), key.clone());
@@ -110,8 +114,14 @@ async fn serve(
     outcome
 }
 
-fn in_reply_to(id: &str) -> Option<Box<RawValue>> {
-    RawValue::from_string(json!({ "inReplyTo": id }).to_string()).ok()
+/// The `trace` of an answer: the frame it answers, and a warning about it.
+fn answer_trace(id: Option<&str>, warning: Option<&str>) -> Option<Box<RawValue>> {
+    let members = [("inReplyTo", id), ("warning", warning)];
+    let members = members
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let members: BTreeMap<_, _> = members.collect();
+    to_raw_value(&members).ok().filter(|_| !members.is_empty())
 }
 
 fn read_head(document: &json::Node<'_>) -> Result<Head, Error> {
@@ -131,6 +141,7 @@ fn read_head(document: &json::Node<'_>) -> Result<Head, Error> {
         context: object
             .get("trace")
             .and_then(|node| TraceContext::of_trace(node.raw)),
+        warning: None,
     })
 }
 

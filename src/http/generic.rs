@@ -11,7 +11,7 @@ use super::auth::As;
 use super::body::{self, Kind};
 use super::error::Refusal;
 use super::exchange::{decided, submitted};
-use super::reply::{Node, plain, replayed};
+use super::reply::{Node, plain, replayed, warned};
 use crate::gateway::Exchanges;
 use crate::gateway::bind_key;
 use crate::gateway::caller::{Approver, Enforcer};
@@ -44,6 +44,7 @@ pub async fn submit(
     let command = exchanges
         .read_any_submission(&caller, &bytes, key)
         .map_err(refused(&bytes))?;
+    let warning = command.warning;
     let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command)
         .await
         .map_err(refused(&bytes))?;
@@ -53,7 +54,8 @@ pub async fn submit(
         "state": accepted.state,
         "duplicate": accepted.duplicate,
     });
-    Ok(replayed(plain(StatusCode::ACCEPTED, &answer), was_replayed))
+    let response = warned(plain(StatusCode::ACCEPTED, &answer), warning);
+    Ok(replayed(response, was_replayed))
 }
 
 /// `POST /v1/decision`.

@@ -23,7 +23,7 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 );
 /// Headers that clients need, beyond those that every page may read.
 const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Exchange-State, WWW-Authenticate, Allow, X-Request-Id",
+    "Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Countersign-Warning, Exchange-State, WWW-Authenticate, Allow, X-Request-Id",
 );
 /// How long a browser may cache a preflight, in seconds: a changed list takes effect within the hour.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");

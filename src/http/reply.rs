@@ -164,6 +164,16 @@ impl AsRef<[u8]> for Held {
     }
 }
 
+/// Adds a warning to an answer.
+#[must_use]
+pub fn warned(mut response: Response, warning: Option<&'static str>) -> Response {
+    if let Some(warning) = warning {
+        let value = HeaderValue::from_static(warning);
+        response.headers_mut().insert("countersign-warning", value);
+    }
+    response
+}
+
 /// Marks an answer that an idempotency key gave.
 #[must_use]
 pub fn replayed(mut response: Response, replayed: bool) -> Response {

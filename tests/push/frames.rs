@@ -15,7 +15,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use super::{approver_socket, enforcer_socket, scene};
 use crate::support::push::{PATIENCE, Socket};
 use crate::support::scrape::scrape;
-use crate::support::{Cluster, Enforcer, compact, envelope, now, request_id, sealed, until, with};
+use crate::support::{
+    Cluster, Enforcer, compact, envelope, in_time, now, request_id, sealed, until, with,
+};
 
 /// Sends an envelope with a `msgId` and returns the answer, which must name it.
 async fn ask(socket: &mut Socket, mut call: Value) -> Value {
@@ -59,6 +61,46 @@ async fn a_whole_exchange_runs_over_two_sockets_on_two_nodes() {
     assert_eq!(again["msgType"], "error");
     assert_eq!(again["body"]["code"], "PROTO_ERR_ALREADY_DECIDED");
     assert_eq!(again["requestId"], request.as_str());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_with_an_old_created_at_is_accepted_with_a_warning() {
+    let (cluster, enforcer, _) = scene(1).await;
+    let mut agent = enforcer_socket(&cluster, 0, &enforcer).await;
+    let old = |request: &str, age: i64| {
+        let call = enforcer.submission(request, "alice", sealed());
+        with(&call, "/createdAt", json!(in_time(-age)))
+    };
+    for (age, warned) in [
+        (60, false),
+        (86_000, false),
+        (87_000, true),
+        (200_000_000, true),
+    ] {
+        let accepted = ask(&mut agent, old(&request_id(), age)).await;
+        assert_eq!(accepted["msgType"], "artifact.accepted", "{age}");
+        let warning = &accepted["trace"]["warning"];
+        assert_eq!(warning.is_string(), warned, "{age}: {warning}");
+        let call = old(&request_id(), age);
+        let answer = enforcer
+            .client
+            .post("/v1/artifacts", &call)
+            .await
+            .expect(202);
+        let warning = answer.header("countersign-warning");
+        assert_eq!(
+            warning.is_some_and(|text| text.contains("createdAt")),
+            warned,
+            "{age}"
+        );
+        let call = old(&request_id(), age);
+        let answer = enforcer
+            .client
+            .post("/v1/artifact", &call)
+            .await
+            .expect(202);
+        assert_eq!(answer.header("countersign-warning"), warning, "{age}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
