@@ -77,7 +77,7 @@ table! {
     connections: UpDownCounter = "countersign_connections" [],
         "Connections that clients have open.";
     turned_away: Family<Counter, 1> = "countersign_connections_refused_total" ["reason"],
-        "Connections closed at the door.";
+        "Connections closed as soon as they were accepted.";
     cut: Family<Counter, 1> = "countersign_connections_closed_total" ["reason"],
         "Connections that the node closed, by what it no longer waited for.";
     tls_refused: Gauge = "countersign_tls_files_refused" [],
@@ -115,7 +115,7 @@ table! {
     hints_heard: Counter = "countersign_wake_notifications_received_total" [],
         "Notifications heard, the node's own included.";
     missed: Family<Counter, 1> = "countersign_wake_missed_total" ["waiter"],
-        "News over a second old that only the net brought.";
+        "Messages over a second old that only the fallback poll found.";
 
     batch_rows: Family<Histogram, 1> = "countersign_batch_rows" ["statement"] in ROWS,
         "Rows that shared one statement.";

@@ -64,7 +64,7 @@ pub fn is_plain(path: &str) -> bool {
     area.is_none_or(|area| PLAIN.contains(&area))
 }
 
-/// Decisions 8, 9, 10 and 13, row by row.
+/// Who may call what, route by route.
 pub const ROUTES: &[Route] = &[
     route("POST", "/v1/artifacts", &[Enforcer]),
     route("POST", "/v1/decisions", &[Approver]),
