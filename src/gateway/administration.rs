@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::authenticate::FreshKey;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::clock::Clock;
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
@@ -56,11 +56,11 @@ impl Administration {
     }
 
     /// A new id, without the underscore that separates the parts of an API key.
-    fn new_id<T: TextId>(&self) -> Result<T, Error> {
+    fn new_id<T: TextId>(&self) -> Result<T> {
         T::parse(&self.clock.operation_id().0.simple().to_string()).ok_or(Error::Internal)
     }
 
-    pub async fn create_tenant(&self, name: &str) -> Result<TenantId, Error> {
+    pub async fn create_tenant(&self, name: &str) -> Result<TenantId> {
         if name.is_empty() || name.chars().nth(MAX_NAME_CHARS).is_some() {
             return Err(Error::invalid("/name", "a string of 1 to 128 characters"));
         }
@@ -73,12 +73,12 @@ impl Administration {
         Ok(id)
     }
 
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
+    pub async fn tenants(&self) -> Result<Vec<Tenant>> {
         Ok(self.store.credentials.tenants(&Part::default()).await?.0)
     }
 
     /// Disables a tenant: its credentials stop working, its data is kept.
-    pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
+    pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<()> {
         if !self
             .store
             .credentials
@@ -95,7 +95,7 @@ impl Administration {
         &self,
         tenant: &TenantId,
         request: CredentialRequest,
-    ) -> Result<MadeCredential, Error> {
+    ) -> Result<MadeCredential> {
         let CredentialRequest {
             role,
             bound_id,
@@ -161,7 +161,7 @@ impl Administration {
         &self,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
-    ) -> Result<Vec<CredentialLine>, Error> {
+    ) -> Result<Vec<CredentialLine>> {
         let all = Part::default();
         Ok(self
             .store
@@ -177,7 +177,7 @@ impl Administration {
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         id: &CredentialId,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if !self
             .store
             .credentials
@@ -197,7 +197,7 @@ impl Administration {
         approver: &ApproverId,
         key: &NewSigningKey,
         first_only: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if key
             .not_before
             .zip(key.not_after)
@@ -227,11 +227,7 @@ impl Administration {
     }
 
     /// An approver's signing keys, revoked ones included.
-    pub async fn keys(
-        &self,
-        tenant: &TenantId,
-        approver: &ApproverId,
-    ) -> Result<Vec<SigningKey>, Error> {
+    pub async fn keys(&self, tenant: &TenantId, approver: &ApproverId) -> Result<Vec<SigningKey>> {
         Ok(self.store.credentials.keys_of(tenant, approver).await?)
     }
 
@@ -240,7 +236,7 @@ impl Administration {
         tenant: &TenantId,
         approver: &ApproverId,
         key: &SignerKeyId,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if !self
             .store
             .credentials

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Exchanges;
 use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::jitter::jitter;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::ExchangeState;
@@ -61,11 +61,9 @@ fn may_read(caller: &Member, exchange: &Exchange) -> bool {
 }
 
 impl Exchanges {
-    pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange, Error> {
+    pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange> {
         let found = self
-            .context
             .store
-            .exchanges
             .exchange(&caller.origin().tenant, request)
             .await?;
         if let Member::Enforcer(enforcer) = caller {
@@ -86,7 +84,7 @@ impl Exchanges {
         caller: EnforcerOrAdmin,
         request: &RequestId,
         time_limit: Duration,
-    ) -> Result<Waited, Error> {
+    ) -> Result<Waited> {
         let caller = Member::from(caller);
         let origin = caller.origin();
         let deadline = Instant::now() + time_limit;
@@ -153,11 +151,7 @@ impl Exchanges {
             .sum()
     }
 
-    pub fn read_ack(
-        &self,
-        caller: &EnforcerOrApprover,
-        document: &Node<'_>,
-    ) -> Result<AckCommand, Error> {
+    pub fn read_ack(&self, caller: &EnforcerOrApprover, document: &Node<'_>) -> Result<AckCommand> {
         let envelope = Incoming::parse(document, "ack.submit")?;
         let sender = &envelope.sender;
         let recipient = match caller {
@@ -174,7 +168,7 @@ impl Exchanges {
     }
 
     /// Accepts an ack: the message is not delivered again, and a decision counts as delivered.
-    pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged, Error> {
+    pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged> {
         let AckCommand {
             origin,
             recipient,
@@ -192,13 +186,7 @@ impl Exchanges {
             recipient,
             message,
         };
-        let acked = self
-            .context
-            .store
-            .exchanges
-            .ack(row)
-            .await?
-            .ok_or(Error::NotFound)?;
+        let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
             self.context.note_transition(
@@ -233,7 +221,7 @@ struct Turn {
 }
 
 impl WaitCounter {
-    fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn, Error> {
+    fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn> {
         // A token's issuer may use the same subject in several tenants.
         let identity = (
             origin.tenant.clone(),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::channel::{Channel, role_of};
 use super::closing::Closing;
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::inbox_scan::{InboxScan, OVERLAP, PER_PAGE};
 use super::push::{Push, for_enforcer};
 use crate::protocol::id::{EnforcerId, TenantId};
@@ -41,7 +41,7 @@ impl Feed {
         channel: Channel,
         withdrawals: bool,
         resume_after: Option<Uuid>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let Key::Approver(tenant, approver) = channel.key.clone() else {
             return Err(Error::Internal);
         };
@@ -67,7 +67,7 @@ impl Feed {
         })
     }
 
-    pub fn enforcer(context: &Arc<Context>, channel: Channel) -> Result<Self, Error> {
+    pub fn enforcer(context: &Arc<Context>, channel: Channel) -> Result<Self> {
         let Key::Enforcer(tenant, enforcer) = channel.key.clone() else {
             return Err(Error::Internal);
         };
@@ -145,7 +145,7 @@ impl Feed {
     }
 
     /// The next few messages; empty if there are none for now.
-    pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
+    pub async fn next_page(&mut self) -> Result<Vec<Push>> {
         match &mut self.source {
             FeedSource::Approver(scan) => {
                 scan.next_page(&self.context, self.channel.opened_at).await

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use super::Exchanges;
-use super::error::Error;
+use super::error::Result;
 use crate::protocol::decision::{Decision, SigningKey, Trust, judge_signature};
 use crate::protocol::id::{ApproverId, TenantId};
 
@@ -31,7 +31,7 @@ impl Exchanges {
         approver: &ApproverId,
         decision: &Decision,
         again: bool,
-    ) -> Result<Trust, Error> {
+    ) -> Result<Trust> {
         let judge = |keys: &[SigningKey]| {
             judge_signature(
                 decision,

@@ -14,7 +14,7 @@ use quick_cache::sync::Cache;
 
 use super::caller::Origin;
 use super::context::Context;
-use super::error::Error;
+use super::error::Result;
 pub use super::rate::{Kind, Rate};
 use crate::protocol::timestamp::Timestamp;
 
@@ -107,13 +107,13 @@ impl Limiter {
     }
 
     /// Counts a call of a credential that acts as `id`, or refuses it.
-    pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<(), Error> {
+    pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<()> {
         let acting_as = id.map_or(ActingAs::Itself, |id| ActingAs::Id(id.to_owned()));
         self.admit_credential(kind, credential(origin), acting_as, self.rate_of(kind))
     }
 
     /// Counts a call of a credential for any id before the body names one: as many as a fleet might make.
-    pub fn admit_any_id(&self, kind: Kind, origin: &Origin) -> Result<(), Error> {
+    pub fn admit_any_id(&self, kind: Kind, origin: &Origin) -> Result<()> {
         let Rate { per_second, burst } = self.rate_of(kind);
         let rate = Rate {
             per_second: per_second.saturating_mul(ANY_ID_FACTOR),
@@ -123,7 +123,7 @@ impl Limiter {
     }
 
     /// Counts a call of the operator, who belongs to no tenant.
-    pub fn admit_operator(&self, kind: Kind) -> Result<(), Error> {
+    pub fn admit_operator(&self, kind: Kind) -> Result<()> {
         let operator = "operator".to_owned();
         self.admit_credential(kind, operator, ActingAs::Itself, self.rate_of(kind))
     }
@@ -134,7 +134,7 @@ impl Limiter {
         credential: String,
         acting_as: ActingAs,
         rate: Rate,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let caller = CredentialCalls {
             kind,
             credential,
@@ -146,7 +146,7 @@ impl Limiter {
     }
 
     /// Counts a call from an address before its caller is known, or refuses it.
-    pub fn admit_address(&self, address: IpAddr) -> Result<(), Error> {
+    pub fn admit_address(&self, address: IpAddr) -> Result<()> {
         let (kind, rate) = (Kind::Address, self.rate_of(Kind::Address));
         let addresses = &self.addresses;
         let counted = addresses.take(&network(address), rate, self.context.clock.now());

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Pairings;
 use super::caller::{EnforcerOrApprover, Member};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::page::{Page, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
@@ -45,7 +45,7 @@ impl Pairings {
     }
 
     /// Revokes a pairing, for either side. One that was revoked or replaced already stays so.
-    pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<(), Error> {
+    pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<()> {
         let side = match caller {
             Member::Enforcer(caller) => Side::Enforcer(caller.bound.as_ref()),
             Member::Approver(caller) => Side::Approver(caller.bound.as_ref()),
@@ -53,9 +53,7 @@ impl Pairings {
         };
         let tenant = &caller.origin().tenant;
         let known = self
-            .context
             .store
-            .pairings
             .revoke_pairing(tenant, side, &caller.origin().source(), &token.hash())
             .await?;
         known.then_some(()).ok_or(Error::NotFound)
@@ -66,7 +64,7 @@ impl Pairings {
         &self,
         caller: &EnforcerOrApprover,
         request: &PageRequest,
-    ) -> Result<Page<PairingLine>, Error> {
+    ) -> Result<Page<PairingLine>> {
         let (tenant, side, name) = match caller {
             EnforcerOrApprover::Enforcer(caller) => (
                 &caller.origin.tenant,
@@ -87,9 +85,7 @@ impl Pairings {
         let limit = self.context.page_limit(request)?;
         let after = request.after(&listing)?;
         let (found, next) = self
-            .context
             .store
-            .pairings
             .pairings(tenant, side, after.as_ref(), limit)
             .await?;
         let items = found

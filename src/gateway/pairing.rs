@@ -10,13 +10,14 @@ use serde::Serialize;
 use super::authenticate::random;
 use super::caller::{Approver, Enforcer, Member, Origin};
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::guess_limit::Guesses;
 use super::presence::EnforcerPresence;
 use super::secret::ClusterSecret;
 use crate::protocol::id::ApproverId;
 use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::PairingStore;
 use crate::store::error::StoreError;
 use crate::store::pairing_code::{GuessLimits, ResolveFact, Resolved};
 use crate::store::pairing_session::{CompleteFact, CompleteRow};
@@ -71,6 +72,7 @@ pub struct PairingStatus {
 
 pub struct Pairings {
     pub(super) context: Arc<Context>,
+    pub(super) store: Arc<PairingStore>,
     pub(super) presence: Arc<EnforcerPresence>,
     pub(super) secret: Arc<ClusterSecret>,
     guesses: Guesses,
@@ -84,6 +86,7 @@ impl Pairings {
     ) -> Self {
         Self {
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.pairings),
             presence: Arc::clone(presence),
             secret: Arc::clone(secret),
             guesses: Guesses::default(),
@@ -94,7 +97,7 @@ impl Pairings {
         &self,
         caller: &Enforcer,
         request: Initiate,
-    ) -> Result<Initiated, Error> {
+    ) -> Result<Initiated> {
         caller.acting(Some(request.enforcer.clone()), "/enforcerId")?;
         let tenant = &caller.origin.tenant;
         self.presence.seen(tenant, &request.enforcer);
@@ -107,9 +110,7 @@ impl Pairings {
             );
             let hash = self.secret.code_hash(tenant, code);
             match self
-                .context
                 .store
-                .pairings
                 .begin_pairing(&actor, tenant, &nonce, &hash, &request, lifetime)
                 .await
             {
@@ -132,7 +133,7 @@ impl Pairings {
         &self,
         caller: &Approver,
         code: Option<PairingCode>,
-    ) -> Result<Resolved, Error> {
+    ) -> Result<Resolved> {
         let Origin {
             tenant, principal, ..
         } = &caller.origin;
@@ -147,9 +148,7 @@ impl Pairings {
         let hash = code.map(|code| self.secret.code_hash(tenant, code));
         let hash = hash.as_ref().map_or(NO_HASH, <[u8; 32]>::as_slice);
         match self
-            .context
             .store
-            .pairings
             .resolve_code(tenant, principal, hash, limits)
             .await?
         {
@@ -166,21 +165,12 @@ impl Pairings {
     }
 
     /// The status of an attempt, for callers that may act as its initiator.
-    pub async fn pairing_status(
-        &self,
-        caller: &Member,
-        nonce: Nonce,
-    ) -> Result<PairingStatus, Error> {
+    pub async fn pairing_status(&self, caller: &Member, nonce: Nonce) -> Result<PairingStatus> {
         let Member::Enforcer(caller) = caller else {
             return Err(Error::NotFound);
         };
         let tenant = &caller.origin.tenant;
-        let session = self
-            .context
-            .store
-            .pairings
-            .pairing_session(tenant, &nonce)
-            .await?;
+        let session = self.store.pairing_session(tenant, &nonce).await?;
         let session = session
             .filter(|session| caller.may_be(&session.enforcer))
             .ok_or(Error::NotFound)?;
@@ -212,7 +202,7 @@ impl Pairings {
         &self,
         caller: &Approver,
         request: Complete,
-    ) -> Result<Completed, Error> {
+    ) -> Result<Completed> {
         let Complete {
             nonce,
             approver,
@@ -222,12 +212,7 @@ impl Pairings {
         let nonce = nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
         // The initiator never changes, so the token can be derived before the statement that needs its hash.
-        let session = self
-            .context
-            .store
-            .pairings
-            .pairing_session(tenant, &nonce)
-            .await?;
+        let session = self.store.pairing_session(tenant, &nonce).await?;
         let enforcer = session.ok_or(Error::NotFound)?.enforcer;
         let token = self
             .secret
@@ -241,7 +226,7 @@ impl Pairings {
             approver_key: public_key.as_deref(),
             token_hash: &token.hash(),
         };
-        match self.context.store.pairings.complete_pairing(&row).await? {
+        match self.store.complete_pairing(&row).await? {
             CompleteFact::Paired { label, workspace } => {
                 tracing::info!(%tenant, %enforcer, %approver, "paired");
                 Ok(Completed {

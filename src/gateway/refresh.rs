@@ -2,7 +2,7 @@
 
 use super::Exchanges;
 use super::caller::ApproverOrAdmin;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::id::{ApproverId, RequestId, TenantId};
 use crate::protocol::json;
@@ -25,7 +25,7 @@ impl Exchanges {
         caller: &ApproverOrAdmin,
         request: &RequestId,
         body: &[u8],
-    ) -> Result<RefreshCommand, Error> {
+    ) -> Result<RefreshCommand> {
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "refresh.request")?;
         envelope.expect_request(request)?;
@@ -52,7 +52,7 @@ impl Exchanges {
         &self,
         request: &RequestId,
         command: RefreshCommand,
-    ) -> Result<RefreshRequest, Error> {
+    ) -> Result<RefreshRequest> {
         let RefreshCommand {
             tenant,
             approver,
@@ -62,9 +62,7 @@ impl Exchanges {
         for _ in 0..3 {
             let message = self.context.clock.message_id();
             let fact = self
-                .context
                 .store
-                .exchanges
                 .queue_refresh(
                     &tenant,
                     request,
@@ -83,13 +81,7 @@ impl Exchanges {
                 RefreshFact::Conflict(state) => return Err(Error::InvalidState(state.as_str())),
                 RefreshFact::Missing => return Err(Error::NotFound),
                 RefreshFact::Waiting => {
-                    if let Some(waiting) = self
-                        .context
-                        .store
-                        .exchanges
-                        .waiting_refresh(&tenant, request)
-                        .await?
-                    {
+                    if let Some(waiting) = self.store.waiting_refresh(&tenant, request).await? {
                         return Ok(waiting);
                     }
                 }

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::Exchanges;
 use super::caller::{Enforcer, Origin};
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{ExchangeState, Submitted, judge_submission};
@@ -31,7 +31,7 @@ impl Exchanges {
         caller: &Enforcer,
         document: &Node<'_>,
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<SubmitCommand, Error> {
+    ) -> Result<SubmitCommand> {
         let envelope = Incoming::parse(document, "artifact.submit")?;
         let enforcer = caller.named(&envelope.sender)?;
         let submission = self.read_artifact(&envelope)?;
@@ -42,7 +42,7 @@ impl Exchanges {
         })
     }
 
-    pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission, Error> {
+    pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission> {
         self.context.check_created(envelope.created_at)?;
         if !self.context.config.artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
@@ -61,11 +61,7 @@ impl Exchanges {
     }
 
     /// Accepts a submission: at most one exchange per id, on any number of nodes and attempts.
-    pub async fn submit(
-        &self,
-        caller: &Enforcer,
-        command: SubmitCommand,
-    ) -> Result<Submitted, Error> {
+    pub async fn submit(&self, caller: &Enforcer, command: SubmitCommand) -> Result<Submitted> {
         let tenant = &caller.origin.tenant;
         let SubmitCommand {
             enforcer,
@@ -95,7 +91,7 @@ impl Exchanges {
             asked,
             idempotency,
         };
-        let outcome = self.context.store.exchanges.submit(row).await?;
+        let outcome = self.store.submit(row).await?;
         let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),
@@ -123,7 +119,7 @@ impl Exchanges {
         tenant: &TenantId,
         enforcer: &EnforcerId,
         route: &Route,
-    ) -> Result<(Vec<ApproverId>, Option<Error>), Error> {
+    ) -> Result<(Vec<ApproverId>, Option<Error>)> {
         let asked = match route {
             Route::Approver(approver) => Ok(vec![approver.clone()]),
             Route::Token(token) => {

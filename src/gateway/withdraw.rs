@@ -2,7 +2,7 @@
 
 use super::Exchanges;
 use super::caller::{Admin, Enforcer, Origin};
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{ExchangeState, judge_end};
 use crate::protocol::id::{EnforcerId, RequestId};
@@ -26,7 +26,7 @@ impl Exchanges {
         caller: &Enforcer,
         request: &RequestId,
         body: &[u8],
-    ) -> Result<(Option<EnforcerId>, Option<String>), Error> {
+    ) -> Result<(Option<EnforcerId>, Option<String>)> {
         if body.is_empty() {
             // The sender is then the enforcer that the credential is bound to.
             return Ok((caller.bound.clone(), None));
@@ -46,14 +46,12 @@ impl Exchanges {
         request: &RequestId,
         enforcer: Option<EnforcerId>,
         reason: Option<&str>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<Ended> {
         let enforcer = match enforcer {
             Some(enforcer) => enforcer,
             // An unbound credential that names nobody acts as the exchange's own enforcer.
             None => {
-                self.context
-                    .store
-                    .exchanges
+                self.store
                     .exchange(&caller.origin.tenant, request)
                     .await?
                     .ok_or(Error::NotFound)?
@@ -75,7 +73,7 @@ impl Exchanges {
         caller: &Admin,
         request: &RequestId,
         reason: Option<&str>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<Ended> {
         let ended = self
             .end(
                 &caller.origin,
@@ -94,14 +92,9 @@ impl Exchanges {
         request: &RequestId,
         ending: &Ending,
         reason: Option<&str>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<Ended> {
         let tenant = &origin.tenant;
-        let approvers = self
-            .context
-            .store
-            .exchanges
-            .approvers_of(tenant, request)
-            .await?;
+        let approvers = self.store.approvers_of(tenant, request).await?;
         if approvers.is_empty() {
             return Err(Error::NotFound);
         }
@@ -119,7 +112,7 @@ impl Exchanges {
             reason,
             messages: &messages,
         };
-        let fact = self.context.store.exchanges.end(&row).await?;
+        let fact = self.store.end(&row).await?;
         let at = judge_end(&fact)?;
         let to = match ending {
             Ending::Withdrawn(_) => ExchangeState::Withdrawn,

@@ -9,7 +9,7 @@ use super::batch::Batcher;
 use super::channel_lifecycle::{CloseChannels, OpenChannels};
 use super::claim::{Claim, ClaimRow, Claimed};
 use super::database::Database;
-use super::error::StoreError;
+use super::error::Result;
 use super::presence::TakeHellos;
 use super::unacked::{ListRow, ListUnacked, Listed};
 use crate::config;
@@ -47,17 +47,17 @@ impl ChannelStore {
     }
 
     /// Lists what an approver has not acknowledged.
-    pub async fn list_unacked(&self, row: ListRow) -> Result<Vec<Listed>, StoreError> {
+    pub async fn list_unacked(&self, row: ListRow) -> Result<Vec<Listed>> {
         self.lists.run(row).await
     }
 
     /// Reads those of the messages for an approver that are still to be sent.
-    pub async fn bodies(&self, row: BodiesRow) -> Result<Vec<ForApprover>, StoreError> {
+    pub async fn bodies(&self, row: BodiesRow) -> Result<Vec<ForApprover>> {
         self.bodies.run(row).await
     }
 
     /// Claims an enforcer's messages for one of its channels.
-    pub async fn claim(&self, row: ClaimRow) -> Result<Vec<Claimed>, StoreError> {
+    pub async fn claim(&self, row: ClaimRow) -> Result<Vec<Claimed>> {
         self.claims.run(row).await
     }
 }

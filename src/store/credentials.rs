@@ -8,7 +8,7 @@ use super::batch::Batcher;
 use super::credential::Credential;
 use super::credential_lookup::{ReadCertificates, ReadCredentials};
 use super::database::Database;
-use super::error::StoreError;
+use super::error::Result;
 use super::signing_key::{KeysRow, ReadKeys};
 use super::tenant::ReadTenants;
 use crate::protocol::decision::SigningKey;
@@ -38,20 +38,17 @@ impl CredentialStore {
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
-    ) -> Result<Vec<SigningKey>, StoreError> {
+    ) -> Result<Vec<SigningKey>> {
         let (tenant, approver) = (tenant.clone(), approver.clone());
         self.keys.run(KeysRow { tenant, approver }).await
     }
 
-    pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
+    pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>> {
         self.credentials.run(id.clone()).await
     }
 
     /// Reads the credential of a certificate.
-    pub async fn certificate(
-        &self,
-        thumbprint: [u8; 32],
-    ) -> Result<Option<Credential>, StoreError> {
+    pub async fn certificate(&self, thumbprint: [u8; 32]) -> Result<Option<Credential>> {
         self.certificates.run(thumbprint).await
     }
 }

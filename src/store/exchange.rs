@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use super::ExchangeStore;
 use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -198,7 +198,7 @@ impl ExchangeStore {
     pub async fn settled_exchanges(
         &self,
         waited_for: &[(TenantId, RequestId)],
-    ) -> Result<Vec<(TenantId, RequestId)>, StoreError> {
+    ) -> Result<Vec<(TenantId, RequestId)>> {
         let scope = TenantScope::of(waited_for.iter().map(|(tenant, _)| tenant));
         let query = sqlx::query!(
             r#"

@@ -8,7 +8,7 @@ use super::ack::{AckRow, Acked, TakeAcks};
 use super::batch::Batcher;
 use super::database::Database;
 use super::decide::{Decide, DecisionOutcome, DecisionRow};
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::exchange::{Exchange, ReadExchanges, ReadFact, ReadRow};
 use super::seconds;
 use super::submit::{SubmissionOutcome, SubmissionRow, Submit};
@@ -53,16 +53,16 @@ impl ExchangeStore {
         }
     }
 
-    pub async fn submit(&self, row: SubmissionRow) -> Result<SubmissionOutcome, StoreError> {
+    pub async fn submit(&self, row: SubmissionRow) -> Result<SubmissionOutcome> {
         self.submissions.run(row).await
     }
 
-    pub async fn decide(&self, row: DecisionRow) -> Result<DecisionOutcome, StoreError> {
+    pub async fn decide(&self, row: DecisionRow) -> Result<DecisionOutcome> {
         self.decisions.run(row).await
     }
 
     /// Writes an ack; `None` if there is no such message for this recipient.
-    pub async fn ack(&self, row: AckRow) -> Result<Option<Acked>, StoreError> {
+    pub async fn ack(&self, row: AckRow) -> Result<Option<Acked>> {
         self.acks.run(row).await
     }
 
@@ -70,7 +70,7 @@ impl ExchangeStore {
         &self,
         tenant: &TenantId,
         request: &RequestId,
-    ) -> Result<Option<Exchange>, StoreError> {
+    ) -> Result<Option<Exchange>> {
         let row = ReadRow {
             tenant: tenant.clone(),
             request_id: request.clone(),

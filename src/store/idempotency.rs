@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::ExchangeStore;
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -110,7 +110,7 @@ pub(super) async fn bind(
 
 impl ExchangeStore {
     /// Deletes expired idempotency keys.
-    pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
+    pub async fn forget_keys(&self, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -134,9 +134,7 @@ impl ExchangeStore {
             limit,
         );
         // All: the sweep serves every tenant.
-        self.database
-            .background
-            .execute(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
     }
 }

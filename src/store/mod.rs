@@ -63,15 +63,15 @@ use std::sync::Arc;
 use sqlx::postgres::types::PgInterval;
 use tokio_util::task::TaskTracker;
 
-use self::audit::AuditStore;
-use self::channels::ChannelStore;
-use self::credentials::CredentialStore;
+pub use self::audit::AuditStore;
+pub use self::channels::ChannelStore;
+pub use self::credentials::CredentialStore;
 use self::database::Database;
-use self::error::StoreError;
-use self::exchanges::ExchangeStore;
-use self::pairings::PairingStore;
-use self::prompts::PromptStore;
-use self::session::SessionStore;
+use self::error::Result;
+pub use self::exchanges::ExchangeStore;
+pub use self::pairings::PairingStore;
+pub use self::prompts::PromptStore;
+pub use self::session::SessionStore;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::id::NodeId;
@@ -80,12 +80,12 @@ use crate::telemetry::Metrics;
 /// The statements by subject.
 pub struct Store {
     pub database: Arc<Database>,
-    pub exchanges: ExchangeStore,
-    pub channels: ChannelStore,
-    pub credentials: CredentialStore,
-    pub pairings: PairingStore,
-    pub prompts: PromptStore,
-    pub sessions: SessionStore,
+    pub exchanges: Arc<ExchangeStore>,
+    pub channels: Arc<ChannelStore>,
+    pub credentials: Arc<CredentialStore>,
+    pub pairings: Arc<PairingStore>,
+    pub prompts: Arc<PromptStore>,
+    pub sessions: Arc<SessionStore>,
     pub audit: AuditStore,
 }
 
@@ -110,17 +110,17 @@ impl Store {
         clock: &Clock,
         metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let database = Arc::new(Database::open(&config.database, node, clock, metrics)?);
         Ok(Self {
-            exchanges: ExchangeStore::new(&database, config, tasks),
-            channels: ChannelStore::new(&database, &config.push, tasks),
-            credentials: CredentialStore::new(&database, tasks),
-            pairings: PairingStore::new(&database, tasks),
-            prompts: PromptStore::new(&database, &config.idempotency, tasks),
-            sessions: SessionStore {
+            exchanges: Arc::new(ExchangeStore::new(&database, config, tasks)),
+            channels: Arc::new(ChannelStore::new(&database, &config.push, tasks)),
+            credentials: Arc::new(CredentialStore::new(&database, tasks)),
+            pairings: Arc::new(PairingStore::new(&database, tasks)),
+            prompts: Arc::new(PromptStore::new(&database, &config.idempotency, tasks)),
+            sessions: Arc::new(SessionStore {
                 database: Arc::clone(&database),
-            },
+            }),
             audit: AuditStore {
                 database: Arc::clone(&database),
             },

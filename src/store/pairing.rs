@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::PairingStore;
 use super::audit::AuditSource;
 use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use super::error::Result;
 use super::listing::cut_page;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
@@ -150,7 +150,7 @@ impl PairingStore {
         side: Side<'_>,
         source: &AuditSource,
         token_hash: &[u8],
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let (enforcer, approver) = side.bounds();
         let query = sqlx::query!(
             r#"
@@ -200,7 +200,7 @@ impl PairingStore {
         side: Side<'_>,
         after: Option<&Position>,
         limit: i64,
-    ) -> Result<(Vec<Pairing>, Option<Position>), StoreError> {
+    ) -> Result<(Vec<Pairing>, Option<Position>)> {
         let (enforcer, approver) = side.bounds();
         let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
             (position.at, position.id.as_str())

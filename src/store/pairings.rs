@@ -6,7 +6,7 @@ use tokio_util::task::TaskTracker;
 
 use super::batch::Batcher;
 use super::database::Database;
-use super::error::StoreError;
+use super::error::Result;
 use super::pairing::{PairedRow, ReadPaired, ReadTokens, TokenFact, TokenRow};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::RoutingToken;
@@ -32,7 +32,7 @@ impl PairingStore {
         tenant: &TenantId,
         enforcer: &EnforcerId,
         token: &RoutingToken,
-    ) -> Result<TokenFact, StoreError> {
+    ) -> Result<TokenFact> {
         let row = TokenRow {
             tenant: tenant.clone(),
             enforcer: enforcer.clone(),
@@ -45,7 +45,7 @@ impl PairingStore {
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
-    ) -> Result<Vec<ApproverId>, StoreError> {
+    ) -> Result<Vec<ApproverId>> {
         let (tenant, enforcer) = (tenant.clone(), enforcer.clone());
         self.paired.run(PairedRow { tenant, enforcer }).await
     }

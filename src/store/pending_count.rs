@@ -2,7 +2,7 @@
 //! long backlog must not make the count slow.
 
 use super::ExchangeStore;
-use super::error::StoreError;
+use super::error::Result;
 use super::tenant_scope::TenantScope;
 
 /// Most rows that are counted, of an index that holds nothing but pending exchanges.
@@ -17,7 +17,7 @@ pub struct PendingCounts {
 }
 
 impl ExchangeStore {
-    pub async fn count_pending(&self) -> Result<PendingCounts, StoreError> {
+    pub async fn count_pending(&self) -> Result<PendingCounts> {
         // Ordered as the index is, or the planner would read all of it before it applies the limit.
         let query = sqlx::query_as!(
             PendingCounts,
@@ -37,9 +37,7 @@ impl ExchangeStore {
             MOST,
         );
         // All: an operator asks for the cluster, and learns no more than two numbers.
-        self.database
-            .background
-            .fetch_one(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.fetch_one(scope, query).await
     }
 }

@@ -4,7 +4,7 @@ use sqlx::PgConnection;
 
 use super::PromptStore;
 use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -158,7 +158,7 @@ impl PromptStore {
         &self,
         tenant: &TenantId,
         request: &RequestId,
-    ) -> Result<Option<StoredPrompt>, StoreError> {
+    ) -> Result<Option<StoredPrompt>> {
         let query = sqlx::query!(
             r#"
             select enforcer_id as "enforcer_id: EnforcerId", approver_id as "approver_id: ApproverId",
@@ -193,7 +193,7 @@ impl PromptStore {
             }))
     }
 
-    pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
+    pub async fn expire_prompts(&self, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -240,9 +240,7 @@ impl PromptStore {
         )
         .map(|row| u64::try_from(row.count).unwrap_or_default());
         // All: the sweep serves every tenant.
-        self.database
-            .background
-            .fetch_one(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.fetch_one(scope, query).await
     }
 }

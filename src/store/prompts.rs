@@ -6,7 +6,7 @@ use tokio_util::task::TaskTracker;
 
 use super::batch::Batcher;
 use super::database::Database;
-use super::error::StoreError;
+use super::error::Result;
 use super::prompt::{PromptRow, TakePrompts};
 use super::prompt_status::{PromptAckRow, TakePromptAcks};
 use super::seconds;
@@ -38,14 +38,14 @@ impl PromptStore {
         }
     }
 
-    pub async fn take_prompt(&self, row: PromptRow) -> Result<PromptFact, StoreError> {
+    pub async fn take_prompt(&self, row: PromptRow) -> Result<PromptFact> {
         self.prompts.run(row).await
     }
 
     pub async fn take_prompt_ack(
         &self,
         row: PromptAckRow,
-    ) -> Result<Option<(EnforcerId, AckFact)>, StoreError> {
+    ) -> Result<Option<(EnforcerId, AckFact)>> {
         self.acks.run(row).await
     }
 }

@@ -3,7 +3,7 @@
 
 use sqlx::postgres::types::PgInterval;
 
-use super::error::StoreError;
+use super::error::Result;
 use super::{ExchangeStore, PromptStore};
 use crate::protocol::id::TenantId;
 
@@ -14,7 +14,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -88,7 +88,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -129,7 +129,7 @@ impl PromptStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -185,7 +185,7 @@ impl PromptStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

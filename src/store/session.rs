@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::database::Database;
-use super::error::{RetryOnce, StoreError};
+use super::error::{Result, RetryOnce};
 use super::tenant_scope::TenantScope;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
@@ -95,7 +95,7 @@ pub struct SessionStore {
 impl SessionStore {
     /// Writes a report if the stored session allows. A retry recognises its own work, unless another report has overwritten
     /// it meanwhile.
-    pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact, StoreError> {
+    pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact> {
         let mut retry = RetryOnce::default();
         loop {
             let mut lease = self

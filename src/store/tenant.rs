@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use super::CredentialStore;
 use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use super::error::Result;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::TenantId;
 
@@ -43,15 +43,12 @@ async fn active<'a>(
 
 impl CredentialStore {
     /// Whether a tenant exists and is not disabled.
-    pub async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool, StoreError> {
+    pub async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool> {
         self.tenants.run(tenant.clone()).await
     }
 
     /// Those of the tenants that exist and are not disabled.
-    pub async fn active_tenants(
-        &self,
-        tenants: &HashSet<TenantId>,
-    ) -> Result<HashSet<TenantId>, StoreError> {
+    pub async fn active_tenants(&self, tenants: &HashSet<TenantId>) -> Result<HashSet<TenantId>> {
         let scope = TenantScope::of(tenants);
         let mut lease = self.database.background.lease(scope).await?;
         let found = active(lease.connection()?, tenants.iter()).await;

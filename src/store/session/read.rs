@@ -8,7 +8,7 @@ use crate::protocol::message::raw;
 use crate::protocol::session::{EndReason, SessionState, SnapshotType};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::SessionStore;
-use crate::store::error::StoreError;
+use crate::store::error::Result;
 use crate::store::tenant_scope::TenantScope;
 
 const SHOWN_SNAPSHOTS: i64 = 20;
@@ -18,7 +18,7 @@ impl SessionStore {
         &self,
         tenant: &TenantId,
         session: &SessionId,
-    ) -> Result<Option<EnforcerId>, StoreError> {
+    ) -> Result<Option<EnforcerId>> {
         let query = sqlx::query!(
             r#"select enforcer_id as "id: EnforcerId" from sessions where tenant_id = $1 and session_id = $2"#,
             tenant.as_str(),
@@ -34,7 +34,7 @@ impl SessionStore {
         tenant: &TenantId,
         session: &SessionId,
         approver: Option<&ApproverId>,
-    ) -> Result<Option<(SessionDetails, bool)>, StoreError> {
+    ) -> Result<Option<(SessionDetails, bool)>> {
         let mut lease = self
             .database
             .pool
