@@ -244,7 +244,12 @@ impl Authenticator {
             }
         }
         let generation = self.credentials.generation();
-        let found = self.store.certificate(*thumbprint).await?.map(Arc::new);
+        let found = self
+            .store
+            .certificates
+            .run(*thumbprint)
+            .await?
+            .map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
             self.credentials
@@ -258,7 +263,7 @@ impl Authenticator {
             return Ok(Some(known));
         }
         let generation = self.credentials.generation();
-        let found = self.store.credential(id).await?.map(Arc::new);
+        let found = self.store.credentials.run(id.clone()).await?.map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
         }

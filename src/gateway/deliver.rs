@@ -186,7 +186,7 @@ impl Exchanges {
             recipient,
             message,
         };
-        let acked = self.store.ack(row).await?.ok_or(Error::NotFound)?;
+        let acked = self.store.acks.run(row).await?.ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
             self.context.note_transition(

@@ -161,7 +161,7 @@ impl Feed {
                     channel: self.channel.id,
                     limit: i64::try_from(PER_PAGE).unwrap_or(1),
                 };
-                let claimed = self.context.store.channels.claim(row).await?;
+                let claimed = self.context.store.channels.claims.run(row).await?;
                 let lag = self.context.metrics.sweep_lag.of(["redelivery"]);
                 let late = claimed.iter().filter_map(|message| message.late);
                 late.for_each(|late| lag.observe(late));

@@ -201,7 +201,7 @@ impl InboxScan {
             withdrawals: self.withdrawals,
             limit: PER_LIST,
         };
-        let listed = context.store.channels.list_unacked(row).await?;
+        let listed = context.store.channels.lists.run(row).await?;
         let complete = i64::try_from(listed.len()).unwrap_or(i64::MAX) < PER_LIST;
         self.position = listed
             .last()
@@ -242,7 +242,7 @@ impl InboxScan {
             messages: wanted.iter().map(|(id, _)| *id).collect(),
             bytes: total,
         };
-        let bodies = context.store.channels.bodies(row).await?;
+        let bodies = context.store.channels.bodies.run(row).await?;
         self.queue.drain(..wanted.len());
         let mut found = Vec::with_capacity(bodies.len());
         for body in bodies {

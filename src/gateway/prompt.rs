@@ -197,7 +197,7 @@ impl Prompts {
             prompt: prompt.clone(),
             idempotency: command.idempotency,
         };
-        let fact = self.store.take_prompt(row).await?;
+        let fact = self.store.prompts.run(row).await?;
         let taken = judge_prompt(fact, operation, &prompt)?;
         if let Some(enforcer) = taken.queued_for {
             self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
@@ -218,7 +218,7 @@ impl Prompts {
             enforcer,
             ack: ack.clone(),
         };
-        let fact = self.store.take_prompt_ack(row).await?;
+        let fact = self.store.acks.run(row).await?;
         if let Some((enforcer, _)) = &fact {
             self.presence.seen(&tenant, enforcer);
         }

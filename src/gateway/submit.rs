@@ -91,7 +91,7 @@ impl Exchanges {
             asked,
             idempotency,
         };
-        let outcome = self.store.submit(row).await?;
+        let outcome = self.store.submissions.run(row).await?;
         let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),

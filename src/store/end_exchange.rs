@@ -63,11 +63,7 @@ impl ExchangeStore {
     pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self
-                .database
-                .pool
-                .lease(TenantScope::Tenant(row.tenant))
-                .await?;
+            let mut lease = self.database.pool.lease(row.tenant).await?;
             let fact = self.end_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {

@@ -123,11 +123,7 @@ impl PairingStore {
     pub async fn complete_pairing(&self, row: &CompleteRow<'_>) -> Result<CompleteFact> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self
-                .database
-                .pool
-                .lease(TenantScope::Tenant(row.tenant))
-                .await?;
+            let mut lease = self.database.pool.lease(row.tenant).await?;
             let fact = self.complete_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {

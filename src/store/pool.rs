@@ -162,12 +162,12 @@ impl Pool {
     }
 
     /// Takes a connection for a call about these tenants.
-    pub async fn lease(&self, scope: TenantScope<'_>) -> Result<Lease> {
+    pub async fn lease<'t>(&self, scope: impl Into<TenantScope<'t>>) -> Result<Lease> {
         let lease = self.acquire().await?;
         if !self.row_security {
             return Ok(lease);
         }
-        let setting = scope.setting();
+        let setting = scope.into().setting();
         let error = match lease.set_tenants(&setting).await {
             Ok(lease) => return Ok(lease),
             Err(error) if classify(&error) == Class::Lost => error,
@@ -185,7 +185,7 @@ impl Pool {
         scope: impl Into<TenantScope<'t>>,
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
     ) -> Result<Vec<T>> {
-        let mut lease = self.lease(scope.into()).await?;
+        let mut lease = self.lease(scope).await?;
         let found = query.fetch_all(lease.connection()?).await;
         Ok(lease.settle(found)?)
     }
@@ -196,7 +196,7 @@ impl Pool {
         scope: impl Into<TenantScope<'t>>,
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
     ) -> Result<Option<T>> {
-        let mut lease = self.lease(scope.into()).await?;
+        let mut lease = self.lease(scope).await?;
         let found = query.fetch_optional(lease.connection()?).await;
         Ok(lease.settle(found)?)
     }
@@ -217,7 +217,7 @@ impl Pool {
         scope: impl Into<TenantScope<'t>>,
         query: Query<'_, Postgres, PgArguments>,
     ) -> Result<u64> {
-        let mut lease = self.lease(scope.into()).await?;
+        let mut lease = self.lease(scope).await?;
         let done = query.execute(lease.connection()?).await;
         Ok(lease.settle(done)?.rows_affected())
     }

@@ -11,7 +11,6 @@ use time::OffsetDateTime;
 
 use super::database::Database;
 use super::error::{Result, RetryOnce};
-use super::tenant_scope::TenantScope;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
 use crate::protocol::session::{
@@ -98,11 +97,7 @@ impl SessionStore {
     pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self
-                .database
-                .pool
-                .lease(TenantScope::Tenant(row.tenant))
-                .await?;
+            let mut lease = self.database.pool.lease(row.tenant).await?;
             let fact = self.report_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {

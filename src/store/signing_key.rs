@@ -88,11 +88,7 @@ impl CredentialStore {
         key: &NewSigningKey,
         first_only: bool,
     ) -> Result<Registration> {
-        let mut lease = self
-            .database
-            .background
-            .lease(TenantScope::Tenant(tenant))
-            .await?;
+        let mut lease = self.database.background.lease(tenant).await?;
         let owner = (tenant, approver);
         let outcome = self
             .register(lease.connection()?, actor, owner, key, first_only)

@@ -60,7 +60,7 @@ impl Authenticator {
             }
             state.generation
         };
-        let active = self.store.tenant_is_active(tenant).await?;
+        let active = self.store.tenants.run(tenant.clone()).await?;
         let mut state = tenants.state();
         if state.generation == generation {
             state.known.insert(tenant.clone(), active);

@@ -9,7 +9,6 @@ use crate::protocol::session::{EndReason, SessionState, SnapshotType};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::SessionStore;
 use crate::store::error::Result;
-use crate::store::tenant_scope::TenantScope;
 
 const SHOWN_SNAPSHOTS: i64 = 20;
 
@@ -35,11 +34,7 @@ impl SessionStore {
         session: &SessionId,
         approver: Option<&ApproverId>,
     ) -> Result<Option<(SessionDetails, bool)>> {
-        let mut lease = self
-            .database
-            .pool
-            .lease(TenantScope::Tenant(tenant))
-            .await?;
+        let mut lease = self.database.pool.lease(tenant).await?;
         let found = read_session(lease.connection()?, tenant, session, approver).await;
         Ok(lease.settle(found)?)
     }
