@@ -11,12 +11,12 @@ use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
 use crate::protocol::listing::{CredentialLine, Tenant};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::Store;
 use crate::store::audit::Actor;
 use crate::store::credential::{NewCredential, Proof};
 use crate::store::error::StoreError;
 use crate::store::listing::Part;
 use crate::store::signing_key::{NewSigningKey, Registration};
+use crate::store::{CredentialStore, Store};
 
 pub const MAX_NAME_CHARS: usize = 128;
 
@@ -39,7 +39,7 @@ pub struct MadeCredential {
 
 #[derive(Clone)]
 pub struct Administration {
-    store: Arc<Store>,
+    store: Arc<CredentialStore>,
     clock: Clock,
     actor: Actor,
 }
@@ -47,9 +47,9 @@ pub struct Administration {
 impl Administration {
     /// `actor` is whom the audit log names.
     #[must_use]
-    pub fn new(store: Arc<Store>, clock: Clock, actor: Actor) -> Self {
+    pub fn new(store: &Store, clock: Clock, actor: Actor) -> Self {
         Self {
-            store,
+            store: Arc::clone(&store.credentials),
             clock,
             actor,
         }
@@ -65,26 +65,18 @@ impl Administration {
             return Err(Error::invalid("/name", "a string of 1 to 128 characters"));
         }
         let id: TenantId = self.new_id()?;
-        self.store
-            .credentials
-            .create_tenant(&self.actor, &id, name)
-            .await?;
+        self.store.create_tenant(&self.actor, &id, name).await?;
         tracing::info!(tenant = %id, "a tenant was made");
         Ok(id)
     }
 
     pub async fn tenants(&self) -> Result<Vec<Tenant>> {
-        Ok(self.store.credentials.tenants(&Part::default()).await?.0)
+        Ok(self.store.tenants(&Part::default()).await?.0)
     }
 
     /// Disables a tenant: its credentials stop working, its data is kept.
     pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<()> {
-        if !self
-            .store
-            .credentials
-            .disable_tenant(&self.actor, tenant)
-            .await?
-        {
+        if !self.store.disable_tenant(&self.actor, tenant).await? {
             return Err(Error::NotFound);
         }
         tracing::info!(%tenant, "a tenant was disabled");
@@ -135,12 +127,7 @@ impl Administration {
             proof,
             expires_at,
         };
-        match self
-            .store
-            .credentials
-            .create_credential(&self.actor, &new)
-            .await
-        {
+        match self.store.create_credential(&self.actor, &new).await {
             Ok(true) => {}
             Ok(false) => return Err(Error::NotFound),
             // Taken by this or another tenant: the thumbprint alone identifies the tenant, so two cannot share one. The
@@ -163,12 +150,7 @@ impl Administration {
         role: Option<RoleName>,
     ) -> Result<Vec<CredentialLine>> {
         let all = Part::default();
-        Ok(self
-            .store
-            .credentials
-            .credentials(tenant, role, &all)
-            .await?
-            .0)
+        Ok(self.store.credentials(tenant, role, &all).await?.0)
     }
 
     /// Revokes a credential, of this tenant and role where these are given.
@@ -178,12 +160,9 @@ impl Administration {
         role: Option<RoleName>,
         id: &CredentialId,
     ) -> Result<()> {
-        if !self
-            .store
-            .credentials
-            .revoke_credential(&self.actor, tenant, role, id)
-            .await?
-        {
+        let store = &self.store;
+        let revoked = store.revoke_credential(&self.actor, tenant, role, id);
+        if !revoked.await? {
             return Err(Error::NotFound);
         }
         tracing::info!(credential = %id, "a credential was revoked");
@@ -198,19 +177,13 @@ impl Administration {
         key: &NewSigningKey,
         first_only: bool,
     ) -> Result<()> {
-        if key
-            .not_before
-            .zip(key.not_after)
-            .is_some_and(|(before, after)| before >= after)
-        {
+        let times = key.not_before.zip(key.not_after);
+        if times.is_some_and(|(before, after)| before >= after) {
             return Err(Error::invalid("/notAfter", "a time after notBefore"));
         }
-        match self
-            .store
-            .credentials
-            .register_key(&self.actor, tenant, approver, key, first_only)
-            .await?
-        {
+        let store = &self.store;
+        let registered = store.register_key(&self.actor, tenant, approver, key, first_only);
+        match registered.await? {
             Registration::Registered => {
                 tracing::info!(%tenant, %approver, key = %key.id, "a signing key was registered");
                 Ok(())
@@ -228,7 +201,7 @@ impl Administration {
 
     /// An approver's signing keys, revoked ones included.
     pub async fn keys(&self, tenant: &TenantId, approver: &ApproverId) -> Result<Vec<SigningKey>> {
-        Ok(self.store.credentials.keys_of(tenant, approver).await?)
+        Ok(self.store.keys_of(tenant, approver).await?)
     }
 
     pub async fn revoke_key(
@@ -237,12 +210,8 @@ impl Administration {
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<()> {
-        if !self
-            .store
-            .credentials
-            .revoke_key(&self.actor, tenant, approver, key)
-            .await?
-        {
+        let revoked = self.store.revoke_key(&self.actor, tenant, approver, key);
+        if !revoked.await? {
             return Err(Error::NotFound);
         }
         tracing::info!(%tenant, %approver, %key, "a signing key was revoked");

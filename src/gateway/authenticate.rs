@@ -244,12 +244,8 @@ impl Authenticator {
             }
         }
         let generation = self.credentials.generation();
-        let found = self
-            .store
-            .certificates
-            .run(*thumbprint)
-            .await?
-            .map(Arc::new);
+        let found = self.store.certificates.run(*thumbprint).await?;
+        let found = found.map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
             self.credentials

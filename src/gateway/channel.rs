@@ -17,8 +17,7 @@ use super::context::Context;
 use super::error::{Error, Result};
 use super::presence::EnforcerPresence;
 use super::secret::ClusterSecret;
-use crate::config;
-use crate::config::Secret;
+use crate::config::{self, Secret};
 use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
 use crate::store::ChannelStore;
@@ -101,12 +100,8 @@ impl ChannelRegistry {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Handle>> {
-        self.state()
-            .by_identity
-            .values()
-            .flatten()
-            .cloned()
-            .collect()
+        let state = self.state();
+        state.by_identity.values().flatten().cloned().collect()
     }
 }
 
@@ -161,12 +156,8 @@ pub(super) fn role_of(key: &Key) -> &'static str {
 
 impl Channel {
     pub fn note_closing(&self, closing: Closing) {
-        self.channels
-            .context
-            .metrics
-            .closed
-            .of([closing.as_str()])
-            .increment();
+        let closed = &self.channels.context.metrics.closed;
+        closed.of([closing.as_str()]).increment();
     }
 
     pub(super) fn parts(&mut self) -> (&Watch, &mut Waiter) {
@@ -181,11 +172,8 @@ impl Channel {
 
     /// Stores whether the peer responds; decisions are sent only to one that does. Returns false if it could not be stored.
     pub async fn set_active(&self, active: bool) -> bool {
-        let noted = self
-            .channels
-            .store
-            .set_channel_active(&self.key, self.id, active)
-            .await;
+        let store = &self.channels.store;
+        let noted = store.set_channel_active(&self.key, self.id, active).await;
         if let Err(error) = &noted {
             tracing::debug!(%error, "a channel's liveness could not be stored");
         }

@@ -31,10 +31,8 @@ impl Exchanges {
     pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision> {
         self.context.check_created(envelope.created_at)?;
         let decision = Decision::parse(envelope)?;
-        if decision
-            .expires_at
-            .is_some_and(|at| at <= self.context.clock.now())
-        {
+        let now = self.context.clock.now();
+        if decision.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::DecisionExpired);
         }
         Ok(decision)
@@ -80,11 +78,8 @@ impl Exchanges {
             }
             if !decided.duplicate {
                 let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
-                self.context.wake.wake(
-                    [Key::Exchange(tenant.clone(), request)]
-                        .into_iter()
-                        .chain(enforcer),
-                );
+                let exchange = [Key::Exchange(tenant.clone(), request)];
+                self.context.wake.wake(exchange.into_iter().chain(enforcer));
             }
             return Ok((decided, outcome.expires_at));
         }

@@ -1,7 +1,7 @@
 //! Reads an exchange, waits for its decision, acknowledges messages. A wait holds no database connection.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -62,14 +62,12 @@ fn may_read(caller: &Member, exchange: &Exchange) -> bool {
 
 impl Exchanges {
     pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange> {
-        let found = self
-            .store
-            .exchange(&caller.origin().tenant, request)
-            .await?;
+        let tenant = &caller.origin().tenant;
+        let found = self.store.exchange(tenant, request).await?;
         if let Member::Enforcer(enforcer) = caller {
             let asked = found.as_ref().map(|exchange| &exchange.enforcer_id);
             if let Some(id) = enforcer.bound.as_ref().or(asked) {
-                self.presence.seen(&enforcer.origin.tenant, id);
+                self.presence.seen(tenant, id);
             }
         }
         found
@@ -91,10 +89,8 @@ impl Exchanges {
         let mut turn = None;
         let mut cause = Cause::Hint;
         // Register before reading, so that a decision in between is not missed.
-        let mut waiter = self
-            .context
-            .wake
-            .register(Key::Exchange(origin.tenant.clone(), request.clone()));
+        let key = Key::Exchange(origin.tenant.clone(), request.clone());
+        let mut waiter = self.context.wake.register(key);
         loop {
             let exchange = match self.exchange(&caller, request).await {
                 // Once begun, a wait survives a short outage or overload of the database.
@@ -124,11 +120,8 @@ impl Exchanges {
                 return Ok(Waited::Pending);
             }
             if turn.is_none() {
-                turn = Some(self.waits.enter(
-                    origin,
-                    &exchange.enforcer_id,
-                    self.context.config.limits.waits_per_identity,
-                )?);
+                let most = self.context.config.limits.waits_per_identity;
+                turn = Some(self.waits.enter(origin, &exchange.enforcer_id, most)?);
             }
             // The exchange's expiry ends the wait, whether or not the sweep has written it.
             let look_again =
@@ -143,12 +136,7 @@ impl Exchanges {
 
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.waits
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .sum()
+        self.waits.counts().values().sum()
     }
 
     pub fn read_ack(&self, caller: &EnforcerOrApprover, document: &Node<'_>) -> Result<AckCommand> {
@@ -169,21 +157,16 @@ impl Exchanges {
 
     /// Accepts an ack: the message is not delivered again, and a decision counts as delivered.
     pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged> {
-        let AckCommand {
-            origin,
-            recipient,
-            ack,
-            ..
-        } = command;
-        if let AckRecipient::Enforcer(enforcer) = &recipient {
-            self.presence.seen(&origin.tenant, enforcer);
+        let tenant = command.origin.tenant;
+        if let AckRecipient::Enforcer(enforcer) = &command.recipient {
+            self.presence.seen(&tenant, enforcer);
         }
         // Message ids are UUIDs.
-        let message = ack.message_id.ok_or(Error::NotFound)?;
+        let message = command.ack.message_id.ok_or(Error::NotFound)?;
         let row = AckRow {
             operation: self.context.clock.operation_id(),
-            tenant: origin.tenant,
-            recipient,
+            tenant,
+            recipient: command.recipient,
             message,
         };
         let acked = self.store.acks.run(row).await?.ok_or(Error::NotFound)?;
@@ -199,7 +182,7 @@ impl Exchanges {
             request_id: acked.request_id,
             expires_at: acked.expires_at,
             message_id: message,
-            status: ack.status,
+            status: command.ack.status,
         })
     }
 }
@@ -221,6 +204,10 @@ struct Turn {
 }
 
 impl WaitCounter {
+    fn counts(&self) -> MutexGuard<'_, HashMap<Identity, usize>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn> {
         // A token's issuer may use the same subject in several tenants.
         let identity = (
@@ -228,7 +215,7 @@ impl WaitCounter {
             origin.principal.clone(),
             enforcer.clone(),
         );
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts();
         let count = counts.entry(identity.clone()).or_default();
         if *count >= most {
             return Err(Error::TooManyWaits);
@@ -243,11 +230,7 @@ impl WaitCounter {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut counts = self
-            .counter
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counter.counts();
         if let Some(count) = counts.get_mut(&self.identity) {
             *count -= 1;
             if *count == 0 {

@@ -47,11 +47,8 @@ impl Feed {
         };
         let resumed = match resume_after {
             Some(message) => {
-                context
-                    .store
-                    .channels
-                    .message_created(&tenant, &approver, message)
-                    .await?
+                let store = &context.store.channels;
+                store.message_created(&tenant, &approver, message).await?
             }
             None => None,
         };

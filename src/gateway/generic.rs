@@ -62,10 +62,8 @@ impl Exchanges {
 
     /// The approver of a decision that names none: a credential for any approver acts as the one who was asked.
     pub async fn decider(&self, caller: &Approver, request: &RequestId) -> Result<ApproverId> {
-        let mut asked = self
-            .store
-            .approvers_of(&caller.origin.tenant, request)
-            .await?;
+        let tenant = &caller.origin.tenant;
+        let mut asked = self.store.approvers_of(tenant, request).await?;
         match (asked.pop(), asked.is_empty()) {
             (None, _) => Err(Error::NotFound),
             (Some(approver), true) => Ok(approver),

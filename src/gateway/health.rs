@@ -105,14 +105,9 @@ impl Health {
     pub(super) async fn count(&self) -> Result<()> {
         let counts = self.context.store.exchanges.count_pending().await?;
         let count = |count: i64| usize::try_from(count).unwrap_or_default();
-        self.context
-            .metrics
-            .pending
-            .set_count(count(counts.pending));
-        self.context
-            .metrics
-            .overdue
-            .set_count(count(counts.overdue));
+        let metrics = &self.context.metrics;
+        metrics.pending.set_count(count(counts.pending));
+        metrics.overdue.set_count(count(counts.overdue));
         Ok(())
     }
 }

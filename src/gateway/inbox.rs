@@ -54,10 +54,8 @@ impl Exchanges {
         approver: &ApproverId,
         request: &RequestId,
     ) -> Result<Timestamp> {
-        let removed = self
-            .store
-            .remove_item(&caller.origin.tenant, approver, request)
-            .await?;
+        let tenant = &caller.origin.tenant;
+        let removed = self.store.remove_item(tenant, approver, request).await?;
         removed.ok_or(Error::NotFound)
     }
 }

@@ -32,14 +32,9 @@ impl Exchanges {
         decision: &Decision,
         again: bool,
     ) -> Result<Trust> {
-        let judge = |keys: &[SigningKey]| {
-            judge_signature(
-                decision,
-                keys,
-                self.context.config.decisions.verify,
-                self.context.clock.now(),
-            )
-        };
+        let verify = self.context.config.decisions.verify;
+        let now = || self.context.clock.now();
+        let judge = |keys: &[SigningKey]| judge_signature(decision, keys, verify, now());
         let whose = (tenant.clone(), approver.clone());
         if !again
             && let Some(keys) = self.keys.0.get(&whose)
@@ -47,13 +42,8 @@ impl Exchanges {
         {
             return Ok(trust);
         }
-        let keys: Arc<[SigningKey]> = self
-            .context
-            .store
-            .credentials
-            .keys_of(tenant, approver)
-            .await?
-            .into();
+        let credentials = &self.context.store.credentials;
+        let keys: Arc<[SigningKey]> = credentials.keys_of(tenant, approver).await?.into();
         self.keys.0.insert(whose, Arc::clone(&keys));
         judge(&keys)
     }

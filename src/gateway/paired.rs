@@ -52,11 +52,9 @@ impl Pairings {
             Member::Admin(_) => return Err(Error::NotFound),
         };
         let tenant = &caller.origin().tenant;
-        let known = self
-            .store
-            .revoke_pairing(tenant, side, &caller.origin().source(), &token.hash())
-            .await?;
-        known.then_some(()).ok_or(Error::NotFound)
+        let (source, hash) = (caller.origin().source(), token.hash());
+        let known = self.store.revoke_pairing(tenant, side, &source, &hash);
+        known.await?.then_some(()).ok_or(Error::NotFound)
     }
 
     /// The pairings in force of which the caller may act as a side, oldest first.
@@ -65,22 +63,16 @@ impl Pairings {
         caller: &EnforcerOrApprover,
         request: &PageRequest,
     ) -> Result<Page<PairingLine>> {
-        let (tenant, side, name) = match caller {
-            EnforcerOrApprover::Enforcer(caller) => (
-                &caller.origin.tenant,
-                Side::Enforcer(caller.bound.as_ref()),
-                caller.bound.as_ref().map_or("", EnforcerId::as_str),
-            ),
-            EnforcerOrApprover::Approver(caller) => (
-                &caller.origin.tenant,
-                Side::Approver(caller.bound.as_ref()),
-                caller.bound.as_ref().map_or("", ApproverId::as_str),
-            ),
+        let (side, role) = match caller {
+            EnforcerOrApprover::Enforcer(caller) => {
+                (Side::Enforcer(caller.bound.as_ref()), "enforcer")
+            }
+            EnforcerOrApprover::Approver(caller) => {
+                (Side::Approver(caller.bound.as_ref()), "approver")
+            }
         };
-        let role = match side {
-            Side::Enforcer(_) => "enforcer",
-            Side::Approver(_) => "approver",
-        };
+        let tenant = &caller.origin().tenant;
+        let name = caller.bound().unwrap_or_default();
         let listing = format!("pairings\n{tenant}\n{role}\n{name}");
         let limit = self.context.page_limit(request)?;
         let after = request.after(&listing)?;

@@ -2,13 +2,12 @@
 //! tokens are shown to these two sides only.
 
 use std::sync::Arc;
-
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::authenticate::random;
-use super::caller::{Approver, Enforcer, Member, Origin};
+use super::caller::{Approver, Enforcer, Member};
 use super::context::Context;
 use super::error::{Error, Result};
 use super::guess_limit::Guesses;
@@ -104,10 +103,8 @@ impl Pairings {
         let lifetime = seconds(self.context.config.pairing.code_seconds);
         let actor = caller.actor(&request.enforcer);
         for _ in 0..DRAWS {
-            let (code, nonce) = (
-                PairingCode::from_bytes(random()?),
-                Nonce::from_bytes(random()?),
-            );
+            let code = PairingCode::from_bytes(random()?);
+            let nonce = Nonce::from_bytes(random()?);
             let hash = self.secret.code_hash(tenant, code);
             match self
                 .store
@@ -134,9 +131,7 @@ impl Pairings {
         caller: &Approver,
         code: Option<PairingCode>,
     ) -> Result<Resolved> {
-        let Origin {
-            tenant, principal, ..
-        } = &caller.origin;
+        let (tenant, principal) = (&caller.origin.tenant, &caller.origin.principal);
         let guesser = format!("{tenant}\n{principal}");
         self.guesses.check(&guesser, self.context.clock.now())?;
         // Few at a time: guesses lock the same rows, and must not occupy every connection while they wait for each other.
@@ -147,11 +142,8 @@ impl Pairings {
         };
         let hash = code.map(|code| self.secret.code_hash(tenant, code));
         let hash = hash.as_ref().map_or(NO_HASH, <[u8; 32]>::as_slice);
-        match self
-            .store
-            .resolve_code(tenant, principal, hash, limits)
-            .await?
-        {
+        let resolved = self.store.resolve_code(tenant, principal, hash, limits);
+        match resolved.await? {
             ResolveFact::Found(resolved) => Ok(resolved),
             ResolveFact::Wrong => Err(Error::NotFound),
             ResolveFact::Refused { retry_after } => {
@@ -203,13 +195,8 @@ impl Pairings {
         caller: &Approver,
         request: Complete,
     ) -> Result<Completed> {
-        let Complete {
-            nonce,
-            approver,
-            public_key,
-        } = request;
-        let approver = caller.acting(Some(approver), "/approverId")?;
-        let nonce = nonce.ok_or(Error::NotFound)?;
+        let approver = caller.acting(Some(request.approver), "/approverId")?;
+        let nonce = request.nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
         // The initiator never changes, so the token can be derived before the statement that needs its hash.
         let session = self.store.pairing_session(tenant, &nonce).await?;
@@ -223,7 +210,7 @@ impl Pairings {
             tenant,
             nonce: &nonce,
             approver: &approver,
-            approver_key: public_key.as_deref(),
+            approver_key: request.public_key.as_deref(),
             token_hash: &token.hash(),
         };
         match self.store.complete_pairing(&row).await? {

@@ -66,11 +66,7 @@ impl Platform {
     /// The administration, in the name of `actor`. It checks no rights.
     #[must_use]
     pub fn administration(&self, actor: Actor) -> Administration {
-        Administration::new(
-            self.context.store.clone(),
-            self.context.clock.clone(),
-            actor,
-        )
+        Administration::new(&self.context.store, self.context.clock.clone(), actor)
     }
 
     /// Creates a credential: an administrator any of its tenant, the operator only administrators.
@@ -140,12 +136,8 @@ impl Platform {
         let (tenant, role) = Self::reach(caller);
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
-        let (items, next) = self
-            .context
-            .store
-            .credentials
-            .credentials(tenant, role, &part)
-            .await?;
+        let store = &self.context.store.credentials;
+        let (items, next) = store.credentials(tenant, role, &part).await?;
         Ok(Page::new(&listing, items, next.as_ref()))
     }
 
@@ -227,12 +219,8 @@ impl Platform {
         let after = start
             .as_ref()
             .map(|position| (position.at, position.id.as_str()));
-        let page = self
-            .context
-            .store
-            .exchanges
-            .list_exchanges(tenant, &filter, after, limit)
-            .await?;
+        let store = &self.context.store.exchanges;
+        let page = store.list_exchanges(tenant, &filter, after, limit).await?;
         Ok(Page::new(&name, page.items, page.next.as_ref()))
     }
 }

@@ -1,9 +1,8 @@
 //! Presence of enforcers. Channels have rows already; calls are collected here and written in batches, so that their cost
 //! does not grow with their number.
 
-use std::sync::Arc;
-
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -112,18 +111,11 @@ impl EnforcerPresence {
         caller: &Member,
         enforcer: Option<&EnforcerId>,
     ) -> Result<Vec<Presence>> {
-        let call_for = Duration::from_secs(self.context.config.presence.call_seconds);
-        let facts = self
-            .store
-            .enforcers(
-                &caller.origin().tenant,
-                enforcer,
-                self.context.config.presence.list_max,
-            )
-            .await?;
-        Ok(facts
-            .into_iter()
-            .filter_map(|facts| judge_presence(facts, call_for))
-            .collect())
+        let (tenant, config) = (&caller.origin().tenant, &self.context.config.presence);
+        let call_for = Duration::from_secs(config.call_seconds);
+        let facts = self.store.enforcers(tenant, enforcer, config.list_max);
+        let present = facts.await?.into_iter();
+        let present = present.filter_map(|facts| judge_presence(facts, call_for));
+        Ok(present.collect())
     }
 }

@@ -109,11 +109,8 @@ impl Prompts {
                 } else {
                     Some(caller.sending(&envelope.sender)?)
                 };
-                Ok(PromptCommand::Ack(self.read_ack_of(
-                    &caller.origin,
-                    enforcer,
-                    envelope,
-                )?))
+                let ack = self.read_ack_of(&caller.origin, enforcer, envelope)?;
+                Ok(PromptCommand::Ack(ack))
             }
             (kind, _) => Err(Error::Forbidden {
                 pointer: (!bare).then(|| "/msgType".into()),
@@ -141,15 +138,13 @@ impl Prompts {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand> {
         self.context.check_created(envelope.created_at)?;
+        let context = &self.context;
+        let (limits, artifacts) = (&context.config.limits, &context.config.artifacts);
         let rules = PromptRules {
-            max_text: self.context.config.limits.prompt_bytes,
-            extension: &self.context.names.prompt,
-            latest_created: self
-                .context
-                .in_seconds(self.context.config.limits.clock_skew_seconds),
-            latest_expiry: self
-                .context
-                .in_seconds(self.context.config.artifacts.max_lifetime_seconds),
+            max_text: limits.prompt_bytes,
+            extension: &context.names.prompt,
+            latest_created: context.in_seconds(limits.clock_skew_seconds),
+            latest_expiry: context.in_seconds(artifacts.max_lifetime_seconds),
         };
         let prompt = Prompt::parse(envelope, &rules)?;
         // Metadata is free-form, unless the prompt is addressed by it.
@@ -207,15 +202,11 @@ impl Prompts {
 
     /// Accepts an acknowledgement: the prompt's status changes and it is not delivered again.
     pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<PromptRecord> {
-        let AckPrompt {
-            tenant,
-            enforcer,
-            ack,
-        } = command;
+        let (tenant, ack) = (command.tenant, command.ack);
         let row = PromptAckRow {
             operation: self.context.clock.operation_id(),
             tenant: tenant.clone(),
-            enforcer,
+            enforcer: command.enforcer,
             ack: ack.clone(),
         };
         let fact = self.store.acks.run(row).await?;

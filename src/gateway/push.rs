@@ -83,7 +83,6 @@ pub(super) fn for_enforcer(
             expires_at,
             delivery,
         } => {
-            let expires_at: Timestamp = expires_at;
             let message_id = delivery.message_id;
             let text =
                 serialised(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;

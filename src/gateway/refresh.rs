@@ -53,29 +53,18 @@ impl Exchanges {
         request: &RequestId,
         command: RefreshCommand,
     ) -> Result<RefreshRequest> {
-        let RefreshCommand {
-            tenant,
-            approver,
-            reason,
-        } = command;
+        let tenant = command.tenant;
+        let (approver, reason) = (command.approver.as_ref(), command.reason.as_deref());
         // The queued one may be acknowledged between the two statements; then ours can be queued.
         for _ in 0..3 {
             let message = self.context.clock.message_id();
-            let fact = self
+            let queued = self
                 .store
-                .queue_refresh(
-                    &tenant,
-                    request,
-                    approver.as_ref(),
-                    message,
-                    reason.as_deref(),
-                )
-                .await?;
-            match fact {
+                .queue_refresh(&tenant, request, approver, message, reason);
+            match queued.await? {
                 RefreshFact::Queued(queued) => {
-                    self.context
-                        .wake
-                        .wake([Key::Enforcer(tenant, queued.enforcer_id.clone())]);
+                    let enforcer = queued.enforcer_id.clone();
+                    self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
                     return Ok(queued);
                 }
                 RefreshFact::Conflict(state) => return Err(Error::InvalidState(state.as_str())),

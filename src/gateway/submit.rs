@@ -43,19 +43,17 @@ impl Exchanges {
     }
 
     pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission> {
-        self.context.check_created(envelope.created_at)?;
-        if !self.context.config.artifacts.open && !artifact::is_sealed(envelope.body) {
+        let context = &self.context;
+        context.check_created(envelope.created_at)?;
+        let (limits, artifacts) = (&context.config.limits, &context.config.artifacts);
+        if !artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
         }
         let rules = ArtifactRules {
-            max_payload: self.context.config.limits.artifact_bytes,
-            requested_actions: self.context.names.requested_actions.clone(),
-            latest_created: self
-                .context
-                .in_seconds(self.context.config.limits.clock_skew_seconds),
-            latest_expiry: self
-                .context
-                .in_seconds(self.context.config.artifacts.max_lifetime_seconds),
+            max_payload: limits.artifact_bytes,
+            requested_actions: context.names.requested_actions.clone(),
+            latest_created: context.in_seconds(limits.clock_skew_seconds),
+            latest_expiry: context.in_seconds(artifacts.max_lifetime_seconds),
         };
         artifact::parse(envelope, &rules)
     }
@@ -63,11 +61,7 @@ impl Exchanges {
     /// Accepts a submission: at most one exchange per id, on any number of nodes and attempts.
     pub async fn submit(&self, caller: &Enforcer, command: SubmitCommand) -> Result<Submitted> {
         let tenant = &caller.origin.tenant;
-        let SubmitCommand {
-            enforcer,
-            mut submission,
-            idempotency,
-        } = command;
+        let (enforcer, mut submission) = (command.enforcer, command.submission);
         submission.trace = trace::carry(submission.trace);
         self.presence.seen(tenant, &enforcer);
         // A repeat must be recognised even if it can no longer be routed, so the store is asked anyway: it never writes a
@@ -89,7 +83,7 @@ impl Exchanges {
             enforcer: enforcer.clone(),
             submission,
             asked,
-            idempotency,
+            idempotency: command.idempotency,
         };
         let outcome = self.store.submissions.run(row).await?;
         let judged = judge_submission(outcome.fact, operation, expires_at);
@@ -120,30 +114,17 @@ impl Exchanges {
         enforcer: &EnforcerId,
         route: &Route,
     ) -> Result<(Vec<ApproverId>, Option<Error>)> {
+        let pairings = &self.context.store.pairings;
         let asked = match route {
             Route::Approver(approver) => Ok(vec![approver.clone()]),
-            Route::Token(token) => {
-                match self
-                    .context
-                    .store
-                    .pairings
-                    .token_of(tenant, enforcer, token)
-                    .await?
-                {
-                    TokenFact::Good(approver) => Ok(vec![approver]),
-                    TokenFact::Ended => Err(Error::PairingRevoked),
-                    TokenFact::Unknown => Err(Error::NoApprover {
-                        pointer: "/body/metadata/routingToken",
-                    }),
-                }
-            }
-            Route::Paired => match self
-                .context
-                .store
-                .pairings
-                .paired_with(tenant, enforcer)
-                .await?
-            {
+            Route::Token(token) => match pairings.token_of(tenant, enforcer, token).await? {
+                TokenFact::Good(approver) => Ok(vec![approver]),
+                TokenFact::Ended => Err(Error::PairingRevoked),
+                TokenFact::Unknown => Err(Error::NoApprover {
+                    pointer: "/body/metadata/routingToken",
+                }),
+            },
+            Route::Paired => match pairings.paired_with(tenant, enforcer).await? {
                 nobody if nobody.is_empty() => Err(Error::NoApprover {
                     pointer: "/recipient/approverId",
                 }),

@@ -59,13 +59,8 @@ impl Exchanges {
             }
         };
         self.presence.seen(&caller.origin.tenant, &enforcer);
-        self.end(
-            &caller.origin,
-            request,
-            &Ending::Withdrawn(enforcer),
-            reason,
-        )
-        .await
+        let ending = Ending::Withdrawn(enforcer);
+        self.end(&caller.origin, request, &ending, reason).await
     }
 
     pub async fn cancel(
@@ -74,15 +69,10 @@ impl Exchanges {
         request: &RequestId,
         reason: Option<&str>,
     ) -> Result<Ended> {
-        let ended = self
-            .end(
-                &caller.origin,
-                request,
-                &Ending::Cancelled(caller.origin.principal.clone()),
-                reason,
-            )
-            .await?;
-        tracing::info!(%request, by = caller.origin.principal, "an exchange was cancelled");
+        let origin = &caller.origin;
+        let ending = Ending::Cancelled(origin.principal.clone());
+        let ended = self.end(origin, request, &ending, reason).await?;
+        tracing::info!(%request, by = origin.principal, "an exchange was cancelled");
         Ok(ended)
     }
 
@@ -123,11 +113,10 @@ impl Exchanges {
         let approvers = messages
             .into_iter()
             .map(|(approver, _)| Key::Approver(tenant.clone(), approver));
-        self.context.wake.wake(
-            [Key::Exchange(tenant.clone(), request.clone())]
-                .into_iter()
-                .chain(approvers),
-        );
+        let exchange = [Key::Exchange(tenant.clone(), request.clone())];
+        self.context
+            .wake
+            .wake(exchange.into_iter().chain(approvers));
         Ok(Ended {
             at,
             expires_at: fact.expires_at,

@@ -1,9 +1,8 @@
 //! The audit: who did what to tenants, credentials, keys, pairings and pending exchanges, and from where. Events are written
 //! by the statements that act, and only if they take effect; here they are read and deleted.
 
-use std::sync::Arc;
-
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;

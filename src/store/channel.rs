@@ -145,16 +145,11 @@ impl ChannelStore {
             recent_seconds,
             PUSHED_FOR_SECONDS,
         );
-        let found = self
-            .database
-            .background
-            .fetch_all(
-                TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)),
-                query,
-            )
-            .await?
-            .into_iter();
-        let keys = found.map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
+        let scope = TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant));
+        let found = self.database.background.fetch_all(scope, query).await?;
+        let keys = found
+            .into_iter()
+            .map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
         Ok(keys.collect::<Result<_, _>>()?)
     }
 

@@ -161,12 +161,8 @@ impl ChannelStore {
         );
         let mut stale = Vec::new();
         // All: a node holds channels of every tenant.
-        for row in self
-            .database
-            .background
-            .fetch_all(TenantScope::All, query)
-            .await?
-        {
+        let scope = TenantScope::All;
+        for row in self.database.background.fetch_all(scope, query).await? {
             stale.push(CloseRow {
                 key: key_of(row.tenant_id, &row.kind, &row.identity)?,
                 channel: row.channel_id,
@@ -247,12 +243,8 @@ impl ChannelStore {
         );
         // All: a node holds channels of every tenant.
         let scope = TenantScope::All;
-        let found = self
-            .database
-            .background
-            .fetch_all(scope, query)
-            .await?
-            .into_iter();
+        let found = self.database.background.fetch_all(scope, query).await?;
+        let found = found.into_iter();
         let keys = found.map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
         Ok(keys.collect::<Result<_, _>>()?)
     }

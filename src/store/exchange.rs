@@ -286,12 +286,8 @@ impl ExchangeStore {
             column(waited_for, |(_, request)| request) as _,
             self.database.clock.offset(),
         );
-        let found = self
-            .database
-            .background
-            .fetch_all(scope, query)
-            .await?
-            .into_iter();
+        let found = self.database.background.fetch_all(scope, query).await?;
+        let found = found.into_iter();
         Ok(found.map(|row| (row.tenant_id, row.request_id)).collect())
     }
 

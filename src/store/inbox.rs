@@ -170,12 +170,7 @@ impl ExchangeStore {
             approver.as_str(),
             self.database.clock.offset(),
         )
-        .map(|row| row.expires_at);
-        Ok(self
-            .database
-            .pool
-            .fetch_optional(tenant, query)
-            .await?
-            .map(Into::into))
+        .map(|row| row.expires_at.into());
+        self.database.pool.fetch_optional(tenant, query).await
     }
 }

@@ -142,19 +142,18 @@ impl Authenticator {
             let at = before.get(token).copied().unwrap_or(now);
             (token.clone(), at)
         }));
+        let tasks = &self.context.tasks;
         futures_util::stream::iter(tokens)
             .for_each_concurrent(RECHECKED_AT_ONCE, async |token| {
-                match introspection
-                    .judge(token.expose(), &self.context.tasks)
-                    .await
-                {
+                let judged = introspection.judge(token.expose(), tasks);
+                match judged.await {
                     Ok(_) => {
                         self.confirmed().insert(token, self.context.clock.now());
                     }
                     Err(Error::InvalidToken) => self.channels.close_channels_by(&token),
                     // A token that cannot be checked now keeps its channel for a grace period.
                     Err(_) if self.is_unconfirmed(&token) => {
-                        self.channels.close_channels_by(&token)
+                        self.channels.close_channels_by(&token);
                     }
                     Err(_) => {}
                 }
