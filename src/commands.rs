@@ -275,7 +275,7 @@ async fn administration(config: &Config) -> anyhow::Result<Administration> {
         RowSecurity::MISSING
     );
     Ok(Administration::new(
-        store,
+        &store,
         Clock::system(),
         Actor::command_line(),
     ))

@@ -169,8 +169,8 @@ async fn prepare_demo(
     let tasks = TaskTracker::new();
     let node = NodeId::parse("dev").context("no node id")?;
     let metrics = Arc::new(Metrics::new(&clock));
-    let store = Arc::new(Store::open(config, &node, &clock, &metrics, &tasks)?);
-    let administration = Administration::new(store, clock, Actor::command_line());
+    let store = Store::open(config, &node, &clock, &metrics, &tasks)?;
+    let administration = Administration::new(&store, clock, Actor::command_line());
     Demo::prepare(&administration, data_dir, database_url).await
 }
 

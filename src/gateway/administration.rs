@@ -4,19 +4,19 @@
 use std::sync::Arc;
 
 use super::authenticate::FreshKey;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::clock::Clock;
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
 use crate::protocol::listing::{CredentialLine, Tenant};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::Store;
 use crate::store::audit::Actor;
 use crate::store::credential::{NewCredential, Proof};
 use crate::store::error::StoreError;
 use crate::store::listing::Part;
 use crate::store::signing_key::{NewSigningKey, Registration};
+use crate::store::{CredentialStore, Store};
 
 pub const MAX_NAME_CHARS: usize = 128;
 
@@ -39,7 +39,7 @@ pub struct MadeCredential {
 
 #[derive(Clone)]
 pub struct Administration {
-    store: Arc<Store>,
+    store: Arc<CredentialStore>,
     clock: Clock,
     actor: Actor,
 }
@@ -47,44 +47,36 @@ pub struct Administration {
 impl Administration {
     /// `actor` is whom the audit log names.
     #[must_use]
-    pub fn new(store: Arc<Store>, clock: Clock, actor: Actor) -> Self {
+    pub fn new(store: &Store, clock: Clock, actor: Actor) -> Self {
         Self {
-            store,
+            store: Arc::clone(&store.credentials),
             clock,
             actor,
         }
     }
 
     /// A new id, without the underscore that separates the parts of an API key.
-    fn new_id<T: TextId>(&self) -> Result<T, Error> {
+    fn new_id<T: TextId>(&self) -> Result<T> {
         T::parse(&self.clock.operation_id().0.simple().to_string()).ok_or(Error::Internal)
     }
 
-    pub async fn create_tenant(&self, name: &str) -> Result<TenantId, Error> {
+    pub async fn create_tenant(&self, name: &str) -> Result<TenantId> {
         if name.is_empty() || name.chars().nth(MAX_NAME_CHARS).is_some() {
             return Err(Error::invalid("/name", "a string of 1 to 128 characters"));
         }
         let id: TenantId = self.new_id()?;
-        self.store
-            .credentials
-            .create_tenant(&self.actor, &id, name)
-            .await?;
+        self.store.create_tenant(&self.actor, &id, name).await?;
         tracing::info!(tenant = %id, "a tenant was made");
         Ok(id)
     }
 
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
-        Ok(self.store.credentials.tenants(&Part::default()).await?.0)
+    pub async fn tenants(&self) -> Result<Vec<Tenant>> {
+        Ok(self.store.tenants(&Part::default()).await?.0)
     }
 
     /// Disables a tenant: its credentials stop working, its data is kept.
-    pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<(), Error> {
-        if !self
-            .store
-            .credentials
-            .disable_tenant(&self.actor, tenant)
-            .await?
-        {
+    pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<()> {
+        if !self.store.disable_tenant(&self.actor, tenant).await? {
             return Err(Error::NotFound);
         }
         tracing::info!(%tenant, "a tenant was disabled");
@@ -95,7 +87,7 @@ impl Administration {
         &self,
         tenant: &TenantId,
         request: CredentialRequest,
-    ) -> Result<MadeCredential, Error> {
+    ) -> Result<MadeCredential> {
         let CredentialRequest {
             role,
             bound_id,
@@ -135,12 +127,7 @@ impl Administration {
             proof,
             expires_at,
         };
-        match self
-            .store
-            .credentials
-            .create_credential(&self.actor, &new)
-            .await
-        {
+        match self.store.create_credential(&self.actor, &new).await {
             Ok(true) => {}
             Ok(false) => return Err(Error::NotFound),
             // Taken by this or another tenant: the thumbprint alone identifies the tenant, so two cannot share one. The
@@ -161,14 +148,9 @@ impl Administration {
         &self,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
-    ) -> Result<Vec<CredentialLine>, Error> {
+    ) -> Result<Vec<CredentialLine>> {
         let all = Part::default();
-        Ok(self
-            .store
-            .credentials
-            .credentials(tenant, role, &all)
-            .await?
-            .0)
+        Ok(self.store.credentials(tenant, role, &all).await?.0)
     }
 
     /// Revokes a credential, of this tenant and role where these are given.
@@ -177,13 +159,10 @@ impl Administration {
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         id: &CredentialId,
-    ) -> Result<(), Error> {
-        if !self
-            .store
-            .credentials
-            .revoke_credential(&self.actor, tenant, role, id)
-            .await?
-        {
+    ) -> Result<()> {
+        let store = &self.store;
+        let revoked = store.revoke_credential(&self.actor, tenant, role, id);
+        if !revoked.await? {
             return Err(Error::NotFound);
         }
         tracing::info!(credential = %id, "a credential was revoked");
@@ -197,20 +176,14 @@ impl Administration {
         approver: &ApproverId,
         key: &NewSigningKey,
         first_only: bool,
-    ) -> Result<(), Error> {
-        if key
-            .not_before
-            .zip(key.not_after)
-            .is_some_and(|(before, after)| before >= after)
-        {
+    ) -> Result<()> {
+        let times = key.not_before.zip(key.not_after);
+        if times.is_some_and(|(before, after)| before >= after) {
             return Err(Error::invalid("/notAfter", "a time after notBefore"));
         }
-        match self
-            .store
-            .credentials
-            .register_key(&self.actor, tenant, approver, key, first_only)
-            .await?
-        {
+        let store = &self.store;
+        let registered = store.register_key(&self.actor, tenant, approver, key, first_only);
+        match registered.await? {
             Registration::Registered => {
                 tracing::info!(%tenant, %approver, key = %key.id, "a signing key was registered");
                 Ok(())
@@ -227,12 +200,8 @@ impl Administration {
     }
 
     /// An approver's signing keys, revoked ones included.
-    pub async fn keys(
-        &self,
-        tenant: &TenantId,
-        approver: &ApproverId,
-    ) -> Result<Vec<SigningKey>, Error> {
-        Ok(self.store.credentials.keys_of(tenant, approver).await?)
+    pub async fn keys(&self, tenant: &TenantId, approver: &ApproverId) -> Result<Vec<SigningKey>> {
+        Ok(self.store.keys_of(tenant, approver).await?)
     }
 
     pub async fn revoke_key(
@@ -240,13 +209,9 @@ impl Administration {
         tenant: &TenantId,
         approver: &ApproverId,
         key: &SignerKeyId,
-    ) -> Result<(), Error> {
-        if !self
-            .store
-            .credentials
-            .revoke_key(&self.actor, tenant, approver, key)
-            .await?
-        {
+    ) -> Result<()> {
+        let revoked = self.store.revoke_key(&self.actor, tenant, approver, key);
+        if !revoked.await? {
             return Err(Error::NotFound);
         }
         tracing::info!(%tenant, %approver, %key, "a signing key was revoked");

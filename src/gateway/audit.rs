@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::Platform;
 use super::caller::{Admin, Approver, Enforcer, Operator, Origin};
-use super::error::Error;
+use super::error::Result;
 use super::page::{FOREIGN_CURSOR, Page, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId};
 use crate::protocol::listing::AuditLine;
@@ -62,11 +62,7 @@ impl Operator {
 }
 
 impl Platform {
-    pub async fn audit(
-        &self,
-        caller: &Admin,
-        request: &PageRequest,
-    ) -> Result<Page<AuditLine>, Error> {
+    pub async fn audit(&self, caller: &Admin, request: &PageRequest) -> Result<Page<AuditLine>> {
         let tenant = &caller.origin.tenant;
         let listing = format!("audit\n{tenant}");
         let limit = self.context.page_limit(request)?;

@@ -24,11 +24,12 @@ pub(super) use self::tokens::{Tokens, recheck_every};
 use super::Channels;
 use super::caller::{Caller, Operator, Origin};
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::config::Secret;
 use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
 use crate::protocol::id::CredentialId;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::CredentialStore;
 use crate::store::credential::{ChangedCredential, Credential};
 
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
@@ -138,6 +139,7 @@ pub enum Presented<'a> {
 
 pub struct Authenticator {
     context: Arc<Context>,
+    store: Arc<CredentialStore>,
     channels: Arc<Channels>,
     credentials: Credentials,
     tokens: Tokens,
@@ -154,6 +156,7 @@ impl Authenticator {
             credentials: Credentials::default(),
             channels: Arc::clone(channels),
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.credentials),
         })
     }
 
@@ -161,7 +164,7 @@ impl Authenticator {
         &self,
         presented: &Presented<'_>,
         from: Option<IpAddr>,
-    ) -> Result<Caller, Error> {
+    ) -> Result<Caller> {
         match presented {
             Presented::Token(token) => self.by_token(token, from).await,
             Presented::Basic(_) if !self.context.config.auth.basic => Err(Error::Unauthenticated),
@@ -179,7 +182,7 @@ impl Authenticator {
     }
 
     /// The caller of a token: the operator's key, an API key, or an external token.
-    async fn by_token(&self, token: &str, from: Option<IpAddr>) -> Result<Caller, Error> {
+    async fn by_token(&self, token: &str, from: Option<IpAddr>) -> Result<Caller> {
         if let Some(operator) = &self.operator {
             let hash: [u8; 32] = Sha256::digest(token).into();
             if bool::from(hash.ct_eq(operator)) {
@@ -201,11 +204,7 @@ impl Authenticator {
     }
 
     /// The caller of an API key, if it is valid.
-    async fn by_key(
-        &self,
-        key: &ApiKey<'_>,
-        from: Option<IpAddr>,
-    ) -> Result<Option<Caller>, Error> {
+    async fn by_key(&self, key: &ApiKey<'_>, from: Option<IpAddr>) -> Result<Option<Caller>> {
         let found = self.credential(&key.id).await?;
         let hash: [u8; 32] = Sha256::digest(key.secret).into();
         let genuine = found.filter(|credential| {
@@ -220,7 +219,7 @@ impl Authenticator {
         &self,
         credential: Option<Arc<Credential>>,
         from: Option<IpAddr>,
-    ) -> Result<Option<Caller>, Error> {
+    ) -> Result<Option<Caller>> {
         let now = self.context.clock.now();
         let good = credential.filter(|credential| {
             !credential.revoked && credential.expires_at.is_none_or(|at| now < at)
@@ -236,7 +235,7 @@ impl Authenticator {
     async fn credential_of_certificate(
         &self,
         thumbprint: &[u8; 32],
-    ) -> Result<Option<Arc<Credential>>, Error> {
+    ) -> Result<Option<Arc<Credential>>> {
         if let Some(id) = self.credentials.of_certificate(thumbprint) {
             let found = self.credential(&id).await?;
             let found = found.filter(|credential| credential.thumbprint == Some(*thumbprint));
@@ -245,13 +244,8 @@ impl Authenticator {
             }
         }
         let generation = self.credentials.generation();
-        let found = self
-            .context
-            .store
-            .credentials
-            .certificate(*thumbprint)
-            .await?
-            .map(Arc::new);
+        let found = self.store.certificates.run(*thumbprint).await?;
+        let found = found.map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
             self.credentials
@@ -260,18 +254,12 @@ impl Authenticator {
         Ok(found)
     }
 
-    async fn credential(&self, id: &CredentialId) -> Result<Option<Arc<Credential>>, Error> {
+    async fn credential(&self, id: &CredentialId) -> Result<Option<Arc<Credential>>> {
         if let Some(known) = self.credentials.fresh(id) {
             return Ok(Some(known));
         }
         let generation = self.credentials.generation();
-        let found = self
-            .context
-            .store
-            .credentials
-            .credential(id)
-            .await?
-            .map(Arc::new);
+        let found = self.store.credentials.run(id.clone()).await?.map(Arc::new);
         if let Some(credential) = &found {
             self.credentials.remember(credential, generation);
         }
@@ -279,34 +267,29 @@ impl Authenticator {
     }
 
     /// Reads which credentials and tenants changed. If one fails, the other is read all the same.
-    pub(super) async fn refresh_credentials(&self) -> Result<(), Error> {
+    pub(super) async fn refresh_credentials(&self) -> Result<()> {
         let learned = self.learn_changes().await;
         let tenants = self.refresh_tenants().await;
         learned.and(tenants)
     }
 
     /// Reads which credentials changed, and closes the channels of those that are no longer valid.
-    async fn learn_changes(&self) -> Result<(), Error> {
+    async fn learn_changes(&self) -> Result<()> {
         let asked = Instant::now();
         let within = CHANGED_WITHIN.as_secs_f64();
-        let changed = self
-            .context
-            .store
-            .credentials
-            .changed_credentials(within)
-            .await?;
+        let changed = self.store.changed_credentials(within).await?;
         self.credentials.refresh(&changed, asked);
         self.channels.close_revoked(&changed);
         Ok(())
     }
 
     /// Writes when credentials were last used.
-    pub(super) async fn write_uses(&self) -> Result<(), Error> {
+    pub(super) async fn write_uses(&self) -> Result<()> {
         let uses = self.credentials.take_uses();
         if uses.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.context.store.credentials.note_uses(&uses).await {
+        if let Err(error) = self.store.note_uses(&uses).await {
             for (id, at) in &uses {
                 self.credentials.note_use(id, *at);
             }
@@ -316,7 +299,7 @@ impl Authenticator {
     }
 }
 
-fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller, Error> {
+fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller> {
     let origin = Origin {
         tenant: credential.tenant.clone(),
         principal: credential.id.as_str().to_owned(),

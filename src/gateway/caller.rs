@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::config::Secret;
 use crate::protocol::envelope::Sender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId};
@@ -59,11 +59,7 @@ pub enum Caller {
 
 impl Caller {
     /// The caller of a credential with this role, bound to an id or to none.
-    pub(super) fn in_role(
-        role: RoleName,
-        origin: Origin,
-        bound: Option<&str>,
-    ) -> Result<Self, Error> {
+    pub(super) fn in_role(role: RoleName, origin: Origin, bound: Option<&str>) -> Result<Self> {
         Ok(match role {
             RoleName::Enforcer => Self::Enforcer(Enforcer {
                 origin,
@@ -79,7 +75,7 @@ impl Caller {
 }
 
 /// The id a credential is bound to. A malformed one is an error, never treated as unbound.
-fn bound_id<T: TextId>(bound: Option<&str>) -> Result<Option<T>, Error> {
+fn bound_id<T: TextId>(bound: Option<&str>) -> Result<Option<T>> {
     bound
         .map(|id| T::parse(id).ok_or(Error::Internal))
         .transpose()
@@ -142,7 +138,7 @@ single_roles! {
 
 impl Admin {
     /// Refuses an envelope whose sender an administrator may not be.
-    pub fn sending(&self, sender: &Sender) -> Result<(), Error> {
+    pub fn sending(&self, sender: &Sender) -> Result<()> {
         only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
         only(sender.approver_id.as_ref(), "/sender/approverId")
     }
@@ -195,7 +191,7 @@ fn not_yours(pointer: &str) -> Error {
 }
 
 /// Refuses a sender that names an id of another role.
-fn only<T>(other: Option<&T>, pointer: &str) -> Result<(), Error> {
+fn only<T>(other: Option<&T>, pointer: &str) -> Result<()> {
     match other {
         None => Ok(()),
         Some(_) => Err(not_yours(pointer)),
@@ -203,11 +199,7 @@ fn only<T>(other: Option<&T>, pointer: &str) -> Result<(), Error> {
 }
 
 /// The id a caller acts as: the one it names, if allowed, else the one it is bound to.
-fn acting<T: Clone + PartialEq>(
-    bound: Option<&T>,
-    named: Option<T>,
-    pointer: &str,
-) -> Result<T, Error> {
+fn acting<T: Clone + PartialEq>(bound: Option<&T>, named: Option<T>, pointer: &str) -> Result<T> {
     match (bound, named) {
         (Some(bound), Some(named)) if *bound != named => Err(not_yours(pointer)),
         (_, Some(named)) => Ok(named),
@@ -218,13 +210,13 @@ fn acting<T: Clone + PartialEq>(
 
 impl Enforcer {
     /// The enforcer that this call acts as, by the envelope's sender.
-    pub fn sending(&self, sender: &Sender) -> Result<EnforcerId, Error> {
+    pub fn sending(&self, sender: &Sender) -> Result<EnforcerId> {
         only(sender.approver_id.as_ref(), "/sender/approverId")?;
         self.acting(sender.enforcer_id.clone(), "/sender/enforcerId")
     }
 
     /// The same, where the sender is required.
-    pub fn named(&self, sender: &Sender) -> Result<EnforcerId, Error> {
+    pub fn named(&self, sender: &Sender) -> Result<EnforcerId> {
         match sender.enforcer_id {
             Some(_) => self.sending(sender),
             None => Err(Error::invalid(
@@ -235,7 +227,7 @@ impl Enforcer {
     }
 
     /// The enforcer that this call acts as: the one named at `pointer`, or the one the credential is bound to.
-    pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId, Error> {
+    pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId> {
         acting(self.bound.as_ref(), named, pointer)
     }
 
@@ -247,13 +239,13 @@ impl Enforcer {
 
 impl Approver {
     /// The approver that this call acts as, by the envelope's sender.
-    pub fn sending(&self, sender: &Sender) -> Result<ApproverId, Error> {
+    pub fn sending(&self, sender: &Sender) -> Result<ApproverId> {
         only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
         self.acting(sender.approver_id.clone(), "/sender/approverId")
     }
 
     /// The same, where the sender is required.
-    pub fn named(&self, sender: &Sender) -> Result<ApproverId, Error> {
+    pub fn named(&self, sender: &Sender) -> Result<ApproverId> {
         match sender.approver_id {
             Some(_) => self.sending(sender),
             None => Err(Error::invalid(
@@ -264,7 +256,7 @@ impl Approver {
     }
 
     /// The approver that this call acts as: the one named at `pointer`, or the one the credential is bound to.
-    pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId, Error> {
+    pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId> {
         acting(self.bound.as_ref(), named, pointer)
     }
 

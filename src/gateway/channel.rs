@@ -14,13 +14,13 @@ use uuid::Uuid;
 use super::caller::Origin;
 use super::closing::Closing;
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::presence::EnforcerPresence;
 use super::secret::ClusterSecret;
-use crate::config;
-use crate::config::Secret;
+use crate::config::{self, Secret};
 use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
+use crate::store::ChannelStore;
 use crate::wake::{Key, Waiter};
 
 pub(super) struct Handle {
@@ -57,7 +57,7 @@ impl ChannelRegistry {
     }
 
     /// Registers a channel, and closes the identity's oldest one if it has too many.
-    fn enter(&self, key: &Key, handle: Arc<Handle>, limits: &config::Limits) -> Result<(), Error> {
+    fn enter(&self, key: &Key, handle: Arc<Handle>, limits: &config::Limits) -> Result<()> {
         let per_identity = limits.channels_per_identity;
         let mut state = self.state();
         let of_tenant = state.by_tenant.get(key.tenant()).copied();
@@ -100,12 +100,8 @@ impl ChannelRegistry {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Handle>> {
-        self.state()
-            .by_identity
-            .values()
-            .flatten()
-            .cloned()
-            .collect()
+        let state = self.state();
+        state.by_identity.values().flatten().cloned().collect()
     }
 }
 
@@ -160,12 +156,8 @@ pub(super) fn role_of(key: &Key) -> &'static str {
 
 impl Channel {
     pub fn note_closing(&self, closing: Closing) {
-        self.channels
-            .context
-            .metrics
-            .closed
-            .of([closing.as_str()])
-            .increment();
+        let closed = &self.channels.context.metrics.closed;
+        closed.of([closing.as_str()]).increment();
     }
 
     pub(super) fn parts(&mut self) -> (&Watch, &mut Waiter) {
@@ -180,13 +172,8 @@ impl Channel {
 
     /// Stores whether the peer responds; decisions are sent only to one that does. Returns false if it could not be stored.
     pub async fn set_active(&self, active: bool) -> bool {
-        let noted = self
-            .channels
-            .context
-            .store
-            .channels
-            .set_channel_active(&self.key, self.id, active)
-            .await;
+        let store = &self.channels.store;
+        let noted = store.set_channel_active(&self.key, self.id, active).await;
         if let Err(error) = &noted {
             tracing::debug!(%error, "a channel's liveness could not be stored");
         }
@@ -201,13 +188,7 @@ impl Drop for Channel {
         self.count(-1.0);
         let (channels, key, id) = (Arc::clone(&self.channels), self.key.clone(), self.id);
         self.channels.context.tasks.spawn(async move {
-            if let Err(error) = channels
-                .context
-                .store
-                .channels
-                .close_channel(&key, id)
-                .await
-            {
+            if let Err(error) = channels.store.close_channel(&key, id).await {
                 // The next heartbeat removes rows without a channel.
                 tracing::debug!(%error, "a channel could not be deregistered");
             }
@@ -218,6 +199,7 @@ impl Drop for Channel {
 
 pub struct Channels {
     pub(super) context: Arc<Context>,
+    pub(super) store: Arc<ChannelStore>,
     pub(super) presence: Arc<EnforcerPresence>,
     pub(super) registry: ChannelRegistry,
     /// When the node's lease was last renewed.
@@ -235,6 +217,7 @@ impl Channels {
     ) -> Self {
         Self {
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.channels),
             presence: Arc::clone(presence),
             registry: ChannelRegistry::default(),
             renewed: Mutex::new(Instant::now()),
@@ -249,7 +232,7 @@ impl Channels {
         origin: &Origin,
         key: Key,
         transport: Transport,
-    ) -> Result<Channel, Error> {
+    ) -> Result<Channel> {
         if self.context.draining.is_cancelled() {
             return Err(Error::Unavailable);
         }
@@ -285,11 +268,7 @@ impl Channels {
             channels: Arc::clone(self),
         };
         channel.count(1.0);
-        self.context
-            .store
-            .channels
-            .open_channel(&channel.key, id, transport)
-            .await?;
+        self.store.open_channel(&channel.key, id, transport).await?;
         Ok(channel)
     }
 

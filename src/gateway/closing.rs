@@ -51,10 +51,8 @@ impl Channels {
 
     pub(super) fn close_channels_of(&self, tenant: &TenantId) {
         let state = self.registry.state();
-        let own = state
-            .by_identity
-            .iter()
-            .filter(|(key, _)| key.tenant() == tenant);
+        let identities = state.by_identity.iter();
+        let own = identities.filter(|(key, _)| key.tenant() == tenant);
         for handle in own.flat_map(|(_, handles)| handles) {
             handle.close(Closing::Credential);
         }

@@ -48,12 +48,8 @@ impl Context {
 
     /// This instant moved by a number of seconds.
     pub(super) fn in_seconds(&self, seconds: u64) -> Timestamp {
-        Timestamp::from(
-            self.clock
-                .now()
-                .inner()
-                .saturating_add(Duration::from_secs(seconds).try_into().unwrap_or_default()),
-        )
+        let seconds = Duration::from_secs(seconds).try_into().unwrap_or_default();
+        Timestamp::from(self.clock.now().inner().saturating_add(seconds))
     }
 
     pub(super) fn check_created(&self, created_at: Timestamp) -> Result<(), Invalid> {

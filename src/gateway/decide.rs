@@ -2,7 +2,7 @@
 
 use super::Exchanges;
 use super::caller::Approver;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::decision::{Decision, Trust};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{Decided, ExchangeState, judge_decision};
@@ -22,19 +22,17 @@ impl Exchanges {
         &self,
         caller: &Approver,
         document: &Node<'_>,
-    ) -> Result<(ApproverId, Decision), Error> {
+    ) -> Result<(ApproverId, Decision)> {
         let envelope = Incoming::parse(document, "decision.submit")?;
         let approver = caller.named(&envelope.sender)?;
         Ok((approver, self.read_verdict(&envelope)?))
     }
 
-    pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision, Error> {
+    pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision> {
         self.context.check_created(envelope.created_at)?;
         let decision = Decision::parse(envelope)?;
-        if decision
-            .expires_at
-            .is_some_and(|at| at <= self.context.clock.now())
-        {
+        let now = self.context.clock.now();
+        if decision.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::DecisionExpired);
         }
         Ok(decision)
@@ -46,7 +44,7 @@ impl Exchanges {
         caller: &Approver,
         approver: ApproverId,
         decision: Decision,
-    ) -> Result<(Decided, Option<Timestamp>), Error> {
+    ) -> Result<(Decided, Option<Timestamp>)> {
         let tenant = &caller.origin.tenant;
         let request = decision.request_id.clone();
         let operation = self.context.clock.operation_id();
@@ -65,7 +63,7 @@ impl Exchanges {
                 trust,
                 message,
             };
-            let outcome = self.context.store.exchanges.decide(row).await?;
+            let outcome = self.store.decisions.run(row).await?;
             trace::adopt(outcome.origin.as_ref());
             let Some(decided) = judge_decision(&outcome.fact, verified)? else {
                 continue;
@@ -80,11 +78,8 @@ impl Exchanges {
             }
             if !decided.duplicate {
                 let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
-                self.context.wake.wake(
-                    [Key::Exchange(tenant.clone(), request)]
-                        .into_iter()
-                        .chain(enforcer),
-                );
+                let exchange = [Key::Exchange(tenant.clone(), request)];
+                self.context.wake.wake(exchange.into_iter().chain(enforcer));
             }
             return Ok((decided, outcome.expires_at));
         }

@@ -1,14 +1,14 @@
 //! Reads an exchange, waits for its decision, acknowledges messages. A wait holds no database connection.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
 use super::Exchanges;
 use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::jitter::jitter;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::ExchangeState;
@@ -61,17 +61,13 @@ fn may_read(caller: &Member, exchange: &Exchange) -> bool {
 }
 
 impl Exchanges {
-    pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange, Error> {
-        let found = self
-            .context
-            .store
-            .exchanges
-            .exchange(&caller.origin().tenant, request)
-            .await?;
+    pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange> {
+        let tenant = &caller.origin().tenant;
+        let found = self.store.exchange(tenant, request).await?;
         if let Member::Enforcer(enforcer) = caller {
             let asked = found.as_ref().map(|exchange| &exchange.enforcer_id);
             if let Some(id) = enforcer.bound.as_ref().or(asked) {
-                self.presence.seen(&enforcer.origin.tenant, id);
+                self.presence.seen(tenant, id);
             }
         }
         found
@@ -86,17 +82,15 @@ impl Exchanges {
         caller: EnforcerOrAdmin,
         request: &RequestId,
         time_limit: Duration,
-    ) -> Result<Waited, Error> {
+    ) -> Result<Waited> {
         let caller = Member::from(caller);
         let origin = caller.origin();
         let deadline = Instant::now() + time_limit;
         let mut turn = None;
         let mut cause = Cause::Hint;
         // Register before reading, so that a decision in between is not missed.
-        let mut waiter = self
-            .context
-            .wake
-            .register(Key::Exchange(origin.tenant.clone(), request.clone()));
+        let key = Key::Exchange(origin.tenant.clone(), request.clone());
+        let mut waiter = self.context.wake.register(key);
         loop {
             let exchange = match self.exchange(&caller, request).await {
                 // Once begun, a wait survives a short outage or overload of the database.
@@ -126,11 +120,8 @@ impl Exchanges {
                 return Ok(Waited::Pending);
             }
             if turn.is_none() {
-                turn = Some(self.waits.enter(
-                    origin,
-                    &exchange.enforcer_id,
-                    self.context.config.limits.waits_per_identity,
-                )?);
+                let most = self.context.config.limits.waits_per_identity;
+                turn = Some(self.waits.enter(origin, &exchange.enforcer_id, most)?);
             }
             // The exchange's expiry ends the wait, whether or not the sweep has written it.
             let look_again =
@@ -145,19 +136,10 @@ impl Exchanges {
 
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.waits
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .sum()
+        self.waits.counts().values().sum()
     }
 
-    pub fn read_ack(
-        &self,
-        caller: &EnforcerOrApprover,
-        document: &Node<'_>,
-    ) -> Result<AckCommand, Error> {
+    pub fn read_ack(&self, caller: &EnforcerOrApprover, document: &Node<'_>) -> Result<AckCommand> {
         let envelope = Incoming::parse(document, "ack.submit")?;
         let sender = &envelope.sender;
         let recipient = match caller {
@@ -174,31 +156,20 @@ impl Exchanges {
     }
 
     /// Accepts an ack: the message is not delivered again, and a decision counts as delivered.
-    pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged, Error> {
-        let AckCommand {
-            origin,
-            recipient,
-            ack,
-            ..
-        } = command;
-        if let AckRecipient::Enforcer(enforcer) = &recipient {
-            self.presence.seen(&origin.tenant, enforcer);
+    pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged> {
+        let tenant = command.origin.tenant;
+        if let AckRecipient::Enforcer(enforcer) = &command.recipient {
+            self.presence.seen(&tenant, enforcer);
         }
         // Message ids are UUIDs.
-        let message = ack.message_id.ok_or(Error::NotFound)?;
+        let message = command.ack.message_id.ok_or(Error::NotFound)?;
         let row = AckRow {
             operation: self.context.clock.operation_id(),
-            tenant: origin.tenant,
-            recipient,
+            tenant,
+            recipient: command.recipient,
             message,
         };
-        let acked = self
-            .context
-            .store
-            .exchanges
-            .ack(row)
-            .await?
-            .ok_or(Error::NotFound)?;
+        let acked = self.store.acks.run(row).await?.ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
             self.context.note_transition(
@@ -211,7 +182,7 @@ impl Exchanges {
             request_id: acked.request_id,
             expires_at: acked.expires_at,
             message_id: message,
-            status: ack.status,
+            status: command.ack.status,
         })
     }
 }
@@ -233,14 +204,18 @@ struct Turn {
 }
 
 impl WaitCounter {
-    fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn, Error> {
+    fn counts(&self) -> MutexGuard<'_, HashMap<Identity, usize>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn> {
         // A token's issuer may use the same subject in several tenants.
         let identity = (
             origin.tenant.clone(),
             origin.principal.clone(),
             enforcer.clone(),
         );
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts();
         let count = counts.entry(identity.clone()).or_default();
         if *count >= most {
             return Err(Error::TooManyWaits);
@@ -255,11 +230,7 @@ impl WaitCounter {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut counts = self
-            .counter
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counter.counts();
         if let Some(count) = counts.get_mut(&self.identity) {
             *count -= 1;
             if *count == 0 {

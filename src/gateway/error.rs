@@ -5,6 +5,8 @@ use crate::protocol::message::NotJson;
 use crate::protocol::token::TokenError;
 use crate::store::error::StoreError;
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl From<NotJson> for Error {
     fn from(error: NotJson) -> Self {
         tracing::error!(%error, "an envelope could not be built");

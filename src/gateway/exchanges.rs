@@ -8,8 +8,11 @@ use super::keys::Keys;
 use super::load::Loads;
 use super::presence::EnforcerPresence;
 
+use crate::store::ExchangeStore;
+
 pub struct Exchanges {
     pub(super) context: Arc<Context>,
+    pub(super) store: Arc<ExchangeStore>,
     pub(super) presence: Arc<EnforcerPresence>,
     pub(super) waits: WaitCounter,
     pub(super) loads: Loads,
@@ -20,6 +23,7 @@ impl Exchanges {
     pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
         Self {
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.exchanges),
             presence: Arc::clone(presence),
             waits: WaitCounter::default(),
             loads: Loads::default(),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::channel::{Channel, role_of};
 use super::closing::Closing;
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::inbox_scan::{InboxScan, OVERLAP, PER_PAGE};
 use super::push::{Push, for_enforcer};
 use crate::protocol::id::{EnforcerId, TenantId};
@@ -41,17 +41,14 @@ impl Feed {
         channel: Channel,
         withdrawals: bool,
         resume_after: Option<Uuid>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let Key::Approver(tenant, approver) = channel.key.clone() else {
             return Err(Error::Internal);
         };
         let resumed = match resume_after {
             Some(message) => {
-                context
-                    .store
-                    .channels
-                    .message_created(&tenant, &approver, message)
-                    .await?
+                let store = &context.store.channels;
+                store.message_created(&tenant, &approver, message).await?
             }
             None => None,
         };
@@ -67,7 +64,7 @@ impl Feed {
         })
     }
 
-    pub fn enforcer(context: &Arc<Context>, channel: Channel) -> Result<Self, Error> {
+    pub fn enforcer(context: &Arc<Context>, channel: Channel) -> Result<Self> {
         let Key::Enforcer(tenant, enforcer) = channel.key.clone() else {
             return Err(Error::Internal);
         };
@@ -145,7 +142,7 @@ impl Feed {
     }
 
     /// The next few messages; empty if there are none for now.
-    pub async fn next_page(&mut self) -> Result<Vec<Push>, Error> {
+    pub async fn next_page(&mut self) -> Result<Vec<Push>> {
         match &mut self.source {
             FeedSource::Approver(scan) => {
                 scan.next_page(&self.context, self.channel.opened_at).await
@@ -161,7 +158,7 @@ impl Feed {
                     channel: self.channel.id,
                     limit: i64::try_from(PER_PAGE).unwrap_or(1),
                 };
-                let claimed = self.context.store.channels.claim(row).await?;
+                let claimed = self.context.store.channels.claims.run(row).await?;
                 let lag = self.context.metrics.sweep_lag.of(["redelivery"]);
                 let late = claimed.iter().filter_map(|message| message.late);
                 late.for_each(|late| lag.observe(late));

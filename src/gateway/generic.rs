@@ -2,7 +2,7 @@
 
 use super::Exchanges;
 use super::caller::{Approver, Enforcer};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::submit::SubmitCommand;
 use crate::protocol::artifact;
 use crate::protocol::decision::Decision;
@@ -33,7 +33,7 @@ impl Exchanges {
         caller: &Enforcer,
         body: &[u8],
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<SubmitCommand, Error> {
+    ) -> Result<SubmitCommand> {
         let node = json::parse(body)?;
         let framed = Framed::parse(&node, &ARTIFACT, self.context.clock.now())
             .map_err(|invalid| in_artifact(&node, invalid))?;
@@ -51,7 +51,7 @@ impl Exchanges {
         &self,
         caller: &Approver,
         body: &[u8],
-    ) -> Result<(Option<ApproverId>, Decision), Error> {
+    ) -> Result<(Option<ApproverId>, Decision)> {
         let node = json::parse(body)?;
         let framed = Framed::parse(&node, &DECISION, self.context.clock.now())?;
         let approver = match framed.framing {
@@ -62,17 +62,9 @@ impl Exchanges {
     }
 
     /// The approver of a decision that names none: a credential for any approver acts as the one who was asked.
-    pub async fn decider(
-        &self,
-        caller: &Approver,
-        request: &RequestId,
-    ) -> Result<ApproverId, Error> {
-        let mut asked = self
-            .context
-            .store
-            .exchanges
-            .approvers_of(&caller.origin.tenant, request)
-            .await?;
+    pub async fn decider(&self, caller: &Approver, request: &RequestId) -> Result<ApproverId> {
+        let tenant = &caller.origin.tenant;
+        let mut asked = self.store.approvers_of(tenant, request).await?;
         match (asked.pop(), asked.is_empty()) {
             (None, _) => Err(Error::NotFound),
             (Some(approver), true) => Ok(approver),
@@ -83,10 +75,7 @@ impl Exchanges {
 
 /// The enforcer that sent a message in any framing. If the credential is bound to none, a bare object names it in
 /// `metadata.enforcerId`.
-pub(super) fn sending_enforcer(
-    caller: &Enforcer,
-    framed: &Framed<'_, '_>,
-) -> Result<EnforcerId, Error> {
+pub(super) fn sending_enforcer(caller: &Enforcer, framed: &Framed<'_, '_>) -> Result<EnforcerId> {
     match (framed.framing, &caller.bound) {
         (Framing::Core | Framing::Wire, _) => caller.sending(&framed.envelope.sender),
         (Framing::Bare, Some(bound)) => Ok(bound.clone()),

@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::error::{Error, Throttled};
+use super::error::{Error, Result, Throttled};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::pairing_code::WINDOW_SECONDS;
 
@@ -49,7 +49,7 @@ fn too_many(quota: u32, retry_after: Duration) -> Error {
 
 impl Guesses {
     /// Refuses a guesser that was refused and has not waited since.
-    pub(super) fn check(&self, guesser: &str, now: Timestamp) -> Result<(), Error> {
+    pub(super) fn check(&self, guesser: &str, now: Timestamp) -> Result<()> {
         let Some(refused) = self.refused.get(guesser) else {
             return Ok(());
         };
@@ -76,7 +76,7 @@ impl Guesses {
     }
 
     /// Waits for a turn, up to a timeout.
-    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, Error> {
+    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
         match timeout(TURN_TIMEOUT, self.turns.acquire()).await {
             Ok(turn) => turn.map_err(|_| Error::Internal),
             Err(_) => Err(Error::Unavailable),

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::channel::Channels;
 use super::context::Context;
-use super::error::Error;
+use super::error::Result;
 use super::exchanges::Exchanges;
 use crate::store::schema::Schema;
 use crate::telemetry::instrument::as_f64;
@@ -102,17 +102,12 @@ impl Health {
             .observe([], read(|health| health.channels.lease_age().as_secs_f64()));
     }
 
-    pub(super) async fn count(&self) -> Result<(), Error> {
+    pub(super) async fn count(&self) -> Result<()> {
         let counts = self.context.store.exchanges.count_pending().await?;
         let count = |count: i64| usize::try_from(count).unwrap_or_default();
-        self.context
-            .metrics
-            .pending
-            .set_count(count(counts.pending));
-        self.context
-            .metrics
-            .overdue
-            .set_count(count(counts.overdue));
+        let metrics = &self.context.metrics;
+        metrics.pending.set_count(count(counts.pending));
+        metrics.overdue.set_count(count(counts.overdue));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::Exchanges;
 use super::caller::Approver;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::page::{FOREIGN_CURSOR, Page, PageRequest};
 use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, RequestId};
@@ -20,7 +20,7 @@ impl Exchanges {
         approver: &ApproverId,
         kind: InboxKind,
         request: &PageRequest,
-    ) -> Result<Page<ApprovalRequest>, Error> {
+    ) -> Result<Page<ApprovalRequest>> {
         let tenant = &caller.origin.tenant;
         let listing = match kind {
             InboxKind::Active => format!("inbox\n{tenant}\n{approver}"),
@@ -36,9 +36,7 @@ impl Exchanges {
         };
         let max_bytes = i64::from(self.context.config.limits.page_bytes);
         let page = self
-            .context
             .store
-            .exchanges
             .inbox_page(tenant, approver, kind, after, limit, max_bytes)
             .await?;
         let last = page.items.last().filter(|_| page.more);
@@ -55,13 +53,9 @@ impl Exchanges {
         caller: &Approver,
         approver: &ApproverId,
         request: &RequestId,
-    ) -> Result<Timestamp, Error> {
-        let removed = self
-            .context
-            .store
-            .exchanges
-            .remove_item(&caller.origin.tenant, approver, request)
-            .await?;
+    ) -> Result<Timestamp> {
+        let tenant = &caller.origin.tenant;
+        let removed = self.store.remove_item(tenant, approver, request).await?;
         removed.ok_or(Error::NotFound)
     }
 }

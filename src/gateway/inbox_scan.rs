@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::context::Context;
-use super::error::Error;
+use super::error::Result;
 use super::push::{Push, for_approver};
 use crate::jitter::jitter;
 use crate::protocol::id::{ApproverId, MessageId, TenantId};
@@ -156,7 +156,7 @@ impl InboxScan {
         &mut self,
         context: &Context,
         opened_at: OffsetDateTime,
-    ) -> Result<Vec<Push>, Error> {
+    ) -> Result<Vec<Push>> {
         loop {
             if self.position.is_none() {
                 // Everything older than the channel has been scanned; later scans need not start before it.
@@ -192,7 +192,7 @@ impl InboxScan {
         &mut self,
         context: &Context,
         after: (OffsetDateTime, Uuid),
-    ) -> Result<Vec<(ForApprover, usize)>, Error> {
+    ) -> Result<Vec<(ForApprover, usize)>> {
         let row = ListRow {
             tenant: self.tenant.clone(),
             approver: self.approver.clone(),
@@ -201,7 +201,7 @@ impl InboxScan {
             withdrawals: self.withdrawals,
             limit: PER_LIST,
         };
-        let listed = context.store.channels.list_unacked(row).await?;
+        let listed = context.store.channels.lists.run(row).await?;
         let complete = i64::try_from(listed.len()).unwrap_or(i64::MAX) < PER_LIST;
         self.position = listed
             .last()
@@ -226,7 +226,7 @@ impl InboxScan {
         Ok(found)
     }
 
-    async fn read(&mut self, context: &Context) -> Result<Vec<(ForApprover, usize)>, Error> {
+    async fn read(&mut self, context: &Context) -> Result<Vec<(ForApprover, usize)>> {
         let mut wanted: Vec<(MessageId, usize)> = Vec::with_capacity(PER_PAGE);
         let mut total = 0;
         for (id, bytes) in self.queue.iter().take(PER_PAGE) {
@@ -242,7 +242,7 @@ impl InboxScan {
             messages: wanted.iter().map(|(id, _)| *id).collect(),
             bytes: total,
         };
-        let bodies = context.store.channels.bodies(row).await?;
+        let bodies = context.store.channels.bodies.run(row).await?;
         self.queue.drain(..wanted.len());
         let mut found = Vec::with_capacity(bodies.len());
         for body in bodies {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use super::Exchanges;
-use super::error::Error;
+use super::error::Result;
 use crate::protocol::decision::{Decision, SigningKey, Trust, judge_signature};
 use crate::protocol::id::{ApproverId, TenantId};
 
@@ -31,15 +31,10 @@ impl Exchanges {
         approver: &ApproverId,
         decision: &Decision,
         again: bool,
-    ) -> Result<Trust, Error> {
-        let judge = |keys: &[SigningKey]| {
-            judge_signature(
-                decision,
-                keys,
-                self.context.config.decisions.verify,
-                self.context.clock.now(),
-            )
-        };
+    ) -> Result<Trust> {
+        let verify = self.context.config.decisions.verify;
+        let now = || self.context.clock.now();
+        let judge = |keys: &[SigningKey]| judge_signature(decision, keys, verify, now());
         let whose = (tenant.clone(), approver.clone());
         if !again
             && let Some(keys) = self.keys.0.get(&whose)
@@ -47,13 +42,8 @@ impl Exchanges {
         {
             return Ok(trust);
         }
-        let keys: Arc<[SigningKey]> = self
-            .context
-            .store
-            .credentials
-            .keys_of(tenant, approver)
-            .await?
-            .into();
+        let credentials = &self.context.store.credentials;
+        let keys: Arc<[SigningKey]> = credentials.keys_of(tenant, approver).await?.into();
         self.keys.0.insert(whose, Arc::clone(&keys));
         judge(&keys)
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Channels;
 use super::closing::Closing;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::store::channel::LEASE_SECONDS;
 
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,15 +22,11 @@ impl Channels {
 
     /// Renews the node's lease and removes rows without a channel. If the lease had expired, or could not be renewed for as
     /// long, other nodes treat the channels as dead, so they are closed.
-    pub(super) async fn heartbeat(&self) -> Result<(), Error> {
+    pub(super) async fn heartbeat(&self) -> Result<()> {
         let live: Vec<Uuid> = self.registry.all().iter().map(|handle| handle.id).collect();
         let check = self.secret.check();
         // An unreachable database would otherwise block the call for minutes.
-        let beat = timeout(
-            HEARTBEAT_TIMEOUT,
-            self.context.store.channels.heartbeat(&check),
-        )
-        .await;
+        let beat = timeout(HEARTBEAT_TIMEOUT, self.store.heartbeat(&check)).await;
         let lost = {
             let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(Ok(beat)) = beat {
@@ -47,22 +43,14 @@ impl Channels {
         }
         let beat = beat.map_err(|_| Error::Unavailable)??;
         self.note_secrets(beat.secrets_differ);
-        let ghosts = self
-            .context
-            .store
-            .channels
-            .remove_stale_channels(&live)
-            .await?;
+        let ghosts = self.store.remove_stale_channels(&live).await?;
         self.context.wake.wake(ghosts);
         Ok(())
     }
 
     /// Deregisters this node, wakes the channels that shared an identity with its own, and writes the pending calls.
     pub async fn leave(&self) {
-        let (left, written) = tokio::join!(
-            self.context.store.channels.leave(),
-            self.presence.write_calls()
-        );
+        let (left, written) = tokio::join!(self.store.leave(), self.presence.write_calls());
         if let Err(error) = written {
             tracing::warn!(%error, "the last calls could not be written");
         }
@@ -75,8 +63,8 @@ impl Channels {
     }
 
     /// Removes nodes whose lease has expired, and wakes the channels that shared an identity with theirs.
-    pub(super) async fn reap_expired_nodes(&self) -> Result<(), Error> {
-        let keys = self.context.store.channels.reap_expired_nodes().await?;
+    pub(super) async fn reap_expired_nodes(&self) -> Result<()> {
+        let keys = self.store.reap_expired_nodes().await?;
         self.context.wake.wake(keys);
         Ok(())
     }

@@ -14,14 +14,63 @@ use quick_cache::sync::Cache;
 
 use super::caller::Origin;
 use super::context::Context;
-use super::error::Error;
-pub use super::rate::{Kind, Rate};
+use super::error::{Error, Result, Throttled};
 use crate::protocol::timestamp::Timestamp;
 
 const MAX_BUCKETS: usize = 100_000;
 
 /// How many times the rate of one id a credential for any id may have.
 const ANY_ID_FACTOR: u32 = 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Artifacts, prompts, session events, pairings begun.
+    Submission,
+    /// Decisions, and whatever else changes an exchange or a pairing.
+    Decision,
+    Ack,
+    Read,
+    Connect,
+    Address,
+}
+
+impl Kind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Submission => "submissions",
+            Self::Decision => "decisions",
+            Self::Ack => "acks",
+            Self::Read => "reads",
+            Self::Connect => "connects",
+            Self::Address => "address",
+        }
+    }
+
+    /// The refusal of a call of this kind.
+    #[must_use]
+    pub fn throttled(self, rate: Rate, retry_after: Duration) -> Error {
+        let calls = match self {
+            Self::Address => "calls from this address",
+            kind => kind.as_str(),
+        };
+        Error::Throttled(Throttled {
+            policy: self.as_str(),
+            calls: format!("{calls} at once"),
+            quota: rate.burst,
+            window_seconds: rate.burst.div_ceil(rate.per_second.max(1)).into(),
+            retry_after,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Calls a second; 0 for no limit.
+    pub per_second: u32,
+    /// Calls at once.
+    pub burst: u32,
+}
 
 struct Bucket {
     tokens: f64,
@@ -107,13 +156,13 @@ impl Limiter {
     }
 
     /// Counts a call of a credential that acts as `id`, or refuses it.
-    pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<(), Error> {
+    pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<()> {
         let acting_as = id.map_or(ActingAs::Itself, |id| ActingAs::Id(id.to_owned()));
         self.admit_credential(kind, credential(origin), acting_as, self.rate_of(kind))
     }
 
     /// Counts a call of a credential for any id before the body names one: as many as a fleet might make.
-    pub fn admit_any_id(&self, kind: Kind, origin: &Origin) -> Result<(), Error> {
+    pub fn admit_any_id(&self, kind: Kind, origin: &Origin) -> Result<()> {
         let Rate { per_second, burst } = self.rate_of(kind);
         let rate = Rate {
             per_second: per_second.saturating_mul(ANY_ID_FACTOR),
@@ -123,7 +172,7 @@ impl Limiter {
     }
 
     /// Counts a call of the operator, who belongs to no tenant.
-    pub fn admit_operator(&self, kind: Kind) -> Result<(), Error> {
+    pub fn admit_operator(&self, kind: Kind) -> Result<()> {
         let operator = "operator".to_owned();
         self.admit_credential(kind, operator, ActingAs::Itself, self.rate_of(kind))
     }
@@ -134,7 +183,7 @@ impl Limiter {
         credential: String,
         acting_as: ActingAs,
         rate: Rate,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let caller = CredentialCalls {
             kind,
             credential,
@@ -146,7 +195,7 @@ impl Limiter {
     }
 
     /// Counts a call from an address before its caller is known, or refuses it.
-    pub fn admit_address(&self, address: IpAddr) -> Result<(), Error> {
+    pub fn admit_address(&self, address: IpAddr) -> Result<()> {
         let (kind, rate) = (Kind::Address, self.rate_of(Kind::Address));
         let addresses = &self.addresses;
         let counted = addresses.take(&network(address), rate, self.context.clock.now());

@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
 use super::Exchanges;
-use super::error::Error;
+use super::error::Result;
 use crate::protocol::id::{ApproverId, TenantId};
 
 /// How fast other nodes may fill an inbox, per second. A count is used only while they cannot come near the limit.
@@ -52,7 +52,7 @@ impl Exchanges {
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let most = i64::from(self.context.config.limits.pending_per_approver);
         if most <= MARGIN {
             return Ok(true);
@@ -63,12 +63,7 @@ impl Exchanges {
         let pending = if let Some(load) = fresh {
             load.pending.fetch_add(1, Ordering::Relaxed) + 1
         } else {
-            let pending = self
-                .context
-                .store
-                .exchanges
-                .pending(tenant, approver, most)
-                .await?;
+            let pending = self.store.pending(tenant, approver, most).await?;
             let load = Arc::new(Load::counted(pending, most));
             self.loads.0.insert(inbox, load);
             pending

@@ -29,7 +29,6 @@ mod platform;
 mod presence;
 mod prompt;
 mod push;
-mod rate;
 mod refresh;
 pub mod secret;
 mod session;

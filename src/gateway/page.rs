@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::cursor::{self, Position};
 
 /// The query parameters of a listing, unchecked.
@@ -27,7 +27,7 @@ pub(super) const FOREIGN_CURSOR: Error = Error::Parameter {
 
 impl PageRequest {
     /// Where the page starts: after the last row of the page before.
-    pub(super) fn after(&self, listing: &str) -> Result<Option<Position>, Error> {
+    pub(super) fn after(&self, listing: &str) -> Result<Option<Position>> {
         let cursor = self.cursor.as_deref();
         cursor
             .map(|text| cursor::decode(listing, text).ok_or(FOREIGN_CURSOR))
@@ -45,7 +45,7 @@ impl<T> Page<T> {
 }
 
 /// A parameter that is an integer of at least 1. Digits that overflow count as the largest number.
-fn at_least_one(name: &'static str, text: &str) -> Result<i64, Error> {
+fn at_least_one(name: &'static str, text: &str) -> Result<i64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse::<i64>().unwrap_or(i64::MAX) {
         number @ 1.. if digits => Ok(number),
@@ -58,7 +58,7 @@ fn at_least_one(name: &'static str, text: &str) -> Result<i64, Error> {
 
 impl Context {
     /// The page size: as requested, within the limits.
-    pub(super) fn page_limit(&self, request: &PageRequest) -> Result<i64, Error> {
+    pub(super) fn page_limit(&self, request: &PageRequest) -> Result<i64> {
         let limits = &self.config.limits;
         match request.limit.as_deref() {
             None => Ok(i64::from(limits.page_default)),
@@ -67,7 +67,7 @@ impl Context {
     }
 
     /// The length of a wait: as requested, within the limits.
-    pub fn time_limit(&self, requested: Option<&str>) -> Result<Duration, Error> {
+    pub fn time_limit(&self, requested: Option<&str>) -> Result<Duration> {
         let limits = &self.config.limits;
         let seconds = match requested {
             None => limits.wait_default_seconds,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Pairings;
 use super::caller::{EnforcerOrApprover, Member};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::page::{Page, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
@@ -45,20 +45,16 @@ impl Pairings {
     }
 
     /// Revokes a pairing, for either side. One that was revoked or replaced already stays so.
-    pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<(), Error> {
+    pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<()> {
         let side = match caller {
             Member::Enforcer(caller) => Side::Enforcer(caller.bound.as_ref()),
             Member::Approver(caller) => Side::Approver(caller.bound.as_ref()),
             Member::Admin(_) => return Err(Error::NotFound),
         };
         let tenant = &caller.origin().tenant;
-        let known = self
-            .context
-            .store
-            .pairings
-            .revoke_pairing(tenant, side, &caller.origin().source(), &token.hash())
-            .await?;
-        known.then_some(()).ok_or(Error::NotFound)
+        let (source, hash) = (caller.origin().source(), token.hash());
+        let known = self.store.revoke_pairing(tenant, side, &source, &hash);
+        known.await?.then_some(()).ok_or(Error::NotFound)
     }
 
     /// The pairings in force of which the caller may act as a side, oldest first.
@@ -66,30 +62,22 @@ impl Pairings {
         &self,
         caller: &EnforcerOrApprover,
         request: &PageRequest,
-    ) -> Result<Page<PairingLine>, Error> {
-        let (tenant, side, name) = match caller {
-            EnforcerOrApprover::Enforcer(caller) => (
-                &caller.origin.tenant,
-                Side::Enforcer(caller.bound.as_ref()),
-                caller.bound.as_ref().map_or("", EnforcerId::as_str),
-            ),
-            EnforcerOrApprover::Approver(caller) => (
-                &caller.origin.tenant,
-                Side::Approver(caller.bound.as_ref()),
-                caller.bound.as_ref().map_or("", ApproverId::as_str),
-            ),
+    ) -> Result<Page<PairingLine>> {
+        let (side, role) = match caller {
+            EnforcerOrApprover::Enforcer(caller) => {
+                (Side::Enforcer(caller.bound.as_ref()), "enforcer")
+            }
+            EnforcerOrApprover::Approver(caller) => {
+                (Side::Approver(caller.bound.as_ref()), "approver")
+            }
         };
-        let role = match side {
-            Side::Enforcer(_) => "enforcer",
-            Side::Approver(_) => "approver",
-        };
+        let tenant = &caller.origin().tenant;
+        let name = caller.bound().unwrap_or_default();
         let listing = format!("pairings\n{tenant}\n{role}\n{name}");
         let limit = self.context.page_limit(request)?;
         let after = request.after(&listing)?;
         let (found, next) = self
-            .context
             .store
-            .pairings
             .pairings(tenant, side, after.as_ref(), limit)
             .await?;
         let items = found

@@ -2,21 +2,21 @@
 //! tokens are shown to these two sides only.
 
 use std::sync::Arc;
-
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::authenticate::random;
-use super::caller::{Approver, Enforcer, Member, Origin};
+use super::caller::{Approver, Enforcer, Member};
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::guess_limit::Guesses;
 use super::presence::EnforcerPresence;
 use super::secret::ClusterSecret;
 use crate::protocol::id::ApproverId;
 use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::PairingStore;
 use crate::store::error::StoreError;
 use crate::store::pairing_code::{GuessLimits, ResolveFact, Resolved};
 use crate::store::pairing_session::{CompleteFact, CompleteRow};
@@ -71,6 +71,7 @@ pub struct PairingStatus {
 
 pub struct Pairings {
     pub(super) context: Arc<Context>,
+    pub(super) store: Arc<PairingStore>,
     pub(super) presence: Arc<EnforcerPresence>,
     pub(super) secret: Arc<ClusterSecret>,
     guesses: Guesses,
@@ -84,6 +85,7 @@ impl Pairings {
     ) -> Self {
         Self {
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.pairings),
             presence: Arc::clone(presence),
             secret: Arc::clone(secret),
             guesses: Guesses::default(),
@@ -94,22 +96,18 @@ impl Pairings {
         &self,
         caller: &Enforcer,
         request: Initiate,
-    ) -> Result<Initiated, Error> {
+    ) -> Result<Initiated> {
         caller.acting(Some(request.enforcer.clone()), "/enforcerId")?;
         let tenant = &caller.origin.tenant;
         self.presence.seen(tenant, &request.enforcer);
         let lifetime = seconds(self.context.config.pairing.code_seconds);
         let actor = caller.actor(&request.enforcer);
         for _ in 0..DRAWS {
-            let (code, nonce) = (
-                PairingCode::from_bytes(random()?),
-                Nonce::from_bytes(random()?),
-            );
+            let code = PairingCode::from_bytes(random()?);
+            let nonce = Nonce::from_bytes(random()?);
             let hash = self.secret.code_hash(tenant, code);
             match self
-                .context
                 .store
-                .pairings
                 .begin_pairing(&actor, tenant, &nonce, &hash, &request, lifetime)
                 .await
             {
@@ -132,10 +130,8 @@ impl Pairings {
         &self,
         caller: &Approver,
         code: Option<PairingCode>,
-    ) -> Result<Resolved, Error> {
-        let Origin {
-            tenant, principal, ..
-        } = &caller.origin;
+    ) -> Result<Resolved> {
+        let (tenant, principal) = (&caller.origin.tenant, &caller.origin.principal);
         let guesser = format!("{tenant}\n{principal}");
         self.guesses.check(&guesser, self.context.clock.now())?;
         // Few at a time: guesses lock the same rows, and must not occupy every connection while they wait for each other.
@@ -146,13 +142,8 @@ impl Pairings {
         };
         let hash = code.map(|code| self.secret.code_hash(tenant, code));
         let hash = hash.as_ref().map_or(NO_HASH, <[u8; 32]>::as_slice);
-        match self
-            .context
-            .store
-            .pairings
-            .resolve_code(tenant, principal, hash, limits)
-            .await?
-        {
+        let resolved = self.store.resolve_code(tenant, principal, hash, limits);
+        match resolved.await? {
             ResolveFact::Found(resolved) => Ok(resolved),
             ResolveFact::Wrong => Err(Error::NotFound),
             ResolveFact::Refused { retry_after } => {
@@ -166,21 +157,12 @@ impl Pairings {
     }
 
     /// The status of an attempt, for callers that may act as its initiator.
-    pub async fn pairing_status(
-        &self,
-        caller: &Member,
-        nonce: Nonce,
-    ) -> Result<PairingStatus, Error> {
+    pub async fn pairing_status(&self, caller: &Member, nonce: Nonce) -> Result<PairingStatus> {
         let Member::Enforcer(caller) = caller else {
             return Err(Error::NotFound);
         };
         let tenant = &caller.origin.tenant;
-        let session = self
-            .context
-            .store
-            .pairings
-            .pairing_session(tenant, &nonce)
-            .await?;
+        let session = self.store.pairing_session(tenant, &nonce).await?;
         let session = session
             .filter(|session| caller.may_be(&session.enforcer))
             .ok_or(Error::NotFound)?;
@@ -212,22 +194,12 @@ impl Pairings {
         &self,
         caller: &Approver,
         request: Complete,
-    ) -> Result<Completed, Error> {
-        let Complete {
-            nonce,
-            approver,
-            public_key,
-        } = request;
-        let approver = caller.acting(Some(approver), "/approverId")?;
-        let nonce = nonce.ok_or(Error::NotFound)?;
+    ) -> Result<Completed> {
+        let approver = caller.acting(Some(request.approver), "/approverId")?;
+        let nonce = request.nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
         // The initiator never changes, so the token can be derived before the statement that needs its hash.
-        let session = self
-            .context
-            .store
-            .pairings
-            .pairing_session(tenant, &nonce)
-            .await?;
+        let session = self.store.pairing_session(tenant, &nonce).await?;
         let enforcer = session.ok_or(Error::NotFound)?.enforcer;
         let token = self
             .secret
@@ -238,10 +210,10 @@ impl Pairings {
             tenant,
             nonce: &nonce,
             approver: &approver,
-            approver_key: public_key.as_deref(),
+            approver_key: request.public_key.as_deref(),
             token_hash: &token.hash(),
         };
-        match self.context.store.pairings.complete_pairing(&row).await? {
+        match self.store.complete_pairing(&row).await? {
             CompleteFact::Paired { label, workspace } => {
                 tracing::info!(%tenant, %enforcer, %approver, "paired");
                 Ok(Completed {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::administration::{Administration, CredentialRequest, MadeCredential};
 use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::page::{Page, PageRequest};
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
@@ -26,10 +26,7 @@ pub struct ExchangeListing {
 }
 
 /// The caller's tenant. An approver may act for itself only.
-fn key_owner<'c>(
-    caller: &'c ApproverOrAdmin,
-    approver: &ApproverId,
-) -> Result<&'c TenantId, Error> {
+fn key_owner<'c>(caller: &'c ApproverOrAdmin, approver: &ApproverId) -> Result<&'c TenantId> {
     match caller {
         ApproverOrAdmin::Admin(admin) => Ok(&admin.origin.tenant),
         ApproverOrAdmin::Approver(caller) => {
@@ -69,11 +66,7 @@ impl Platform {
     /// The administration, in the name of `actor`. It checks no rights.
     #[must_use]
     pub fn administration(&self, actor: Actor) -> Administration {
-        Administration::new(
-            self.context.store.clone(),
-            self.context.clock.clone(),
-            actor,
-        )
+        Administration::new(&self.context.store, self.context.clock.clone(), actor)
     }
 
     /// Creates a credential: an administrator any of its tenant, the operator only administrators.
@@ -82,7 +75,7 @@ impl Platform {
         caller: &AdminOrOperator,
         tenant: Option<TenantId>,
         request: CredentialRequest,
-    ) -> Result<MadeCredential, Error> {
+    ) -> Result<MadeCredential> {
         let tenant = match (caller, tenant) {
             (AdminOrOperator::Admin(admin), None) => admin.origin.tenant.clone(),
             (AdminOrOperator::Admin(admin), Some(tenant)) if tenant == admin.origin.tenant => {
@@ -121,18 +114,14 @@ impl Platform {
         }
     }
 
-    fn part(&self, listing: &str, request: &PageRequest) -> Result<Part, Error> {
+    fn part(&self, listing: &str, request: &PageRequest) -> Result<Part> {
         Ok(Part {
             after: request.after(listing)?,
             limit: Some(self.context.page_limit(request)?),
         })
     }
 
-    pub async fn tenants(
-        &self,
-        _: &Operator,
-        request: &PageRequest,
-    ) -> Result<Page<Tenant>, Error> {
+    pub async fn tenants(&self, _: &Operator, request: &PageRequest) -> Result<Page<Tenant>> {
         let part = self.part("tenants", request)?;
         let (items, next) = self.context.store.credentials.tenants(&part).await?;
         Ok(Page::new("tenants", items, next.as_ref()))
@@ -143,16 +132,12 @@ impl Platform {
         &self,
         caller: &AdminOrOperator,
         request: &PageRequest,
-    ) -> Result<Page<CredentialLine>, Error> {
+    ) -> Result<Page<CredentialLine>> {
         let (tenant, role) = Self::reach(caller);
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
-        let (items, next) = self
-            .context
-            .store
-            .credentials
-            .credentials(tenant, role, &part)
-            .await?;
+        let store = &self.context.store.credentials;
+        let (items, next) = store.credentials(tenant, role, &part).await?;
         Ok(Page::new(&listing, items, next.as_ref()))
     }
 
@@ -160,7 +145,7 @@ impl Platform {
         &self,
         caller: &AdminOrOperator,
         id: &CredentialId,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let (tenant, role) = Self::reach(caller);
         self.administration(manager(caller))
             .revoke_credential(tenant, role, id)
@@ -173,7 +158,7 @@ impl Platform {
         caller: &ApproverOrAdmin,
         approver: &ApproverId,
         key: &NewSigningKey,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let tenant = key_owner(caller, approver)?;
         let first_only = matches!(caller, ApproverOrAdmin::Approver(_));
         self.administration(key_keeper(caller, approver))
@@ -185,7 +170,7 @@ impl Platform {
         &self,
         caller: &ApproverOrAdmin,
         approver: &ApproverId,
-    ) -> Result<Vec<SigningKey>, Error> {
+    ) -> Result<Vec<SigningKey>> {
         self.administration(key_keeper(caller, approver))
             .keys(key_owner(caller, approver)?, approver)
             .await
@@ -196,7 +181,7 @@ impl Platform {
         caller: &ApproverOrAdmin,
         approver: &ApproverId,
         key: &SignerKeyId,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.administration(key_keeper(caller, approver))
             .revoke_key(key_owner(caller, approver)?, approver, key)
             .await
@@ -207,7 +192,7 @@ impl Platform {
         &self,
         caller: &EnforcerOrAdmin,
         listing: ExchangeListing,
-    ) -> Result<Page<ExchangeLine>, Error> {
+    ) -> Result<Page<ExchangeLine>> {
         let limit = self.context.page_limit(&listing.page)?;
         let (tenant, enforcer) = match caller {
             EnforcerOrAdmin::Admin(admin) => (&admin.origin.tenant, listing.enforcer),
@@ -234,12 +219,8 @@ impl Platform {
         let after = start
             .as_ref()
             .map(|position| (position.at, position.id.as_str()));
-        let page = self
-            .context
-            .store
-            .exchanges
-            .list_exchanges(tenant, &filter, after, limit)
-            .await?;
+        let store = &self.context.store.exchanges;
+        let page = store.list_exchanges(tenant, &filter, after, limit).await?;
         Ok(Page::new(&name, page.items, page.next.as_ref()))
     }
 }

@@ -1,9 +1,8 @@
 //! Presence of enforcers. Channels have rows already; calls are collected here and written in batches, so that their cost
 //! does not grow with their number.
 
-use std::sync::Arc;
-
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,10 +10,11 @@ use tokio::time::Instant;
 
 use super::caller::Member;
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::config::Config;
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::protocol::presence::{Hello, Presence, judge_presence};
+use crate::store::ChannelStore;
 use crate::store::presence::HelloRow;
 use crate::wake::Key;
 
@@ -52,6 +52,7 @@ pub(super) fn write_every(config: &Config) -> Duration {
 /// Which enforcers are present.
 pub struct EnforcerPresence {
     context: Arc<Context>,
+    store: Arc<ChannelStore>,
     calls: Calls,
 }
 
@@ -59,6 +60,7 @@ impl EnforcerPresence {
     pub(super) fn new(context: &Arc<Context>) -> Self {
         Self {
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.channels),
             calls: Calls::default(),
         }
     }
@@ -69,9 +71,9 @@ impl EnforcerPresence {
     }
 
     /// Writes the calls since the last time. If that fails, they are kept for the next.
-    pub(super) async fn write_calls(&self) -> Result<(), Error> {
+    pub(super) async fn write_calls(&self) -> Result<()> {
         let latest = std::mem::take(&mut *self.calls.latest());
-        let written = self.context.store.channels.note_calls(&latest).await;
+        let written = self.store.note_calls(&latest).await;
         if written.is_err() {
             for (caller, at) in latest {
                 self.calls.note(caller, at);
@@ -81,7 +83,7 @@ impl EnforcerPresence {
     }
 
     /// Stores the `hello` of an enforcer's channel.
-    pub async fn hello(&self, key: &Key, hello: Hello) -> Result<(), Error> {
+    pub async fn hello(&self, key: &Key, hello: Hello) -> Result<()> {
         let Key::Enforcer(tenant, enforcer) = key else {
             return Ok(());
         };
@@ -90,20 +92,16 @@ impl EnforcerPresence {
             enforcer: enforcer.clone(),
             hello,
         };
-        Ok(self.context.store.channels.hello(row).await?)
+        Ok(self.store.hello(row).await?)
     }
 
     /// The presence records of the caller's tenant, sorted by id.
-    pub async fn enforcers(&self, caller: &Member) -> Result<Vec<Presence>, Error> {
+    pub async fn enforcers(&self, caller: &Member) -> Result<Vec<Presence>> {
         self.presence(caller, None).await
     }
 
     /// The presence record of one enforcer of the caller's tenant.
-    pub async fn enforcer(
-        &self,
-        caller: &Member,
-        enforcer: &EnforcerId,
-    ) -> Result<Presence, Error> {
+    pub async fn enforcer(&self, caller: &Member, enforcer: &EnforcerId) -> Result<Presence> {
         let records = self.presence(caller, Some(enforcer)).await?;
         records.into_iter().next().ok_or(Error::NotFound)
     }
@@ -112,21 +110,12 @@ impl EnforcerPresence {
         &self,
         caller: &Member,
         enforcer: Option<&EnforcerId>,
-    ) -> Result<Vec<Presence>, Error> {
-        let call_for = Duration::from_secs(self.context.config.presence.call_seconds);
-        let facts = self
-            .context
-            .store
-            .channels
-            .enforcers(
-                &caller.origin().tenant,
-                enforcer,
-                self.context.config.presence.list_max,
-            )
-            .await?;
-        Ok(facts
-            .into_iter()
-            .filter_map(|facts| judge_presence(facts, call_for))
-            .collect())
+    ) -> Result<Vec<Presence>> {
+        let (tenant, config) = (&caller.origin().tenant, &self.context.config.presence);
+        let call_for = Duration::from_secs(config.call_seconds);
+        let facts = self.store.enforcers(tenant, enforcer, config.list_max);
+        let present = facts.await?.into_iter();
+        let present = present.filter_map(|facts| judge_presence(facts, call_for));
+        Ok(present.collect())
     }
 }

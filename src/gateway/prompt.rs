@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::caller::{Enforcer, Member, Origin};
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::generic::{NAMELESS, metadata_enforcer};
 use super::presence::EnforcerPresence;
 use crate::protocol::envelope::Incoming;
@@ -14,6 +14,7 @@ use crate::protocol::json::{self, Node};
 use crate::protocol::prompt::{
     Prompt, PromptRecord, PromptRules, SentAck, judge_ack, judge_prompt,
 };
+use crate::store::PromptStore;
 use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
 use crate::store::prompt_status::PromptAckRow;
@@ -60,6 +61,7 @@ pub struct AckPrompt {
 
 pub struct Prompts {
     context: Arc<Context>,
+    store: Arc<PromptStore>,
     presence: Arc<EnforcerPresence>,
 }
 
@@ -67,6 +69,7 @@ impl Prompts {
     pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
         Self {
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.prompts),
             presence: Arc::clone(presence),
         }
     }
@@ -77,7 +80,7 @@ impl Prompts {
         caller: &Member,
         body: &[u8],
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<PromptCommand, Error> {
+    ) -> Result<PromptCommand> {
         let node = json::parse(body)?;
         let framed = Framed::parse(&node, &PROMPT, self.context.clock.now())?;
         let bare = framed.framing == Framing::Bare;
@@ -106,11 +109,8 @@ impl Prompts {
                 } else {
                     Some(caller.sending(&envelope.sender)?)
                 };
-                Ok(PromptCommand::Ack(self.read_ack_of(
-                    &caller.origin,
-                    enforcer,
-                    envelope,
-                )?))
+                let ack = self.read_ack_of(&caller.origin, enforcer, envelope)?;
+                Ok(PromptCommand::Ack(ack))
             }
             (kind, _) => Err(Error::Forbidden {
                 pointer: (!bare).then(|| "/msgType".into()),
@@ -124,11 +124,7 @@ impl Prompts {
     }
 
     /// Reads an acknowledgement from a wire Envelope.
-    pub fn read_prompt_ack(
-        &self,
-        caller: &Enforcer,
-        document: &Node<'_>,
-    ) -> Result<AckPrompt, Error> {
+    pub fn read_prompt_ack(&self, caller: &Enforcer, document: &Node<'_>) -> Result<AckPrompt> {
         let envelope = Incoming::parse(document, "prompt.ack")?;
         let enforcer = caller.sending(&envelope.sender)?;
         self.read_ack_of(&caller.origin, Some(enforcer), &envelope)
@@ -140,17 +136,15 @@ impl Prompts {
         approver: Option<ApproverId>,
         envelope: &Incoming<'_, '_>,
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<PromptCommand, Error> {
+    ) -> Result<PromptCommand> {
         self.context.check_created(envelope.created_at)?;
+        let context = &self.context;
+        let (limits, artifacts) = (&context.config.limits, &context.config.artifacts);
         let rules = PromptRules {
-            max_text: self.context.config.limits.prompt_bytes,
-            extension: &self.context.names.prompt,
-            latest_created: self
-                .context
-                .in_seconds(self.context.config.limits.clock_skew_seconds),
-            latest_expiry: self
-                .context
-                .in_seconds(self.context.config.artifacts.max_lifetime_seconds),
+            max_text: limits.prompt_bytes,
+            extension: &context.names.prompt,
+            latest_created: context.in_seconds(limits.clock_skew_seconds),
+            latest_expiry: context.in_seconds(artifacts.max_lifetime_seconds),
         };
         let prompt = Prompt::parse(envelope, &rules)?;
         // Metadata is free-form, unless the prompt is addressed by it.
@@ -174,7 +168,7 @@ impl Prompts {
         origin: &Origin,
         enforcer: Option<EnforcerId>,
         envelope: &Incoming<'_, '_>,
-    ) -> Result<AckPrompt, Error> {
+    ) -> Result<AckPrompt> {
         self.context.check_created(envelope.created_at)?;
         Ok(AckPrompt {
             tenant: origin.tenant.clone(),
@@ -184,7 +178,7 @@ impl Prompts {
     }
 
     /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the answer.
-    pub async fn send_prompt(&self, command: SendPrompt) -> Result<(PromptRecord, bool), Error> {
+    pub async fn send_prompt(&self, command: SendPrompt) -> Result<(PromptRecord, bool)> {
         let operation = self.context.clock.operation_id();
         let (tenant, mut prompt) = (command.tenant, command.prompt);
         prompt.trace = trace::carry(prompt.trace);
@@ -198,7 +192,7 @@ impl Prompts {
             prompt: prompt.clone(),
             idempotency: command.idempotency,
         };
-        let fact = self.context.store.prompts.take_prompt(row).await?;
+        let fact = self.store.prompts.run(row).await?;
         let taken = judge_prompt(fact, operation, &prompt)?;
         if let Some(enforcer) = taken.queued_for {
             self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
@@ -207,19 +201,15 @@ impl Prompts {
     }
 
     /// Accepts an acknowledgement: the prompt's status changes and it is not delivered again.
-    pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<PromptRecord, Error> {
-        let AckPrompt {
-            tenant,
-            enforcer,
-            ack,
-        } = command;
+    pub async fn acknowledge_prompt(&self, command: AckPrompt) -> Result<PromptRecord> {
+        let (tenant, ack) = (command.tenant, command.ack);
         let row = PromptAckRow {
             operation: self.context.clock.operation_id(),
             tenant: tenant.clone(),
-            enforcer,
+            enforcer: command.enforcer,
             ack: ack.clone(),
         };
-        let fact = self.context.store.prompts.take_prompt_ack(row).await?;
+        let fact = self.store.acks.run(row).await?;
         if let Some((enforcer, _)) = &fact {
             self.presence.seen(&tenant, enforcer);
         }
@@ -227,17 +217,8 @@ impl Prompts {
     }
 
     /// The state of a prompt, for its enforcer, its sender and administrators.
-    pub async fn prompt(
-        &self,
-        caller: &Member,
-        request: &RequestId,
-    ) -> Result<PromptRecord, Error> {
-        let found = self
-            .context
-            .store
-            .prompts
-            .prompt(&caller.origin().tenant, request)
-            .await?;
+    pub async fn prompt(&self, caller: &Member, request: &RequestId) -> Result<PromptRecord> {
+        let found = self.store.prompt(&caller.origin().tenant, request).await?;
         let readable = found.filter(|prompt| match caller {
             Member::Enforcer(caller) => caller.may_be(&prompt.enforcer_id),
             Member::Approver(caller) => prompt

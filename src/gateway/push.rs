@@ -1,7 +1,7 @@
 //! Serialises messages for channels.
 
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
@@ -25,7 +25,7 @@ fn context_of(context: &Context, trace: Option<&str>) -> Option<TraceContext> {
     TraceContext::of_trace(trace)
 }
 
-fn serialised<T: serde::Serialize>(envelope: &T) -> Result<String, Error> {
+fn serialised<T: serde::Serialize>(envelope: &T) -> Result<String> {
     serde_json::to_string(envelope).map_err(|error| {
         tracing::error!(%error, "an envelope could not be serialised");
         Error::Internal
@@ -37,7 +37,7 @@ pub(super) fn for_approver(
     approver: &ApproverId,
     message: ForApprover,
     first: bool,
-) -> Result<Push, Error> {
+) -> Result<Push> {
     let gateway_id = &context.config.server.gateway_id;
     let message_id = message.message();
     let context = match &message {
@@ -70,7 +70,7 @@ pub(super) fn for_enforcer(
     context: &Context,
     enforcer: &EnforcerId,
     claimed: Claimed,
-) -> Result<Push, Error> {
+) -> Result<Push> {
     let gateway_id = &context.config.server.gateway_id;
     let context = match &claimed.message {
         ForEnforcer::Decision { delivery, .. } => context_of(context, delivery.trace.as_deref()),
@@ -83,7 +83,6 @@ pub(super) fn for_enforcer(
             expires_at,
             delivery,
         } => {
-            let expires_at: Timestamp = expires_at;
             let message_id = delivery.message_id;
             let text =
                 serialised(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;

@@ -2,7 +2,7 @@
 
 use super::Exchanges;
 use super::caller::ApproverOrAdmin;
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::id::{ApproverId, RequestId, TenantId};
 use crate::protocol::json;
@@ -25,7 +25,7 @@ impl Exchanges {
         caller: &ApproverOrAdmin,
         request: &RequestId,
         body: &[u8],
-    ) -> Result<RefreshCommand, Error> {
+    ) -> Result<RefreshCommand> {
         let node = json::parse(body)?;
         let envelope = Incoming::parse(&node, "refresh.request")?;
         envelope.expect_request(request)?;
@@ -52,44 +52,25 @@ impl Exchanges {
         &self,
         request: &RequestId,
         command: RefreshCommand,
-    ) -> Result<RefreshRequest, Error> {
-        let RefreshCommand {
-            tenant,
-            approver,
-            reason,
-        } = command;
+    ) -> Result<RefreshRequest> {
+        let tenant = command.tenant;
+        let (approver, reason) = (command.approver.as_ref(), command.reason.as_deref());
         // The queued one may be acknowledged between the two statements; then ours can be queued.
         for _ in 0..3 {
             let message = self.context.clock.message_id();
-            let fact = self
-                .context
+            let queued = self
                 .store
-                .exchanges
-                .queue_refresh(
-                    &tenant,
-                    request,
-                    approver.as_ref(),
-                    message,
-                    reason.as_deref(),
-                )
-                .await?;
-            match fact {
+                .queue_refresh(&tenant, request, approver, message, reason);
+            match queued.await? {
                 RefreshFact::Queued(queued) => {
-                    self.context
-                        .wake
-                        .wake([Key::Enforcer(tenant, queued.enforcer_id.clone())]);
+                    let enforcer = queued.enforcer_id.clone();
+                    self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
                     return Ok(queued);
                 }
                 RefreshFact::Conflict(state) => return Err(Error::InvalidState(state.as_str())),
                 RefreshFact::Missing => return Err(Error::NotFound),
                 RefreshFact::Waiting => {
-                    if let Some(waiting) = self
-                        .context
-                        .store
-                        .exchanges
-                        .waiting_refresh(&tenant, request)
-                        .await?
-                    {
+                    if let Some(waiting) = self.store.waiting_refresh(&tenant, request).await? {
                         return Ok(waiting);
                     }
                 }

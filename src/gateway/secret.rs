@@ -9,13 +9,13 @@ use ring::hmac;
 
 use super::Channels;
 use super::authenticate::random_text;
-use super::error::Error;
+use super::error::Result;
 use crate::config::Secret;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, PairingCode, RoutingToken};
 
 /// A secret for a node that has none configured. It lasts until the node stops, which must be the only one.
-pub fn generate() -> Result<Secret, Error> {
+pub fn generate() -> Result<Secret> {
     tracing::warn!(
         "security.cluster_secret is not set: pairing codes become invalid when this node stops, routing tokens cannot be \
          shown again after that, and no second node may join"

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::caller::{Enforcer, Member};
 use super::context::Context;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::generic::{metadata_enforcer, sending_enforcer};
 use super::presence::EnforcerPresence;
 use crate::protocol::framing::{Framed, Framing};
@@ -12,17 +12,19 @@ use crate::protocol::id::{EnforcerId, SessionId};
 use crate::protocol::json;
 use crate::protocol::listing::SessionDetails;
 use crate::protocol::session::{self, EventRules, Report, Reported, judge_report};
+use crate::store::SessionStore;
 use crate::store::session::ReportRow;
 
 #[derive(Debug)]
 pub struct ReportCommand {
     /// If the message names no enforcer, the refusal to use unless the session is known and tells it.
-    enforcer: Result<EnforcerId, Error>,
+    enforcer: Result<EnforcerId>,
     pub report: Report,
 }
 
 pub struct Sessions {
     context: Arc<Context>,
+    store: Arc<SessionStore>,
     presence: Arc<EnforcerPresence>,
 }
 
@@ -30,11 +32,12 @@ impl Sessions {
     pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
         Self {
             context: Arc::clone(context),
+            store: Arc::clone(&context.store.sessions),
             presence: Arc::clone(presence),
         }
     }
 
-    pub fn read_report(&self, caller: &Enforcer, body: &[u8]) -> Result<ReportCommand, Error> {
+    pub fn read_report(&self, caller: &Enforcer, body: &[u8]) -> Result<ReportCommand> {
         let node = json::parse(body)?;
         let framed = session::unframe(&node, self.context.clock.now())?;
         let limits = &self.context.config.limits;
@@ -57,21 +60,13 @@ impl Sessions {
     }
 
     /// Accepts a report. Reports may arrive in any order, repeatedly, and on any node.
-    pub async fn report(
-        &self,
-        caller: &Enforcer,
-        command: ReportCommand,
-    ) -> Result<Reported, Error> {
+    pub async fn report(&self, caller: &Enforcer, command: ReportCommand) -> Result<Reported> {
         let tenant = &caller.origin.tenant;
         let ReportCommand { enforcer, report } = command;
         let enforcer = match enforcer {
             Ok(enforcer) => enforcer,
             Err(nameless) => {
-                let known = self
-                    .context
-                    .store
-                    .sessions
-                    .session_enforcer(tenant, &report.session_id);
+                let known = self.store.session_enforcer(tenant, &report.session_id);
                 known.await?.ok_or(nameless)?
             }
         };
@@ -83,27 +78,18 @@ impl Sessions {
             enforcer: &enforcer,
             report: &report,
         };
-        let fact = self.context.store.sessions.report(&row).await?;
+        let fact = self.store.report(&row).await?;
         judge_report(fact, operation, &enforcer, &report)
     }
 
     /// A session, for its enforcer, the approvers paired with it, and administrators.
-    pub async fn session(
-        &self,
-        caller: &Member,
-        session: &SessionId,
-    ) -> Result<SessionDetails, Error> {
+    pub async fn session(&self, caller: &Member, session: &SessionId) -> Result<SessionDetails> {
         let approver = match caller {
             Member::Approver(approver) => approver.bound.as_ref(),
             Member::Enforcer(_) | Member::Admin(_) => None,
         };
         let tenant = &caller.origin().tenant;
-        let found = self
-            .context
-            .store
-            .sessions
-            .session(tenant, session, approver)
-            .await?;
+        let found = self.store.session(tenant, session, approver).await?;
         let (session, paired) = found.ok_or(Error::NotFound)?;
         let may_read = match caller {
             Member::Enforcer(enforcer) => enforcer.may_be(&session.enforcer_id),

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::Exchanges;
 use super::caller::{Enforcer, Origin};
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{ExchangeState, Submitted, judge_submission};
@@ -33,7 +33,7 @@ impl Exchanges {
         caller: &Enforcer,
         document: &Node<'_>,
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<SubmitCommand, Error> {
+    ) -> Result<SubmitCommand> {
         let envelope = Incoming::parse(document, "artifact.submit")?;
         let enforcer = caller.named(&envelope.sender)?;
         let submission = self.read_artifact(&envelope)?;
@@ -45,37 +45,26 @@ impl Exchanges {
         })
     }
 
-    pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission, Error> {
-        self.context.check_created(envelope.created_at)?;
-        if !self.context.config.artifacts.open && !artifact::is_sealed(envelope.body) {
+    pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission> {
+        let context = &self.context;
+        context.check_created(envelope.created_at)?;
+        let (limits, artifacts) = (&context.config.limits, &context.config.artifacts);
+        if !artifacts.open && !artifact::is_sealed(envelope.body) {
             return Err(Error::OpenRefused);
         }
         let rules = ArtifactRules {
-            max_payload: self.context.config.limits.artifact_bytes,
-            requested_actions: self.context.names.requested_actions.clone(),
-            latest_created: self
-                .context
-                .in_seconds(self.context.config.limits.clock_skew_seconds),
-            latest_expiry: self
-                .context
-                .in_seconds(self.context.config.artifacts.max_lifetime_seconds),
+            max_payload: limits.artifact_bytes,
+            requested_actions: context.names.requested_actions.clone(),
+            latest_created: context.in_seconds(limits.clock_skew_seconds),
+            latest_expiry: context.in_seconds(artifacts.max_lifetime_seconds),
         };
         artifact::parse(envelope, &rules)
     }
 
     /// Accepts a submission: at most one exchange per id, on any number of nodes and attempts.
-    pub async fn submit(
-        &self,
-        caller: &Enforcer,
-        command: SubmitCommand,
-    ) -> Result<Submitted, Error> {
+    pub async fn submit(&self, caller: &Enforcer, command: SubmitCommand) -> Result<Submitted> {
         let tenant = &caller.origin.tenant;
-        let SubmitCommand {
-            enforcer,
-            mut submission,
-            idempotency,
-            warning: _,
-        } = command;
+        let (enforcer, mut submission) = (command.enforcer, command.submission);
         submission.trace = trace::carry(submission.trace);
         self.presence.seen(tenant, &enforcer);
         // A repeat must be recognised even if it can no longer be routed, so the store is asked anyway: it never writes a
@@ -97,9 +86,9 @@ impl Exchanges {
             enforcer: enforcer.clone(),
             submission,
             asked,
-            idempotency,
+            idempotency: command.idempotency,
         };
-        let outcome = self.context.store.exchanges.submit(row).await?;
+        let outcome = self.store.submissions.run(row).await?;
         let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),
@@ -127,31 +116,18 @@ impl Exchanges {
         tenant: &TenantId,
         enforcer: &EnforcerId,
         route: &Route,
-    ) -> Result<(Vec<ApproverId>, Option<Error>), Error> {
+    ) -> Result<(Vec<ApproverId>, Option<Error>)> {
+        let pairings = &self.context.store.pairings;
         let asked = match route {
             Route::Approver(approver) => Ok(vec![approver.clone()]),
-            Route::Token(token) => {
-                match self
-                    .context
-                    .store
-                    .pairings
-                    .token_of(tenant, enforcer, token)
-                    .await?
-                {
-                    TokenFact::Good(approver) => Ok(vec![approver]),
-                    TokenFact::Ended => Err(Error::PairingRevoked),
-                    TokenFact::Unknown => Err(Error::NoApprover {
-                        pointer: "/body/metadata/routingToken",
-                    }),
-                }
-            }
-            Route::Paired => match self
-                .context
-                .store
-                .pairings
-                .paired_with(tenant, enforcer)
-                .await?
-            {
+            Route::Token(token) => match pairings.token_of(tenant, enforcer, token).await? {
+                TokenFact::Good(approver) => Ok(vec![approver]),
+                TokenFact::Ended => Err(Error::PairingRevoked),
+                TokenFact::Unknown => Err(Error::NoApprover {
+                    pointer: "/body/metadata/routingToken",
+                }),
+            },
+            Route::Paired => match pairings.paired_with(tenant, enforcer).await? {
                 nobody if nobody.is_empty() => Err(Error::NoApprover {
                     pointer: "/recipient/approverId",
                 }),

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Gateway;
 use super::authenticate::{REFRESH_EVERY, recheck_every};
-use super::error::Error;
+use super::error::Result;
 use super::presence;
 use crate::jitter::jitter;
 use crate::protocol::exchange::ExchangeState;
@@ -93,7 +93,7 @@ impl Sweeps<'_> {
     fn every<J, F>(&self, name: &'static str, period: Duration, job: J)
     where
         J: Fn(Arc<Gateway>) -> F + Send + 'static,
-        F: Future<Output = Result<(), Error>> + Send,
+        F: Future<Output = Result<()>> + Send,
     {
         let (gateway, stop) = (Arc::clone(self.gateway), self.stop.clone());
         self.tasks.spawn(async move {
@@ -114,7 +114,7 @@ impl Sweeps<'_> {
 
 impl Gateway {
     /// Writes what has expired, and ends the waits for it.
-    async fn expire_due(&self) -> Result<(), Error> {
+    async fn expire_due(&self) -> Result<()> {
         let exchanges = self.expire_exchanges().await;
         let prompts = self
             .repeat(BATCH, || self.context.store.prompts.expire_prompts(BATCH))
@@ -122,7 +122,7 @@ impl Gateway {
         exchanges.and(prompts)
     }
 
-    async fn expire_exchanges(&self) -> Result<(), Error> {
+    async fn expire_exchanges(&self) -> Result<()> {
         self.repeat(BATCH, async || {
             let expired = self.context.store.exchanges.expire(BATCH).await?;
             let count = expired.len();
@@ -146,7 +146,7 @@ impl Gateway {
     }
 
     /// Deletes what is past its retention. After a failure the rest is still tried; the first failure is returned.
-    async fn forget(&self) -> Result<(), Error> {
+    async fn forget(&self) -> Result<()> {
         let store = &self.context.store;
         let keep = seconds(self.context.config.pairing.keep_seconds);
         let keys = self
@@ -172,7 +172,7 @@ impl Gateway {
         all
     }
 
-    async fn forget_of(&self, tenant: &TenantId) -> Result<(), Error> {
+    async fn forget_of(&self, tenant: &TenantId) -> Result<()> {
         let (store, retention) = (&self.context.store, &self.context.config.retention);
         let keep = seconds(retention.exchange_seconds);
         let exchanges = || store.exchanges.forget_exchanges(tenant, keep, BATCH);
@@ -194,7 +194,7 @@ impl Gateway {
     }
 
     /// Deletes the payloads of rows that are kept without them.
-    async fn scrub(&self, tenant: &TenantId) -> Result<(), Error> {
+    async fn scrub(&self, tenant: &TenantId) -> Result<()> {
         let (store, after) = (
             &self.context.store,
             self.context.config.retention.scrub_seconds,
@@ -213,7 +213,7 @@ impl Gateway {
     }
 
     /// Repeats a step while it finds `full` rows and the node is not draining.
-    async fn repeat<F>(&self, full: i64, step: impl Fn() -> F) -> Result<(), Error>
+    async fn repeat<F>(&self, full: i64, step: impl Fn() -> F) -> Result<()>
     where
         F: Future<Output = Result<u64, StoreError>>,
     {

@@ -2,7 +2,7 @@
 
 use super::Exchanges;
 use super::caller::{Admin, Enforcer, Origin};
-use super::error::Error;
+use super::error::{Error, Result};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{ExchangeState, judge_end};
 use crate::protocol::id::{EnforcerId, RequestId};
@@ -26,7 +26,7 @@ impl Exchanges {
         caller: &Enforcer,
         request: &RequestId,
         body: &[u8],
-    ) -> Result<(Option<EnforcerId>, Option<String>), Error> {
+    ) -> Result<(Option<EnforcerId>, Option<String>)> {
         if body.is_empty() {
             // The sender is then the enforcer that the credential is bound to.
             return Ok((caller.bound.clone(), None));
@@ -46,14 +46,12 @@ impl Exchanges {
         request: &RequestId,
         enforcer: Option<EnforcerId>,
         reason: Option<&str>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<Ended> {
         let enforcer = match enforcer {
             Some(enforcer) => enforcer,
             // An unbound credential that names nobody acts as the exchange's own enforcer.
             None => {
-                self.context
-                    .store
-                    .exchanges
+                self.store
                     .exchange(&caller.origin.tenant, request)
                     .await?
                     .ok_or(Error::NotFound)?
@@ -61,13 +59,8 @@ impl Exchanges {
             }
         };
         self.presence.seen(&caller.origin.tenant, &enforcer);
-        self.end(
-            &caller.origin,
-            request,
-            &Ending::Withdrawn(enforcer),
-            reason,
-        )
-        .await
+        let ending = Ending::Withdrawn(enforcer);
+        self.end(&caller.origin, request, &ending, reason).await
     }
 
     pub async fn cancel(
@@ -75,16 +68,11 @@ impl Exchanges {
         caller: &Admin,
         request: &RequestId,
         reason: Option<&str>,
-    ) -> Result<Ended, Error> {
-        let ended = self
-            .end(
-                &caller.origin,
-                request,
-                &Ending::Cancelled(caller.origin.principal.clone()),
-                reason,
-            )
-            .await?;
-        tracing::info!(%request, by = caller.origin.principal, "an exchange was cancelled");
+    ) -> Result<Ended> {
+        let origin = &caller.origin;
+        let ending = Ending::Cancelled(origin.principal.clone());
+        let ended = self.end(origin, request, &ending, reason).await?;
+        tracing::info!(%request, by = origin.principal, "an exchange was cancelled");
         Ok(ended)
     }
 
@@ -94,14 +82,9 @@ impl Exchanges {
         request: &RequestId,
         ending: &Ending,
         reason: Option<&str>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<Ended> {
         let tenant = &origin.tenant;
-        let approvers = self
-            .context
-            .store
-            .exchanges
-            .approvers_of(tenant, request)
-            .await?;
+        let approvers = self.store.approvers_of(tenant, request).await?;
         if approvers.is_empty() {
             return Err(Error::NotFound);
         }
@@ -119,7 +102,7 @@ impl Exchanges {
             reason,
             messages: &messages,
         };
-        let fact = self.context.store.exchanges.end(&row).await?;
+        let fact = self.store.end(&row).await?;
         let at = judge_end(&fact)?;
         let to = match ending {
             Ending::Withdrawn(_) => ExchangeState::Withdrawn,
@@ -130,11 +113,10 @@ impl Exchanges {
         let approvers = messages
             .into_iter()
             .map(|(approver, _)| Key::Approver(tenant.clone(), approver));
-        self.context.wake.wake(
-            [Key::Exchange(tenant.clone(), request.clone())]
-                .into_iter()
-                .chain(approvers),
-        );
+        let exchange = [Key::Exchange(tenant.clone(), request.clone())];
+        self.context
+            .wake
+            .wake(exchange.into_iter().chain(approvers));
         Ok(Ended {
             at,
             expires_at: fact.expires_at,

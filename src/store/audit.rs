@@ -1,16 +1,15 @@
 //! The audit: who did what to tenants, credentials, keys, pairings and pending exchanges, and from where. Events are written
 //! by the statements that act, and only if they take effect; here they are read and deleted.
 
-use std::sync::Arc;
-
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::database::Database;
-use super::error::StoreError;
+use super::error::Result;
 use super::listing::cut_page;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
@@ -57,7 +56,7 @@ impl AuditStore {
         tenant: &TenantId,
         after: Option<(OffsetDateTime, Uuid)>,
         limit: i64,
-    ) -> Result<(Vec<AuditLine>, Option<Position>), StoreError> {
+    ) -> Result<(Vec<AuditLine>, Option<Position>)> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
         let query = sqlx::query!(
             r#"
@@ -94,7 +93,7 @@ impl AuditStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::error::{Class, StoreError, classify};
+use super::error::{Class, Result, StoreError, classify};
 use super::pool::Pool;
 use super::tenant_scope::TenantScope;
 use crate::telemetry::Metrics;
@@ -66,7 +66,7 @@ pub trait BatchStatement: Send + Sync + 'static {
     ) -> impl Future<Output = BatchResult<Self>> + Send;
 }
 
-type Reply<F> = oneshot::Sender<Result<F, StoreError>>;
+type Reply<F> = oneshot::Sender<Result<F>>;
 
 struct Job<S: BatchStatement> {
     row: S::Row,
@@ -142,7 +142,7 @@ impl<S: BatchStatement> Batcher<S> {
     }
 
     /// Puts a row into the next batch and waits for its fact.
-    pub async fn run(&self, row: S::Row) -> Result<S::Fact, StoreError> {
+    pub async fn run(&self, row: S::Row) -> Result<S::Fact> {
         let overloaded =
             || StoreError::Unavailable("too many calls are waiting for the database".into());
         let kib = u32::try_from(S::bytes(&row) >> 10)

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::ChannelStore;
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, TenantId, TextId};
@@ -44,7 +44,7 @@ pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> sqlx::Resu
 
 impl ChannelStore {
     /// Registers this node or renews its lease, and compares its cluster secret with those of the others by their hashes.
-    pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat, StoreError> {
+    pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat> {
         // All: nodes belong to no tenant.
         let mut lease = self.database.background.lease(TenantScope::All).await?;
         let before = self.database.clock.now();
@@ -86,12 +86,7 @@ impl ChannelStore {
     }
 
     /// Records whether a channel's peer still responds.
-    pub async fn set_channel_active(
-        &self,
-        key: &Key,
-        channel: Uuid,
-        active: bool,
-    ) -> Result<(), StoreError> {
+    pub async fn set_channel_active(&self, key: &Key, channel: Uuid, active: bool) -> Result<()> {
         let Some((tenant, kind, identity)) = owner(key) else {
             return Ok(());
         };
@@ -115,7 +110,7 @@ impl ChannelStore {
         &self,
         keys: &[Key],
         recent_seconds: f64,
-    ) -> Result<Vec<Key>, StoreError> {
+    ) -> Result<Vec<Key>> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
         let query = sqlx::query!(
             r#"
@@ -150,16 +145,11 @@ impl ChannelStore {
             recent_seconds,
             PUSHED_FOR_SECONDS,
         );
-        let found = self
-            .database
-            .background
-            .fetch_all(
-                TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant)),
-                query,
-            )
-            .await?
-            .into_iter();
-        let keys = found.map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
+        let scope = TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant));
+        let found = self.database.background.fetch_all(scope, query).await?;
+        let keys = found
+            .into_iter()
+            .map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
         Ok(keys.collect::<Result<_, _>>()?)
     }
 
@@ -169,7 +159,7 @@ impl ChannelStore {
         tenant: &TenantId,
         approver: &ApproverId,
         message: Uuid,
-    ) -> Result<Option<OffsetDateTime>, StoreError> {
+    ) -> Result<Option<OffsetDateTime>> {
         let query = sqlx::query!(
             "select created_at from inbox_items where tenant_id = $1 and approver_id = $2 and message_id = $3",
             tenant.as_str(),

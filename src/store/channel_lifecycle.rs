@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, key_of, owner};
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -124,12 +124,7 @@ impl BatchStatement for CloseChannels {
 }
 
 impl ChannelStore {
-    pub async fn open_channel(
-        &self,
-        key: &Key,
-        channel: Uuid,
-        transport: Transport,
-    ) -> Result<(), StoreError> {
+    pub async fn open_channel(&self, key: &Key, channel: Uuid, transport: Transport) -> Result<()> {
         if owner(key).is_none() {
             return Ok(());
         }
@@ -143,7 +138,7 @@ impl ChannelStore {
             .await
     }
 
-    pub async fn close_channel(&self, key: &Key, channel: Uuid) -> Result<(), StoreError> {
+    pub async fn close_channel(&self, key: &Key, channel: Uuid) -> Result<()> {
         if owner(key).is_none() {
             return Ok(());
         }
@@ -153,7 +148,7 @@ impl ChannelStore {
 
     /// Removes rows of this node whose channel is not in `live`, because their removal was lost; returns whose they were.
     /// Rows younger than ten seconds are left for the next call: a channel may have opened since `live` was read.
-    pub async fn remove_stale_channels(&self, live: &[Uuid]) -> Result<Vec<Key>, StoreError> {
+    pub async fn remove_stale_channels(&self, live: &[Uuid]) -> Result<Vec<Key>> {
         let query = sqlx::query!(
             r#"
             select tenant_id as "tenant_id: TenantId", kind, identity, channel_id
@@ -166,12 +161,8 @@ impl ChannelStore {
         );
         let mut stale = Vec::new();
         // All: a node holds channels of every tenant.
-        for row in self
-            .database
-            .background
-            .fetch_all(TenantScope::All, query)
-            .await?
-        {
+        let scope = TenantScope::All;
+        for row in self.database.background.fetch_all(scope, query).await? {
             stale.push(CloseRow {
                 key: key_of(row.tenant_id, &row.kind, &row.identity)?,
                 channel: row.channel_id,
@@ -189,16 +180,16 @@ impl ChannelStore {
     }
 
     /// Removes this node and its channels; returns whose channels they were.
-    pub async fn leave(&self) -> Result<Vec<Key>, StoreError> {
+    pub async fn leave(&self) -> Result<Vec<Key>> {
         self.remove_nodes(Some(self.database.instance)).await
     }
 
     /// Removes nodes whose lease ended long ago, and their channels; returns whose channels they were.
-    pub async fn reap_expired_nodes(&self) -> Result<Vec<Key>, StoreError> {
+    pub async fn reap_expired_nodes(&self) -> Result<Vec<Key>> {
         self.remove_nodes(None).await
     }
 
-    async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>, StoreError> {
+    async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>> {
         // The channels of a node that leaves end now. Those of an expired node ended with its lease, which is what
         // presence has been showing since.
         let query = sqlx::query!(
@@ -251,12 +242,9 @@ impl ChannelStore {
             self.database.clock.offset(),
         );
         // All: a node holds channels of every tenant.
-        let found = self
-            .database
-            .background
-            .fetch_all(TenantScope::All, query)
-            .await?
-            .into_iter();
+        let scope = TenantScope::All;
+        let found = self.database.background.fetch_all(scope, query).await?;
+        let found = found.into_iter();
         let keys = found.map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
         Ok(keys.collect::<Result<_, _>>()?)
     }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-use super::approver_messages::{BodiesRow, ForApprover, ReadBodies};
+use super::approver_messages::ReadBodies;
 use super::batch::Batcher;
 use super::channel_lifecycle::{CloseChannels, OpenChannels};
-use super::claim::{Claim, ClaimRow, Claimed};
+use super::claim::Claim;
 use super::database::Database;
-use super::error::StoreError;
 use super::presence::TakeHellos;
-use super::unacked::{ListRow, ListUnacked, Listed};
+use super::unacked::ListUnacked;
 use crate::config;
 
 pub struct ChannelStore {
@@ -19,9 +18,9 @@ pub struct ChannelStore {
     pub(super) openings: Batcher<OpenChannels>,
     pub(super) closings: Batcher<CloseChannels>,
     pub(super) hellos: Batcher<TakeHellos>,
-    lists: Batcher<ListUnacked>,
-    bodies: Batcher<ReadBodies>,
-    claims: Batcher<Claim>,
+    pub lists: Batcher<ListUnacked>,
+    pub bodies: Batcher<ReadBodies>,
+    pub claims: Batcher<Claim>,
 }
 
 impl ChannelStore {
@@ -44,20 +43,5 @@ impl ChannelStore {
             claims: database.batch(claim, tasks),
             database: Arc::clone(database),
         }
-    }
-
-    /// Lists what an approver has not acknowledged.
-    pub async fn list_unacked(&self, row: ListRow) -> Result<Vec<Listed>, StoreError> {
-        self.lists.run(row).await
-    }
-
-    /// Reads those of the messages for an approver that are still to be sent.
-    pub async fn bodies(&self, row: BodiesRow) -> Result<Vec<ForApprover>, StoreError> {
-        self.bodies.run(row).await
-    }
-
-    /// Claims an enforcer's messages for one of its channels.
-    pub async fn claim(&self, row: ClaimRow) -> Result<Vec<Claimed>, StoreError> {
-        self.claims.run(row).await
     }
 }

@@ -2,7 +2,7 @@
 
 use super::CredentialStore;
 use super::audit::Actor;
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 pub use crate::protocol::credential::RoleName;
@@ -52,12 +52,7 @@ pub struct ChangedCredential {
 }
 
 impl CredentialStore {
-    pub async fn create_tenant(
-        &self,
-        actor: &Actor,
-        id: &TenantId,
-        name: &str,
-    ) -> Result<(), StoreError> {
+    pub async fn create_tenant(&self, actor: &Actor, id: &TenantId, name: &str) -> Result<()> {
         let query = sqlx::query!(
             r#"
             with made as (
@@ -82,7 +77,7 @@ impl CredentialStore {
     }
 
     /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
-    pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool, StoreError> {
+    pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool> {
         let query = sqlx::query!(
             r#"
             with disabled as (
@@ -112,11 +107,7 @@ impl CredentialStore {
     }
 
     /// Creates a credential. False if its tenant does not exist or is disabled.
-    pub async fn create_credential(
-        &self,
-        actor: &Actor,
-        new: &NewCredential,
-    ) -> Result<bool, StoreError> {
+    pub async fn create_credential(&self, actor: &Actor, new: &NewCredential) -> Result<bool> {
         let (kind, secret, thumbprint) = match &new.proof {
             Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
             Proof::Certificate(thumbprint) => ("certificate", None, Some(thumbprint.as_slice())),
@@ -160,7 +151,7 @@ impl CredentialStore {
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         id: &CredentialId,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let query = sqlx::query!(
             r#"
             with named as (
@@ -197,10 +188,7 @@ impl CredentialStore {
     }
 
     /// Credentials that changed lately, by the database's own clock.
-    pub async fn changed_credentials(
-        &self,
-        within_seconds: f64,
-    ) -> Result<Vec<ChangedCredential>, StoreError> {
+    pub async fn changed_credentials(&self, within_seconds: f64) -> Result<Vec<ChangedCredential>> {
         let query = sqlx::query_as!(
             ChangedCredential,
             r#"
@@ -212,14 +200,12 @@ impl CredentialStore {
             within_seconds,
         );
         // All: a node keeps credentials of every tenant.
-        self.database
-            .background
-            .fetch_all(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.fetch_all(scope, query).await
     }
 
     /// Records when credentials were last used.
-    pub async fn note_uses(&self, uses: &[(CredentialId, Timestamp)]) -> Result<(), StoreError> {
+    pub async fn note_uses(&self, uses: &[(CredentialId, Timestamp)]) -> Result<()> {
         let query = sqlx::query!(
             r#"
             with used as materialized (
@@ -239,10 +225,8 @@ impl CredentialStore {
             column(uses, |(_, at)| at) as _,
         );
         // All: a node has served every tenant.
-        self.database
-            .background
-            .execute(TenantScope::All, query)
-            .await?;
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await?;
         Ok(())
     }
 }

@@ -1,25 +1,132 @@
-//! Tenants, credentials and signing keys.
+//! Reads credentials by id or certificate, before the tenant is known; signing keys; and which tenants exist and are not
+//! disabled. Batched, so that a flood of unknown ones costs few statements.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
-use super::batch::Batcher;
+use super::batch::{BatchResult, BatchStatement, Batcher};
 use super::credential::Credential;
-use super::credential_lookup::{ReadCertificates, ReadCredentials};
 use super::database::Database;
-use super::error::StoreError;
+use super::error::Result;
+use super::rows::column;
 use super::signing_key::{KeysRow, ReadKeys};
-use super::tenant::ReadTenants;
+use super::tenant_scope::TenantScope;
+use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, TenantId};
+use crate::protocol::timestamp::Timestamp;
+
+pub struct ReadCredentials;
+
+impl BatchStatement for ReadCredentials {
+    const NAME: &'static str = "read_credential";
+    type Row = CredentialId;
+    type Fact = Option<Credential>;
+
+    fn tenant_scope(_: &[CredentialId]) -> TenantScope<'_> {
+        // The credential determines the tenant.
+        TenantScope::All
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let found = sqlx::query_as!(
+            Credential,
+            r#"
+            select c.tenant_id as "tenant: TenantId", c.credential_id as "id: CredentialId", c.role as "role: RoleName",
+                   c.bound_id, c.secret_hash as "secret_hash: [u8; 32]", c.thumbprint as "thumbprint: [u8; 32]",
+                   c.expires_at as "expires_at: Timestamp",
+                   c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+              from unnest($1::text[]) as i (credential_id)
+              join credentials c on c.credential_id = i.credential_id
+              join tenants t on t.tenant_id = c.tenant_id
+            "#,
+            column(rows, |id| id) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let with = |id: &CredentialId| found.iter().find(|found| found.id == *id);
+        Ok(column(rows, |id| with(id).cloned()))
+    }
+}
+
+pub struct ReadCertificates;
+
+impl BatchStatement for ReadCertificates {
+    const NAME: &'static str = "read_certificate";
+    /// The certificate's thumbprint.
+    type Row = [u8; 32];
+    type Fact = Option<Credential>;
+
+    fn tenant_scope(_: &[[u8; 32]]) -> TenantScope<'_> {
+        // The certificate determines the tenant.
+        TenantScope::All
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let found = sqlx::query_as!(
+            Credential,
+            r#"
+            select c.tenant_id as "tenant: TenantId", c.credential_id as "id: CredentialId", c.role as "role: RoleName",
+                   c.bound_id, c.secret_hash as "secret_hash: [u8; 32]", c.thumbprint as "thumbprint: [u8; 32]",
+                   c.expires_at as "expires_at: Timestamp",
+                   c.revoked_at is not null or t.disabled_at is not null as "revoked!"
+              from unnest($1::bytea[]) as i (thumbprint)
+              join credentials c on c.thumbprint = i.thumbprint and c.kind = 'certificate'
+              join tenants t on t.tenant_id = c.tenant_id
+            "#,
+            rows as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let with = |thumbprint: &[u8; 32]| {
+            let mut found = found.iter();
+            found.find(|found| found.thumbprint.as_ref() == Some(thumbprint))
+        };
+        Ok(column(rows, |thumbprint| with(thumbprint).cloned()))
+    }
+}
+
+pub struct ReadTenants;
+
+impl BatchStatement for ReadTenants {
+    const NAME: &'static str = "read_tenant";
+    type Row = TenantId;
+    type Fact = bool;
+
+    fn tenant_scope(rows: &[TenantId]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter())
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let active = active(connection, rows.iter()).await?;
+        Ok(rows.iter().map(|tenant| active.contains(tenant)).collect())
+    }
+}
+
+/// Those of the tenants that exist and are not disabled.
+async fn active<'a>(
+    connection: &mut PgConnection,
+    tenants: impl Iterator<Item = &'a TenantId>,
+) -> sqlx::Result<HashSet<TenantId>> {
+    let found = sqlx::query_scalar!(
+        r#"select tenant_id as "id: TenantId" from tenants where tenant_id = any($1) and disabled_at is null"#,
+        tenants.collect::<Vec<_>>() as _,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(found.into_iter().collect())
+}
 
 pub struct CredentialStore {
     pub(super) database: Arc<Database>,
     keys: Batcher<ReadKeys>,
-    credentials: Batcher<ReadCredentials>,
-    certificates: Batcher<ReadCertificates>,
-    pub(super) tenants: Batcher<ReadTenants>,
+    pub credentials: Batcher<ReadCredentials>,
+    pub certificates: Batcher<ReadCertificates>,
+    /// Whether a tenant exists and is not disabled.
+    pub tenants: Batcher<ReadTenants>,
 }
 
 impl CredentialStore {
@@ -38,20 +145,16 @@ impl CredentialStore {
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
-    ) -> Result<Vec<SigningKey>, StoreError> {
+    ) -> Result<Vec<SigningKey>> {
         let (tenant, approver) = (tenant.clone(), approver.clone());
         self.keys.run(KeysRow { tenant, approver }).await
     }
 
-    pub async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
-        self.credentials.run(id.clone()).await
-    }
-
-    /// Reads the credential of a certificate.
-    pub async fn certificate(
-        &self,
-        thumbprint: [u8; 32],
-    ) -> Result<Option<Credential>, StoreError> {
-        self.certificates.run(thumbprint).await
+    /// Those of the tenants that exist and are not disabled.
+    pub async fn active_tenants(&self, tenants: &HashSet<TenantId>) -> Result<HashSet<TenantId>> {
+        let scope = TenantScope::of(tenants);
+        let mut lease = self.database.background.lease(scope).await?;
+        let found = active(lease.connection()?, tenants.iter()).await;
+        Ok(lease.settle(found)?)
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::batch::{BatchStatement, Batcher};
-use super::error::StoreError;
+use super::error::Result;
 use super::pool::{self, Pool};
 use crate::clock::Clock;
 use crate::config;
@@ -38,7 +38,7 @@ impl Database {
         node: &NodeId,
         clock: &Clock,
         metrics: &Arc<Metrics>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let options = pool::connect_options(config)?;
         let wait = Duration::from_millis(config.acquire_timeout_ms);
         let open = |name, size| {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::ExchangeStore;
 use super::audit::AuditSource;
-use super::error::{RetryOnce, StoreError};
+use super::error::{Result, RetryOnce};
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::exchange::{EndFact, ExchangeState};
@@ -44,7 +44,7 @@ impl ExchangeStore {
         &self,
         tenant: &TenantId,
         request: &RequestId,
-    ) -> Result<Vec<ApproverId>, StoreError> {
+    ) -> Result<Vec<ApproverId>> {
         let query = sqlx::query!(
             r#"
             select approver_id as "id: ApproverId"
@@ -60,14 +60,10 @@ impl ExchangeStore {
     }
 
     /// Ends an exchange if it is pending, and queues a message for each approver that still has it.
-    pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact, StoreError> {
+    pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self
-                .database
-                .pool
-                .lease(TenantScope::Tenant(row.tenant))
-                .await?;
+            let mut lease = self.database.pool.lease(row.tenant).await?;
             let fact = self.end_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
@@ -175,7 +171,7 @@ impl ExchangeStore {
     }
 
     /// Moves pending exchanges past their expiry to `expired`, at most `limit` of them.
-    pub async fn expire(&self, limit: i64) -> Result<Vec<ExpiredExchange>, StoreError> {
+    pub async fn expire(&self, limit: i64) -> Result<Vec<ExpiredExchange>> {
         // One id for each row there may be: ids come from the node, which does not know how many are due.
         let capacity = usize::try_from(limit).unwrap_or_default();
         let events: Vec<Uuid> = (0..capacity)
@@ -244,9 +240,7 @@ impl ExchangeStore {
             self.database.node.as_str(),
         );
         // All: the sweep serves every tenant.
-        self.database
-            .background
-            .fetch_all(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.fetch_all(scope, query).await
     }
 }

@@ -16,6 +16,8 @@ pub enum StoreError {
     Taken(String),
 }
 
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// One of the rows caused it: try them one by one.

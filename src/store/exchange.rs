@@ -1,16 +1,24 @@
-//! Reads exchanges for status and waits, many callers in one query, and finds those that are no longer pending.
+//! Reads exchanges for status and waits, many callers in one query, finds those that are no longer pending, and
+//! counts those that are. Submission, decision and acknowledgement are batched too, each in a file of its own.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::PgConnection;
+use tokio_util::task::TaskTracker;
 
-use super::ExchangeStore;
-use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use super::ack::TakeAcks;
+use super::batch::{BatchResult, BatchStatement, Batcher};
+use super::database::Database;
+use super::decide::Decide;
+use super::error::{Result, StoreError};
 use super::rows::{self, column};
+use super::seconds;
+use super::submit::Submit;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::DecisionDelivery;
@@ -193,12 +201,78 @@ impl ReadExchanges {
     }
 }
 
+/// Most rows that are counted, of an index that holds nothing but pending exchanges.
+const COUNTED: i64 = 1_000;
+
+/// Exchanges of the whole cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct PendingCounts {
+    pub pending: i64,
+    /// Past their expiry and not closed yet.
+    pub overdue: i64,
+}
+
+pub struct ExchangeStore {
+    pub(super) database: Arc<Database>,
+    pub submissions: Batcher<Submit>,
+    pub decisions: Batcher<Decide>,
+    pub acks: Batcher<TakeAcks>,
+    reads: Batcher<ReadExchanges>,
+}
+
 impl ExchangeStore {
+    pub(super) fn new(database: &Arc<Database>, config: &Config, tasks: &TaskTracker) -> Self {
+        let (clock, node) = (|| database.clock.clone(), || database.node.clone());
+        let traced = config.telemetry.exports();
+        let submit = Submit {
+            clock: clock(),
+            node: node(),
+            instance: database.instance,
+            max_pending: i64::from(config.limits.pending_per_approver),
+            key_lifetime: seconds(config.idempotency.lifetime_seconds),
+        };
+        let decide = Decide {
+            clock: clock(),
+            node: node(),
+            traced,
+        };
+        let take_acks = TakeAcks {
+            clock: clock(),
+            node: node(),
+            traced,
+        };
+        Self {
+            submissions: database.batch(submit, tasks),
+            decisions: database.batch(decide, tasks),
+            acks: database.batch(take_acks, tasks),
+            reads: database.batch(ReadExchanges { clock: clock() }, tasks),
+            database: Arc::clone(database),
+        }
+    }
+
+    pub async fn exchange(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+    ) -> Result<Option<Exchange>> {
+        let row = ReadRow {
+            tenant: tenant.clone(),
+            request_id: request.clone(),
+        };
+        match self.reads.run(row).await? {
+            ReadFact::Found(exchange) => Ok(Some(*exchange)),
+            ReadFact::Missing => Ok(None),
+            ReadFact::Busy => Err(StoreError::Unavailable(
+                "the exchange is just being ended".into(),
+            )),
+        }
+    }
+
     /// Of these exchanges, the ones that are no longer pending, or are gone.
     pub async fn settled_exchanges(
         &self,
         waited_for: &[(TenantId, RequestId)],
-    ) -> Result<Vec<(TenantId, RequestId)>, StoreError> {
+    ) -> Result<Vec<(TenantId, RequestId)>> {
         let scope = TenantScope::of(waited_for.iter().map(|(tenant, _)| tenant));
         let query = sqlx::query!(
             r#"
@@ -212,12 +286,34 @@ impl ExchangeStore {
             column(waited_for, |(_, request)| request) as _,
             self.database.clock.offset(),
         );
-        let found = self
-            .database
-            .background
-            .fetch_all(scope, query)
-            .await?
-            .into_iter();
+        let found = self.database.background.fetch_all(scope, query).await?;
+        let found = found.into_iter();
         Ok(found.map(|row| (row.tenant_id, row.request_id)).collect())
+    }
+
+    /// Counts for the metrics. Past a thousand the exact figure is of no use, and a long backlog must not make the count
+    /// slow.
+    pub async fn count_pending(&self) -> Result<PendingCounts> {
+        // Ordered as the index is, or the planner would read all of it before it applies the limit.
+        let query = sqlx::query_as!(
+            PendingCounts,
+            r#"
+            select (select count(*)
+                      from (select e.expires_at from exchanges e
+                             where e.state = 'pendingApproval' and e.expires_at > (select clock_timestamp() + $1::interval)
+                             order by e.expires_at
+                             limit $2) p) as "pending!",
+                   (select count(*)
+                      from (select e.expires_at from exchanges e
+                             where e.state = 'pendingApproval' and e.expires_at <= (select clock_timestamp() + $1::interval)
+                             order by e.expires_at
+                             limit $2) o) as "overdue!"
+            "#,
+            self.database.clock.offset(),
+            COUNTED,
+        );
+        // All: an operator asks for the cluster, and learns no more than two numbers.
+        let scope = TenantScope::All;
+        self.database.background.fetch_one(scope, query).await
     }
 }

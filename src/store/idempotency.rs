@@ -1,13 +1,9 @@
-//! Idempotency keys. A statement that inserts something new binds its key itself; here repeats bind theirs, and expired keys
-//! are deleted.
+//! Idempotency keys. A statement that inserts something new binds its key itself; here repeats bind theirs.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
-use super::ExchangeStore;
-use super::error::StoreError;
 use super::rows::column;
-use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{OperationId, RequestId, TenantId};
 use crate::protocol::idempotent::{InsertFact, KeyFact};
@@ -106,37 +102,4 @@ pub(super) async fn bind(
     .execute(connection)
     .await?;
     Ok(())
-}
-
-impl ExchangeStore {
-    /// Deletes expired idempotency keys.
-    pub async fn forget_keys(&self, limit: i64) -> Result<u64, StoreError> {
-        let query = sqlx::query!(
-            r#"
-            with found as materialized (
-                select k.tenant_id, k.principal, k.key
-                  from idempotency_keys k
-                 where k.expires_at <= (select clock_timestamp() + $1::interval)
-                 order by k.expires_at
-                 limit $2
-                   for update of k skip locked
-            ),
-            to_delete as materialized (
-                select d.tenant_id, d.principal, d.key
-                  from unnest(array(select tenant_id from found), array(select principal from found),
-                              array(select key from found))
-                       as d (tenant_id, principal, key)
-            )
-            delete from idempotency_keys k using to_delete d
-             where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
-            "#,
-            self.database.clock.offset(),
-            limit,
-        );
-        // All: the sweep serves every tenant.
-        self.database
-            .background
-            .execute(TenantScope::All, query)
-            .await
-    }
 }

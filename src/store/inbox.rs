@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::ExchangeStore;
-use super::error::StoreError;
+use super::error::Result;
 use crate::protocol::artifact::Form;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::listing::InboxKind;
@@ -34,7 +34,7 @@ impl ExchangeStore {
         after: Option<After>,
         limit: i64,
         max_bytes: i64,
-    ) -> Result<InboxPage, StoreError> {
+    ) -> Result<InboxPage> {
         let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
             (after.created_at, after.message_id)
         });
@@ -131,7 +131,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         approver: &ApproverId,
         most: i64,
-    ) -> Result<i64, StoreError> {
+    ) -> Result<i64> {
         let query = sqlx::query!(
             r#"
             select count(*) as "count!"
@@ -156,7 +156,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         approver: &ApproverId,
         request: &RequestId,
-    ) -> Result<Option<Timestamp>, StoreError> {
+    ) -> Result<Option<Timestamp>> {
         let query = sqlx::query!(
             r#"
             update inbox_items
@@ -170,12 +170,7 @@ impl ExchangeStore {
             approver.as_str(),
             self.database.clock.offset(),
         )
-        .map(|row| row.expires_at);
-        Ok(self
-            .database
-            .pool
-            .fetch_optional(tenant, query)
-            .await?
-            .map(Into::into))
+        .map(|row| row.expires_at.into());
+        self.database.pool.fetch_optional(tenant, query).await
     }
 }

@@ -3,7 +3,7 @@
 
 use time::OffsetDateTime;
 
-use super::error::StoreError;
+use super::error::Result;
 use super::tenant_scope::TenantScope;
 use super::{CredentialStore, ExchangeStore};
 use crate::protocol::credential::RoleName;
@@ -76,10 +76,7 @@ const SCANNED_PER_PAGE: i64 = 5_000;
 
 impl CredentialStore {
     /// Tenants, disabled ones included, and where the next page starts.
-    pub async fn tenants(
-        &self,
-        part: &Part,
-    ) -> Result<(Vec<Tenant>, Option<Position>), StoreError> {
+    pub async fn tenants(&self, part: &Part) -> Result<(Vec<Tenant>, Option<Position>)> {
         let (at, id) = part.start();
         let query = sqlx::query_as!(
             Tenant,
@@ -95,11 +92,8 @@ impl CredentialStore {
             part.count(),
         );
         // All: the list of tenants is the operator's.
-        let found = self
-            .database
-            .background
-            .fetch_all(TenantScope::All, query)
-            .await?;
+        let scope = TenantScope::All;
+        let found = self.database.background.fetch_all(scope, query).await?;
         Ok(part.cut(found, |last| Position {
             at: last.created_at.inner(),
             id: last.tenant_id.to_string(),
@@ -112,7 +106,7 @@ impl CredentialStore {
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         part: &Part,
-    ) -> Result<(Vec<CredentialLine>, Option<Position>), StoreError> {
+    ) -> Result<(Vec<CredentialLine>, Option<Position>)> {
         let (at, id) = part.start();
         let query = sqlx::query_as!(
             CredentialLine,
@@ -149,7 +143,7 @@ impl ExchangeStore {
         filter: &ExchangeFilter,
         after: Option<(OffsetDateTime, &str)>,
         limit: i64,
-    ) -> Result<ExchangePage, StoreError> {
+    ) -> Result<ExchangePage> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, ""));
         let query = sqlx::query!(
             r#"

@@ -21,30 +21,23 @@ mod channels;
 pub mod claim;
 mod columns;
 pub mod credential;
-pub mod credential_lookup;
 mod credentials;
 mod database;
 pub mod decide;
 pub mod end_exchange;
 pub mod error;
 pub mod exchange;
-mod exchanges;
-mod existing_submission;
 pub mod idempotency;
 pub mod inbox;
-mod inbox_limit;
 pub mod listing;
 pub mod notify;
 pub mod pairing;
 pub mod pairing_code;
 pub mod pairing_session;
-mod pairings;
-mod pending_count;
 pub mod pool;
 pub mod presence;
 pub mod prompt;
 pub mod prompt_status;
-mod prompts;
 pub mod refresh;
 mod retention;
 mod rows;
@@ -54,7 +47,6 @@ pub mod session;
 pub mod signing_key;
 mod submission;
 pub mod submit;
-pub mod tenant;
 pub mod tenant_scope;
 pub mod unacked;
 
@@ -63,15 +55,15 @@ use std::sync::Arc;
 use sqlx::postgres::types::PgInterval;
 use tokio_util::task::TaskTracker;
 
-use self::audit::AuditStore;
-use self::channels::ChannelStore;
-use self::credentials::CredentialStore;
+pub use self::audit::AuditStore;
+pub use self::channels::ChannelStore;
+pub use self::credentials::CredentialStore;
 use self::database::Database;
-use self::error::StoreError;
-use self::exchanges::ExchangeStore;
-use self::pairings::PairingStore;
-use self::prompts::PromptStore;
-use self::session::SessionStore;
+use self::error::Result;
+pub use self::exchange::ExchangeStore;
+pub use self::pairing::PairingStore;
+pub use self::prompt_status::PromptStore;
+pub use self::session::SessionStore;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::id::NodeId;
@@ -80,12 +72,12 @@ use crate::telemetry::Metrics;
 /// The statements by subject.
 pub struct Store {
     pub database: Arc<Database>,
-    pub exchanges: ExchangeStore,
-    pub channels: ChannelStore,
-    pub credentials: CredentialStore,
-    pub pairings: PairingStore,
-    pub prompts: PromptStore,
-    pub sessions: SessionStore,
+    pub exchanges: Arc<ExchangeStore>,
+    pub channels: Arc<ChannelStore>,
+    pub credentials: Arc<CredentialStore>,
+    pub pairings: Arc<PairingStore>,
+    pub prompts: Arc<PromptStore>,
+    pub sessions: Arc<SessionStore>,
     pub audit: AuditStore,
 }
 
@@ -110,17 +102,17 @@ impl Store {
         clock: &Clock,
         metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let database = Arc::new(Database::open(&config.database, node, clock, metrics)?);
         Ok(Self {
-            exchanges: ExchangeStore::new(&database, config, tasks),
-            channels: ChannelStore::new(&database, &config.push, tasks),
-            credentials: CredentialStore::new(&database, tasks),
-            pairings: PairingStore::new(&database, tasks),
-            prompts: PromptStore::new(&database, &config.idempotency, tasks),
-            sessions: SessionStore {
+            exchanges: Arc::new(ExchangeStore::new(&database, config, tasks)),
+            channels: Arc::new(ChannelStore::new(&database, &config.push, tasks)),
+            credentials: Arc::new(CredentialStore::new(&database, tasks)),
+            pairings: Arc::new(PairingStore::new(&database, tasks)),
+            prompts: Arc::new(PromptStore::new(&database, &config.idempotency, tasks)),
+            sessions: Arc::new(SessionStore {
                 database: Arc::clone(&database),
-            },
+            }),
             audit: AuditStore {
                 database: Arc::clone(&database),
             },

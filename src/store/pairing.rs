@@ -1,19 +1,22 @@
 //! Pairings in force: routes submissions by them, lists them and revokes them. A token is valid while its pairing is not
 //! revoked and has no newer token.
 
+use std::sync::Arc;
+
 use sqlx::PgConnection;
 use time::OffsetDateTime;
+use tokio_util::task::TaskTracker;
 
-use super::PairingStore;
 use super::audit::AuditSource;
-use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use super::batch::{BatchResult, BatchStatement, Batcher};
+use super::database::Database;
+use super::error::Result;
 use super::listing::cut_page;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
-use crate::protocol::pairing::Nonce;
+use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
 
 #[derive(Debug)]
@@ -142,7 +145,45 @@ pub struct Pairing {
     pub paired_at: Timestamp,
 }
 
+pub struct PairingStore {
+    pub(super) database: Arc<Database>,
+    tokens: Batcher<ReadTokens>,
+    paired: Batcher<ReadPaired>,
+}
+
 impl PairingStore {
+    pub(super) fn new(database: &Arc<Database>, tasks: &TaskTracker) -> Self {
+        Self {
+            tokens: database.batch(ReadTokens, tasks),
+            paired: database.batch(ReadPaired, tasks),
+            database: Arc::clone(database),
+        }
+    }
+
+    /// The approver that a routing token of an enforcer stands for.
+    pub async fn token_of(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        token: &RoutingToken,
+    ) -> Result<TokenFact> {
+        let row = TokenRow {
+            tenant: tenant.clone(),
+            enforcer: enforcer.clone(),
+            token_hash: token.hash(),
+        };
+        self.tokens.run(row).await
+    }
+
+    pub async fn paired_with(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+    ) -> Result<Vec<ApproverId>> {
+        let (tenant, enforcer) = (tenant.clone(), enforcer.clone());
+        self.paired.run(PairedRow { tenant, enforcer }).await
+    }
+
     /// Revokes the pairing of a token, if the token is valid. False if this side has no such token.
     pub async fn revoke_pairing(
         &self,
@@ -150,7 +191,7 @@ impl PairingStore {
         side: Side<'_>,
         source: &AuditSource,
         token_hash: &[u8],
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let (enforcer, approver) = side.bounds();
         let query = sqlx::query!(
             r#"
@@ -200,7 +241,7 @@ impl PairingStore {
         side: Side<'_>,
         after: Option<&Position>,
         limit: i64,
-    ) -> Result<(Vec<Pairing>, Option<Position>), StoreError> {
+    ) -> Result<(Vec<Pairing>, Option<Position>)> {
         let (enforcer, approver) = side.bounds();
         let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
             (position.at, position.id.as_str())

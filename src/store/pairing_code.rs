@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::error::StoreError;
+use super::error::Result;
 use super::tenant_scope::TenantScope;
 use super::{PairingStore, seconds};
 use crate::protocol::id::TenantId;
@@ -50,7 +50,7 @@ impl PairingStore {
         principal: &str,
         code_hash: &[u8],
         limits: GuessLimits,
-    ) -> Result<ResolveFact, StoreError> {
+    ) -> Result<ResolveFact> {
         let query = sqlx::query!(
             r#"
             with clock as materialized (select clock_timestamp() + $4::interval as at),
@@ -137,7 +137,7 @@ impl PairingStore {
         }))
     }
 
-    pub async fn forget_guesses(&self, limit: i64) -> Result<u64, StoreError> {
+    pub async fn forget_guesses(&self, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -160,9 +160,7 @@ impl PairingStore {
             limit,
         );
         // All: the sweep serves every tenant.
-        self.database
-            .background
-            .execute(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
     }
 }

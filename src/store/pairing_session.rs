@@ -6,7 +6,7 @@ use sqlx::postgres::types::PgInterval;
 
 use super::PairingStore;
 use super::audit::Actor;
-use super::error::{RetryOnce, StoreError};
+use super::error::{Result, RetryOnce};
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{Initiate, Nonce};
@@ -58,7 +58,7 @@ impl PairingStore {
         code_hash: &[u8],
         initiate: &Initiate,
         lifetime: PgInterval,
-    ) -> Result<Timestamp, StoreError> {
+    ) -> Result<Timestamp> {
         let query = sqlx::query!(
             r#"
             with clock as materialized (select clock_timestamp() + $9::interval as at),
@@ -99,7 +99,7 @@ impl PairingStore {
         &self,
         tenant: &TenantId,
         nonce: &Nonce,
-    ) -> Result<Option<PairingSession>, StoreError> {
+    ) -> Result<Option<PairingSession>> {
         let query = sqlx::query_as!(
             PairingSession,
             r#"
@@ -120,17 +120,10 @@ impl PairingStore {
     }
 
     /// Completes a session if it is open.
-    pub async fn complete_pairing(
-        &self,
-        row: &CompleteRow<'_>,
-    ) -> Result<CompleteFact, StoreError> {
+    pub async fn complete_pairing(&self, row: &CompleteRow<'_>) -> Result<CompleteFact> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self
-                .database
-                .pool
-                .lease(TenantScope::Tenant(row.tenant))
-                .await?;
+            let mut lease = self.database.pool.lease(row.tenant).await?;
             let fact = self.complete_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
@@ -222,11 +215,7 @@ impl PairingStore {
     }
 
     /// Deletes sessions that expired longer ago than `keep`.
-    pub async fn forget_pairing_sessions(
-        &self,
-        keep: PgInterval,
-        limit: i64,
-    ) -> Result<u64, StoreError> {
+    pub async fn forget_pairing_sessions(&self, keep: PgInterval, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -250,9 +239,7 @@ impl PairingStore {
             limit,
         );
         // All: the sweep serves every tenant.
-        self.database
-            .background
-            .execute(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
     }
 }

@@ -12,7 +12,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
 use sqlx::query::{Map, Query};
 use sqlx::{ConnectOptions, Connection, Postgres};
 
-use super::error::{Class, StoreError, classify};
+use super::error::{Class, Result, StoreError, classify};
 use super::tenant_scope::TenantScope;
 use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
@@ -140,7 +140,7 @@ impl Pool {
         size: usize,
         wait: Duration,
         row_security: bool,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let pool = managed::Pool::builder(Manager { options })
             .max_size(size)
             // The connection returned last is reused first: a few warm ones do better than many cold ones.
@@ -162,12 +162,12 @@ impl Pool {
     }
 
     /// Takes a connection for a call about these tenants.
-    pub async fn lease(&self, scope: TenantScope<'_>) -> Result<Lease, StoreError> {
+    pub async fn lease<'t>(&self, scope: impl Into<TenantScope<'t>>) -> Result<Lease> {
         let lease = self.acquire().await?;
         if !self.row_security {
             return Ok(lease);
         }
-        let setting = scope.setting();
+        let setting = scope.into().setting();
         let error = match lease.set_tenants(&setting).await {
             Ok(lease) => return Ok(lease),
             Err(error) if classify(&error) == Class::Lost => error,
@@ -184,8 +184,8 @@ impl Pool {
         &self,
         scope: impl Into<TenantScope<'t>>,
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
-    ) -> Result<Vec<T>, StoreError> {
-        let mut lease = self.lease(scope.into()).await?;
+    ) -> Result<Vec<T>> {
+        let mut lease = self.lease(scope).await?;
         let found = query.fetch_all(lease.connection()?).await;
         Ok(lease.settle(found)?)
     }
@@ -195,8 +195,8 @@ impl Pool {
         &self,
         scope: impl Into<TenantScope<'t>>,
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
-    ) -> Result<Option<T>, StoreError> {
-        let mut lease = self.lease(scope.into()).await?;
+    ) -> Result<Option<T>> {
+        let mut lease = self.lease(scope).await?;
         let found = query.fetch_optional(lease.connection()?).await;
         Ok(lease.settle(found)?)
     }
@@ -206,7 +206,7 @@ impl Pool {
         &self,
         scope: impl Into<TenantScope<'t>>,
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let found = self.fetch_optional(scope, query).await?;
         found.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
@@ -216,13 +216,13 @@ impl Pool {
         &self,
         scope: impl Into<TenantScope<'t>>,
         query: Query<'_, Postgres, PgArguments>,
-    ) -> Result<u64, StoreError> {
-        let mut lease = self.lease(scope.into()).await?;
+    ) -> Result<u64> {
+        let mut lease = self.lease(scope).await?;
         let done = query.execute(lease.connection()?).await;
         Ok(lease.settle(done)?.rows_affected())
     }
 
-    async fn acquire(&self) -> Result<Lease, StoreError> {
+    async fn acquire(&self) -> Result<Lease> {
         let begun = Instant::now();
         let found = self.pool.get().await;
         self.acquire_time.took(begun.elapsed());

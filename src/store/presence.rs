@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
 use super::channel::LEASE_SECONDS;
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -87,7 +87,7 @@ impl BatchStatement for TakeHellos {
 
 impl ChannelStore {
     /// Writes what an enforcer's client says of itself.
-    pub async fn hello(&self, row: HelloRow) -> Result<(), StoreError> {
+    pub async fn hello(&self, row: HelloRow) -> Result<()> {
         self.hellos.run(row).await
     }
 
@@ -97,7 +97,7 @@ impl ChannelStore {
         tenant: &TenantId,
         enforcer: Option<&EnforcerId>,
         most: u32,
-    ) -> Result<Vec<PresenceFacts>, StoreError> {
+    ) -> Result<Vec<PresenceFacts>> {
         // Heartbeats are stored without the clock's offset, everything else with it: so times that come from heartbeats are
         // shifted when they are read.
         let query = sqlx::query!(
@@ -182,10 +182,7 @@ impl ChannelStore {
 
     /// Writes when enforcers last called. A call must never be recorded later than it was, or one from before a channel's end
     /// would count as one after it: so the database's clock is read first, and the age of each call subtracted.
-    pub async fn note_calls(
-        &self,
-        calls: &HashMap<(TenantId, EnforcerId), Instant>,
-    ) -> Result<(), StoreError> {
+    pub async fn note_calls(&self, calls: &HashMap<(TenantId, EnforcerId), Instant>) -> Result<()> {
         if calls.is_empty() {
             return Ok(());
         }
@@ -197,11 +194,8 @@ impl ChannelStore {
         )
         .map(|row| row.now);
         // All: only the clock is read.
-        let now = self
-            .database
-            .background
-            .fetch_one(TenantScope::All, query)
-            .await?;
+        let scope = TenantScope::All;
+        let now = self.database.background.fetch_one(scope, query).await?;
         // Read after the database's clock: ages come out too long by the network delay, never too short.
         let here = Instant::now();
         for chunk in sorted.chunks(CALLS_PER_STATEMENT) {
@@ -237,7 +231,7 @@ impl ChannelStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

@@ -1,13 +1,19 @@
 //! The status of prompts after they are queued: acknowledges them, which also ends redelivery; expires and reads them.
 
-use sqlx::PgConnection;
+use std::sync::Arc;
 
-use super::PromptStore;
-use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use sqlx::PgConnection;
+use tokio_util::task::TaskTracker;
+
+use super::batch::{BatchResult, BatchStatement, Batcher};
+use super::database::Database;
+use super::error::Result;
+use super::prompt::TakePrompts;
 use super::rows::{self, column};
+use super::seconds;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
+use crate::config;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
 use crate::protocol::prompt::{AckFact, PromptRecord, PromptStatus, SentAck};
@@ -153,12 +159,35 @@ pub struct StoredPrompt {
     pub standing: PromptRecord,
 }
 
+pub struct PromptStore {
+    pub(super) database: Arc<Database>,
+    pub prompts: Batcher<TakePrompts>,
+    pub acks: Batcher<TakePromptAcks>,
+}
+
 impl PromptStore {
+    pub(super) fn new(
+        database: &Arc<Database>,
+        idempotency: &config::Idempotency,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let clock = || database.clock.clone();
+        let take_prompts = TakePrompts {
+            clock: clock(),
+            key_lifetime: seconds(idempotency.lifetime_seconds),
+        };
+        Self {
+            prompts: database.batch(take_prompts, tasks),
+            acks: database.batch(TakePromptAcks { clock: clock() }, tasks),
+            database: Arc::clone(database),
+        }
+    }
+
     pub async fn prompt(
         &self,
         tenant: &TenantId,
         request: &RequestId,
-    ) -> Result<Option<StoredPrompt>, StoreError> {
+    ) -> Result<Option<StoredPrompt>> {
         let query = sqlx::query!(
             r#"
             select enforcer_id as "enforcer_id: EnforcerId", approver_id as "approver_id: ApproverId",
@@ -193,7 +222,7 @@ impl PromptStore {
             }))
     }
 
-    pub async fn expire_prompts(&self, limit: i64) -> Result<u64, StoreError> {
+    pub async fn expire_prompts(&self, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -240,9 +269,7 @@ impl PromptStore {
         )
         .map(|row| u64::try_from(row.count).unwrap_or_default());
         // All: the sweep serves every tenant.
-        self.database
-            .background
-            .fetch_one(TenantScope::All, query)
-            .await
+        let scope = TenantScope::All;
+        self.database.background.fetch_one(scope, query).await
     }
 }

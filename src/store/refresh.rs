@@ -1,7 +1,7 @@
 //! Queues requests to submit again, at most one unacknowledged per exchange.
 
 use super::ExchangeStore;
-use super::error::StoreError;
+use super::error::Result;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::RefreshRequest;
@@ -24,7 +24,7 @@ impl ExchangeStore {
         approver: Option<&ApproverId>,
         message: MessageId,
         reason: Option<&str>,
-    ) -> Result<RefreshFact, StoreError> {
+    ) -> Result<RefreshFact> {
         let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
         let query = sqlx::query!(
             r#"
@@ -92,7 +92,7 @@ impl ExchangeStore {
         &self,
         tenant: &TenantId,
         request: &RequestId,
-    ) -> Result<Option<RefreshRequest>, StoreError> {
+    ) -> Result<Option<RefreshRequest>> {
         let query = sqlx::query!(
             r#"
             select message_id as "message_id: MessageId", recipient as "recipient: EnforcerId",

@@ -1,9 +1,10 @@
-//! Deletes finished exchanges and old prompts and, earlier if configured, their payloads, in small batches. Rows that another
-//! node has locked are left for the next run.
+//! Deletes expired idempotency keys, finished exchanges and old prompts and, earlier if configured, their payloads, in small
+//! batches. Rows that another node has locked are left for the next run.
 
 use sqlx::postgres::types::PgInterval;
 
-use super::error::StoreError;
+use super::error::Result;
+use super::tenant_scope::TenantScope;
 use super::{ExchangeStore, PromptStore};
 use crate::protocol::id::TenantId;
 
@@ -14,7 +15,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -88,7 +89,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -120,6 +121,35 @@ impl ExchangeStore {
         );
         self.database.background.execute(tenant, query).await
     }
+
+    /// Deletes expired idempotency keys.
+    pub async fn forget_keys(&self, limit: i64) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select k.tenant_id, k.principal, k.key
+                  from idempotency_keys k
+                 where k.expires_at <= (select clock_timestamp() + $1::interval)
+                 order by k.expires_at
+                 limit $2
+                   for update of k skip locked
+            ),
+            to_delete as materialized (
+                select d.tenant_id, d.principal, d.key
+                  from unnest(array(select tenant_id from found), array(select principal from found),
+                              array(select key from found))
+                       as d (tenant_id, principal, key)
+            )
+            delete from idempotency_keys k using to_delete d
+             where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
+            "#,
+            self.database.clock.offset(),
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
+    }
 }
 
 impl PromptStore {
@@ -129,7 +159,7 @@ impl PromptStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -185,7 +215,7 @@ impl PromptStore {
         tenant: &TenantId,
         keep: PgInterval,
         limit: i64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
 
 use super::Database;
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::pool::{basic_options, cannot_connect};
 use super::tenant_scope::TenantScope;
 use crate::jitter::jitter;
@@ -98,7 +98,7 @@ fn waited_too_long(error: &MigrationError) -> bool {
 
 impl Database {
     /// Compares the schema of the database with the one this binary knows.
-    pub async fn schema(&self) -> Result<Schema, StoreError> {
+    pub async fn schema(&self) -> Result<Schema> {
         let applied = self.applied_migrations().await?;
         let known: Vec<i64> = MIGRATIONS
             .iter()
@@ -118,7 +118,7 @@ impl Database {
     }
 
     /// The migrations that the database lacks, by number and name.
-    pub async fn missing_migrations(&self) -> Result<Vec<String>, StoreError> {
+    pub async fn missing_migrations(&self) -> Result<Vec<String>> {
         let applied = self.applied_migrations().await?;
         Ok(MIGRATIONS
             .iter()
@@ -127,7 +127,7 @@ impl Database {
             .collect())
     }
 
-    async fn applied_migrations(&self) -> Result<Vec<i64>, StoreError> {
+    async fn applied_migrations(&self) -> Result<Vec<i64>> {
         // All: the schema belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
         // Not checked at compile time: the table belongs to the migrations and is missing before the first.
@@ -146,7 +146,7 @@ impl Database {
     }
 
     /// Compares whether row-level security binds the role that connects with what is configured. A missing schema fits.
-    pub async fn row_security(&self) -> Result<RowSecurity, StoreError> {
+    pub async fn row_security(&self) -> Result<RowSecurity> {
         let query = sqlx::query!(
             r#"
             select coalesce(bool_or(t.bound), false) as "bound!", coalesce(bool_or(not t.bound), false) as "free!"
@@ -167,7 +167,7 @@ impl Database {
     }
 
     /// Whether the database accepts writes, which a standby does not.
-    pub async fn writable(&self) -> Result<bool, StoreError> {
+    pub async fn writable(&self) -> Result<bool> {
         let query = sqlx::query!(
             r#"select current_setting('transaction_read_only') = 'off' as "writable!""#
         );

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::Database;
-use super::error::StoreError;
+use super::error::Result;
 use super::notify::Listener;
 use super::tenant_scope::TenantScope;
 use crate::config;
@@ -28,7 +28,7 @@ pub struct Server {
 }
 
 impl Database {
-    pub async fn server(&self) -> Result<Server, StoreError> {
+    pub async fn server(&self) -> Result<Server> {
         // All: it belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
         let asked = self.clock.now().inner();
@@ -59,10 +59,7 @@ impl Database {
     }
 
     /// Whether a notification that is sent through the pool arrives on a connection such as nodes listen on.
-    pub async fn receives_notifications(
-        &self,
-        config: &config::Database,
-    ) -> Result<bool, StoreError> {
+    pub async fn receives_notifications(&self, config: &config::Database) -> Result<bool> {
         // The listener's connection is used for nothing else, so a timeout may interrupt it.
         let Ok(listener) = timeout(NOTIFIED_WITHIN, Listener::connect(config)).await else {
             return Ok(false);

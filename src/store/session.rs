@@ -10,8 +10,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::database::Database;
-use super::error::{RetryOnce, StoreError};
-use super::tenant_scope::TenantScope;
+use super::error::{Result, RetryOnce};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
 use crate::protocol::session::{
@@ -95,14 +94,10 @@ pub struct SessionStore {
 impl SessionStore {
     /// Writes a report if the stored session allows. A retry recognises its own work, unless another report has overwritten
     /// it meanwhile.
-    pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact, StoreError> {
+    pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact> {
         let mut retry = RetryOnce::default();
         loop {
-            let mut lease = self
-                .database
-                .pool
-                .lease(TenantScope::Tenant(row.tenant))
-                .await?;
+            let mut lease = self.database.pool.lease(row.tenant).await?;
             let fact = self.report_on(lease.connection()?, row).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {

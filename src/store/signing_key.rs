@@ -5,7 +5,7 @@ use sqlx::{Connection, PgConnection};
 use super::CredentialStore;
 use super::audit::Actor;
 use super::batch::{BatchResult, BatchStatement};
-use super::error::StoreError;
+use super::error::Result;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
 use crate::protocol::decision::SigningKey;
@@ -87,12 +87,8 @@ impl CredentialStore {
         approver: &ApproverId,
         key: &NewSigningKey,
         first_only: bool,
-    ) -> Result<Registration, StoreError> {
-        let mut lease = self
-            .database
-            .background
-            .lease(TenantScope::Tenant(tenant))
-            .await?;
+    ) -> Result<Registration> {
+        let mut lease = self.database.background.lease(tenant).await?;
         let owner = (tenant, approver);
         let outcome = self
             .register(lease.connection()?, actor, owner, key, first_only)
@@ -111,7 +107,7 @@ impl CredentialStore {
         tenant: &TenantId,
         approver: &ApproverId,
         key: &SignerKeyId,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let query = sqlx::query!(
             r#"
             with revoked as (

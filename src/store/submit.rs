@@ -5,11 +5,10 @@ use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::existing_submission::read_existing;
 use super::idempotency::{Binding, bind, conflict_keys};
-use super::inbox_limit::over_limit;
 use super::rows::{self, column};
 pub use super::submission::{Asked, SubmissionRow};
+use super::submission::{over_limit, read_existing};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::exchange::{NotWritten, SubmissionFact};

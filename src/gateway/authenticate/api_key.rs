@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::error::Error;
+use crate::gateway::error::{Error, Result};
 use crate::protocol::credential::KEY_PREFIX;
 use crate::protocol::id::CredentialId;
 
@@ -16,7 +16,7 @@ pub struct FreshKey {
 }
 
 /// Random bytes from the operating system.
-pub fn random<const N: usize>() -> Result<[u8; N], Error> {
+pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| {
         tracing::error!(%error, "the system gave no randomness");
@@ -26,12 +26,12 @@ pub fn random<const N: usize>() -> Result<[u8; N], Error> {
 }
 
 /// Random bytes in base64url.
-pub fn random_text<const N: usize>() -> Result<String, Error> {
+pub fn random_text<const N: usize>() -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(random::<N>()?))
 }
 
 impl FreshKey {
-    pub fn generate(id: CredentialId) -> Result<Self, Error> {
+    pub fn generate(id: CredentialId) -> Result<Self> {
         let secret = random_text::<32>()?;
         Ok(Self {
             key: format!("{KEY_PREFIX}{id}_{secret}"),

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::config::Auth;
-use crate::gateway::error::Error;
+use crate::gateway::error::{Error, Result};
 use crate::outbound::{Outbound, form_encoded};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, Claims, TokenError, judge_introspection};
@@ -99,7 +99,7 @@ impl Introspection {
         self: &Arc<Self>,
         token: &str,
         tasks: &TaskTracker,
-    ) -> Result<Arc<Claims>, Error> {
+    ) -> Result<Arc<Claims>> {
         let hash: Hash = Sha256::digest(token).into();
         let mut told = {
             let mut asking = self.asking();

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use super::jwks::{Jwks, KeySource};
 use crate::clock::Clock;
 use crate::config::Auth;
-use crate::gateway::error::Error;
+use crate::gateway::error::{Error, Result};
 use crate::outbound::Outbound;
 use crate::protocol::token::{
     Algorithm, ClaimNames, Claims, Jws, SharedSecret, TokenError, TokenRules, judge_claims,
@@ -63,7 +63,7 @@ impl Jwt {
         })
     }
 
-    pub(super) async fn judge(&self, token: &str, tasks: &TaskTracker) -> Result<Claims, Error> {
+    pub(super) async fn judge(&self, token: &str, tasks: &TaskTracker) -> Result<Claims> {
         let token = Jws::parse(token)?;
         if !self.algorithms.contains(&token.header.algorithm) {
             return Err(TokenError::Algorithm.into());
@@ -87,7 +87,7 @@ impl Jwt {
 }
 
 /// Checks a token with the issuer's keys, which are read again if the token's key is not among them.
-async fn check(keys: &Arc<Jwks>, token: &Jws<'_>, tasks: &TaskTracker) -> Result<(), Error> {
+async fn check(keys: &Arc<Jwks>, token: &Jws<'_>, tasks: &TaskTracker) -> Result<()> {
     if let Some(judged) = keys.check(token) {
         return Ok(judged?);
     }

@@ -9,7 +9,7 @@ use quick_cache::unsync::Cache;
 use tokio::time::Instant;
 
 use super::Authenticator;
-use crate::gateway::error::Error;
+use crate::gateway::error::Result;
 use crate::protocol::id::TenantId;
 
 /// How long the caches of tenants and credentials may be used after the last refresh: less than the 5 s that a revocation
@@ -50,7 +50,7 @@ impl Tenants {
 
 impl Authenticator {
     /// Whether a tenant exists and is enabled.
-    pub(super) async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool, Error> {
+    pub(super) async fn tenant_is_active(&self, tenant: &TenantId) -> Result<bool> {
         let tenants = &self.tokens.tenants;
         let generation = {
             let state = tenants.state();
@@ -60,12 +60,7 @@ impl Authenticator {
             }
             state.generation
         };
-        let active = self
-            .context
-            .store
-            .credentials
-            .tenant_is_active(tenant)
-            .await?;
+        let active = self.store.tenants.run(tenant.clone()).await?;
         let mut state = tenants.state();
         if state.generation == generation {
             state.known.insert(tenant.clone(), active);
@@ -74,7 +69,7 @@ impl Authenticator {
     }
 
     /// Reads which tenants are still active, and closes the channels of those that are not.
-    pub(super) async fn refresh_tenants(&self) -> Result<(), Error> {
+    pub(super) async fn refresh_tenants(&self) -> Result<()> {
         let asked = Instant::now();
         let with_channels = self.channels.tenants_with_channels();
         let mut ids = with_channels.clone();
@@ -84,7 +79,7 @@ impl Authenticator {
         let active = if ids.is_empty() {
             HashSet::new()
         } else {
-            self.context.store.credentials.active_tenants(&ids).await?
+            self.store.active_tenants(&ids).await?
         };
         {
             let mut state = self.tokens.tenants.state();

@@ -16,7 +16,7 @@ use super::tenants::Tenants;
 use crate::clock::Clock;
 use crate::config::{Auth, Secret};
 use crate::gateway::caller::{Caller, Origin};
-use crate::gateway::error::Error;
+use crate::gateway::error::{Error, Result};
 use crate::outbound::Outbound;
 use crate::protocol::credential::RoleName;
 use crate::protocol::timestamp::Timestamp;
@@ -77,7 +77,7 @@ impl Authenticator {
         &self,
         token: &str,
         from: Option<IpAddr>,
-    ) -> Result<Caller, Error> {
+    ) -> Result<Caller> {
         let plausible = !token.is_empty()
             && token.len() <= self.context.config.auth.jwt_max_bytes
             && token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -105,7 +105,7 @@ impl Authenticator {
         kind: &str,
         recheck: Option<Secret>,
         from: Option<IpAddr>,
-    ) -> Result<Caller, Error> {
+    ) -> Result<Caller> {
         // There is no role for the operator: a tenant's issuer must not appoint one.
         let role = RoleName::parse(&claims.role).ok_or(TokenError::Claim("role"))?;
         if !self.tenant_is_active(&claims.tenant).await? {
@@ -121,7 +121,7 @@ impl Authenticator {
         Caller::in_role(role, origin, claims.id.as_deref())
     }
 
-    pub(in crate::gateway) async fn refresh_issuer_keys(&self) -> Result<(), Error> {
+    pub(in crate::gateway) async fn refresh_issuer_keys(&self) -> Result<()> {
         if let Some(jwt) = &self.tokens.jwt {
             jwt.refresh().await;
         }
@@ -130,7 +130,7 @@ impl Authenticator {
 
     /// Rechecks the opaque tokens of live channels, and closes the channels whose token is no longer valid, or was last found
     /// valid too long ago.
-    pub(in crate::gateway) async fn recheck_channels(&self) -> Result<(), Error> {
+    pub(in crate::gateway) async fn recheck_channels(&self) -> Result<()> {
         let Some(introspection) = &self.tokens.introspection else {
             return Ok(());
         };
@@ -142,12 +142,11 @@ impl Authenticator {
             let at = before.get(token).copied().unwrap_or(now);
             (token.clone(), at)
         }));
+        let tasks = &self.context.tasks;
         futures_util::stream::iter(tokens)
             .for_each_concurrent(RECHECKED_AT_ONCE, async |token| {
-                match introspection
-                    .judge(token.expose(), &self.context.tasks)
-                    .await
-                {
+                let judged = introspection.judge(token.expose(), tasks);
+                match judged.await {
                     Ok(_) => {
                         self.confirmed().insert(token, self.context.clock.now());
                     }

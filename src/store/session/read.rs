@@ -8,8 +8,7 @@ use crate::protocol::message::raw;
 use crate::protocol::session::{EndReason, SessionState, SnapshotType};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::SessionStore;
-use crate::store::error::StoreError;
-use crate::store::tenant_scope::TenantScope;
+use crate::store::error::Result;
 
 const SHOWN_SNAPSHOTS: i64 = 20;
 
@@ -18,7 +17,7 @@ impl SessionStore {
         &self,
         tenant: &TenantId,
         session: &SessionId,
-    ) -> Result<Option<EnforcerId>, StoreError> {
+    ) -> Result<Option<EnforcerId>> {
         let query = sqlx::query!(
             r#"select enforcer_id as "id: EnforcerId" from sessions where tenant_id = $1 and session_id = $2"#,
             tenant.as_str(),
@@ -34,12 +33,8 @@ impl SessionStore {
         tenant: &TenantId,
         session: &SessionId,
         approver: Option<&ApproverId>,
-    ) -> Result<Option<(SessionDetails, bool)>, StoreError> {
-        let mut lease = self
-            .database
-            .pool
-            .lease(TenantScope::Tenant(tenant))
-            .await?;
+    ) -> Result<Option<(SessionDetails, bool)>> {
+        let mut lease = self.database.pool.lease(tenant).await?;
         let found = read_session(lease.connection()?, tenant, session, approver).await;
         Ok(lease.settle(found)?)
     }

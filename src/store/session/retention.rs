@@ -4,7 +4,7 @@ use sqlx::postgres::types::PgInterval;
 
 use crate::protocol::id::TenantId;
 use crate::store::SessionStore;
-use crate::store::error::StoreError;
+use crate::store::error::Result;
 
 const SESSIONS: i64 = 100;
 /// Snapshots per statement: each may hold megabytes.
@@ -13,11 +13,7 @@ const SNAPSHOTS: i64 = 100;
 impl SessionStore {
     /// Deletes sessions of a tenant without a report for `keep`, with their snapshots; returns how many rows were deleted. A
     /// session of many snapshots takes several calls; if a report comes meanwhile, the rest of it stays.
-    pub async fn forget_sessions(
-        &self,
-        tenant: &TenantId,
-        keep: PgInterval,
-    ) -> Result<u64, StoreError> {
+    pub async fn forget_sessions(&self, tenant: &TenantId, keep: PgInterval) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -64,11 +60,7 @@ impl SessionStore {
     }
 
     /// Empties the snapshots of a tenant's ended sessions without a report for `keep`; their hashes stay.
-    pub async fn scrub_snapshots(
-        &self,
-        tenant: &TenantId,
-        keep: PgInterval,
-    ) -> Result<u64, StoreError> {
+    pub async fn scrub_snapshots(&self, tenant: &TenantId, keep: PgInterval) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
