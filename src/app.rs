@@ -203,19 +203,16 @@ impl App {
         })
     }
 
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The address that serves metrics, if any.
-    #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.scrapes.as_ref()?.local_addr().ok()
     }
 
     /// The use cases, for tests that run the node in their own process.
-    #[must_use]
     pub fn gateway(&self) -> &Arc<Gateway> {
         &self.gateway
     }

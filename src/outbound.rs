@@ -157,7 +157,6 @@ impl Outbound {
 }
 
 /// `text` as a value of a form.
-#[must_use]
 pub fn form_encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

@@ -54,12 +54,10 @@ section! {
 }
 
 impl Auth {
-    #[must_use]
     pub fn jwt(&self) -> bool {
         !self.jwt_issuer.is_empty()
     }
 
-    #[must_use]
     pub fn introspection(&self) -> bool {
         !self.introspection_url.is_empty()
     }

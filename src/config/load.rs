@@ -117,7 +117,6 @@ impl Config {
     }
 
     /// Environment variables with our prefix that set nothing.
-    #[must_use]
     pub fn unknown_variables() -> Vec<String> {
         variables_without_section()
             .iter()

@@ -13,12 +13,10 @@ use super::ConfigError;
 pub struct Secret(String);
 
 impl Secret {
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

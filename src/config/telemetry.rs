@@ -41,7 +41,6 @@ impl Telemetry {
         })
     }
 
-    #[must_use]
     pub fn exports(&self) -> bool {
         !self.otlp_endpoint.is_empty()
     }

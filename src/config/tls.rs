@@ -55,7 +55,6 @@ section! {
 
 impl Tls {
     /// Whether a client certificate can authenticate a caller.
-    #[must_use]
     pub fn takes_certificates(&self) -> bool {
         match self.mode {
             TlsMode::Off => false,

@@ -83,7 +83,6 @@ impl PrivatePostgres {
     }
 
     /// The URL with user, password and database, over TCP on loopback.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }

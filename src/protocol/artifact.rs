@@ -59,7 +59,6 @@ pub struct Submission {
     pub trace: Option<String>,
 }
 
-#[must_use]
 pub fn is_sealed(body: &Node<'_>) -> bool {
     body.as_object()
         .is_some_and(|object| object.get("ciphertext").is_some())

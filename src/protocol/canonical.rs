@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 use super::hex;
 use super::json::{Member, Node, Object, Value};
 
-#[must_use]
 pub fn canonical(node: &Node<'_>) -> String {
     // Canonical text is seldom longer than its source.
     let mut out = String::with_capacity(node.raw.len());
@@ -16,7 +15,6 @@ pub fn canonical(node: &Node<'_>) -> String {
 }
 
 /// The canonical text of an object without one member: what a hash or signature covers.
-#[must_use]
 pub fn canonical_without(object: &Object<'_>, member: &str) -> String {
     let mut out = String::new();
     write_members(&mut out, object.iter().filter(|other| other.name != member));
@@ -99,18 +97,15 @@ fn write_string(out: &mut String, text: &str) {
 pub struct Sha256Hex([u8; 32]);
 
 impl Sha256Hex {
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// Reads exactly 64 lowercase hexadecimal digits.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         hex::decode(text).map(Self)
     }
 
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

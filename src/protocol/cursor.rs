@@ -31,7 +31,6 @@ fn check(listing: &str, payload: &[u8]) -> [u8; CHECK_BYTES] {
 }
 
 /// Prints a position. `listing` must name everything that distinguishes the listing from others.
-#[must_use]
 pub fn encode(listing: &str, position: &Position) -> String {
     let micros = position.at.unix_timestamp_nanos() / 1_000;
     let payload = format!("{micros}.{}", position.id);
@@ -41,7 +40,6 @@ pub fn encode(listing: &str, position: &Position) -> String {
 }
 
 /// Reads a cursor; `None` if it is damaged or of another listing.
-#[must_use]
 pub fn decode(listing: &str, cursor: &str) -> Option<Position> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (sum, payload) = bytes.split_at_checked(CHECK_BYTES)?;

@@ -132,6 +132,7 @@ pub struct Throttled {
 }
 
 /// A refusal as it is shown to the caller.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct Description {
     /// HTTP status.
@@ -149,7 +150,6 @@ impl Error {
         Self::Invalid(Invalid::shape(pointer, expected))
     }
 
-    #[must_use]
     pub fn describe(&self) -> Description {
         let refusal = |status, code| Description::new(status, code, self.to_string());
         match self {
@@ -284,7 +284,6 @@ fn code_of_fault(fault: Fault) -> Code {
 }
 
 impl Description {
-    #[must_use]
     pub fn new(status: u16, code: Code, message: String) -> Self {
         Self {
             status,
@@ -296,7 +295,6 @@ impl Description {
         }
     }
 
-    #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
@@ -306,7 +304,6 @@ impl Description {
         self.with("pointer", clip(pointer))
     }
 
-    #[must_use]
     pub fn expecting(self, expected: &str) -> Self {
         self.with("expected", expected)
     }
@@ -316,7 +313,6 @@ impl Description {
     }
 
     /// The JSON of an error, which is also the body of its envelope.
-    #[must_use]
     pub fn body(&self, names: &Names, about: Option<&str>) -> Value {
         let mut body = json!({
             "code": names.code(self.code),

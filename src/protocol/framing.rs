@@ -15,7 +15,6 @@ pub enum Framing {
 }
 
 impl Framing {
-    #[must_use]
     pub fn of(object: &Object<'_>) -> Self {
         if object.get("msgType").is_none() && object.get("body").is_none() {
             Self::Bare
@@ -27,7 +26,6 @@ impl Framing {
     }
 
     /// Translates a pointer into a wire Envelope to this framing.
-    #[must_use]
     pub fn pointer(self, pointer: &str) -> &str {
         match (self, pointer) {
             (Self::Core, "/requestId") => "/body/requestId",

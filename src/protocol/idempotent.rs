@@ -82,7 +82,6 @@ impl<W, T, R> InsertFact<W, T, R> {
     }
 
     /// The attempt that a repeat found, if an idempotency key of its own is to be bound to it.
-    #[must_use]
     pub fn unbound_repeat(&self) -> Option<OperationId> {
         match self {
             Self::Unwritten {

@@ -77,7 +77,6 @@ pub fn parse(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
 }
 
 impl<'a> Node<'a> {
-    #[must_use]
     pub fn as_object(&self) -> Option<&Object<'a>> {
         match &self.value {
             Value::Object(object) => Some(object),
@@ -85,7 +84,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -93,7 +91,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -107,7 +104,6 @@ impl<'a> Node<'a> {
 }
 
 impl<'a> Object<'a> {
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Node<'a>> {
         let member = self.members.iter().find(|member| member.name == name)?;
         Some(&member.node)
@@ -117,12 +113,10 @@ impl<'a> Object<'a> {
         self.members.iter()
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }

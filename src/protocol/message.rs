@@ -151,7 +151,6 @@ pub struct WithdrawnBody {
 
 impl Withdrawal {
     /// The envelope `exchange.withdrawn`.
-    #[must_use]
     pub fn envelope(self, gateway_id: &str, approver_id: ApproverId) -> Outgoing<WithdrawnBody> {
         let body = WithdrawnBody {
             request_id: self.request_id.clone(),
@@ -192,7 +191,6 @@ pub struct RefreshBody {
 
 impl RefreshRequest {
     /// The envelope `refresh.request`, which also serves as the bare control object.
-    #[must_use]
     pub fn envelope(self, gateway_id: &str) -> Outgoing<RefreshBody> {
         let body = RefreshBody {
             reason: self.reason,

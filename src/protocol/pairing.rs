@@ -28,18 +28,15 @@ const ALPHABET: [char; 32] = [
 pub struct PairingCode([u8; 5]);
 
 impl PairingCode {
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 5]) -> Self {
         Self(bytes)
     }
 
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 5] {
         &self.0
     }
 
     /// Reads a typed code, ignoring case and dashes, with O read as 0, I and L as 1.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut bits, mut count) = (0_u64, 0);
         for typed in text.chars().filter(|typed| *typed != '-') {
@@ -93,18 +90,15 @@ impl fmt::Debug for PairingCode {
 pub struct Nonce(String);
 
 impl Nonce {
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         (bytes.len() == 32).then(|| Self(text.to_owned()))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -122,12 +116,10 @@ impl fmt::Debug for Nonce {
 pub struct RoutingToken(String);
 
 impl RoutingToken {
-    #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(&self.0).into()
     }

@@ -134,7 +134,6 @@ pub struct Presence {
 
 /// Judges whether an enforcer is online: it has a live channel, or called within `call_for` and since its last channel
 /// ended. `None` if nothing is known of it.
-#[must_use]
 pub fn judge_presence(facts: PresenceFacts, call_for: Duration) -> Option<Presence> {
     let PresenceFacts { noted, held, .. } = &facts;
     let called_at = noted.as_ref().and_then(|noted| noted.called_at);

@@ -71,7 +71,6 @@ impl fmt::Display for Invalid {
 impl std::error::Error for Invalid {}
 
 /// Appends one member name to a JSON Pointer (RFC 6901).
-#[must_use]
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -96,13 +95,11 @@ impl<'n, 'a> Reader<'n, 'a> {
         }
     }
 
-    #[must_use]
     pub fn object(&self) -> &'n Object<'a> {
         self.object
     }
 
     /// The pointer of the member `name`.
-    #[must_use]
     pub fn at(&self, name: &str) -> String {
         child(&self.pointer, name)
     }

@@ -37,7 +37,6 @@ impl Metadata {
     }
 
     /// The route of a submission with this metadata and, perhaps, a recipient.
-    #[must_use]
     pub fn route(&self, recipient: Option<ApproverId>) -> Route {
         match (recipient, &self.token, &self.approver) {
             (Some(approver), _, _) => Route::Approver(approver),

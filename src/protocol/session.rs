@@ -109,7 +109,6 @@ pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 
     Framed::parse(node, &KINDS, now)
 }
 
-#[must_use]
 pub fn is_snapshot(framed: &Framed<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }

@@ -13,7 +13,6 @@ pub enum Key {
 }
 
 impl Key {
-    #[must_use]
     pub fn tenant(&self) -> &TenantId {
         match self {
             Self::Approver(tenant, _) | Self::Enforcer(tenant, _) | Self::Exchange(tenant, _) => {
@@ -23,7 +22,6 @@ impl Key {
     }
 
     /// 64 bits of hash: short enough to send hundreds at once. A collision costs one needless read.
-    #[must_use]
     pub fn digest(&self) -> u64 {
         let (kind, tenant, id) = match self {
             Self::Approver(tenant, id) => ("a", tenant, id.as_str()),

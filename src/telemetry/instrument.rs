@@ -232,7 +232,6 @@ impl<const N: usize> Metric for Observed<N> {
 }
 
 /// A count of things or bytes, as gauges have it.
-#[must_use]
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge may be off by one in 2^53"

@@ -53,7 +53,6 @@ impl Span {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[must_use]
     pub fn context(&self) -> TraceContext {
         self.state().context.clone()
     }
@@ -114,7 +113,6 @@ fn span_context(context: &TraceContext) -> SpanContext {
 
 impl Tracer {
     /// A tracer that records nothing and propagates contexts.
-    #[must_use]
     pub fn silent(clock: &Clock, metrics: &Arc<Metrics>) -> Self {
         Self {
             recorder: None,
@@ -124,7 +122,6 @@ impl Tracer {
     }
 
     /// A tracer that records a share of the traces that begin here, and all that callers record; and its finished spans.
-    #[must_use]
     pub fn recording(
         clock: &Clock,
         metrics: &Arc<Metrics>,
@@ -139,13 +136,11 @@ impl Tracer {
         (tracer, spans)
     }
 
-    #[must_use]
     pub fn records(&self) -> bool {
         self.recorder.is_some()
     }
 
     /// The span of a call that came with this context, or none if there is nothing to record or propagate.
-    #[must_use]
     pub fn begin(&self, caller: Option<TraceContext>) -> Option<Span> {
         let state = match (&self.recorder, caller) {
             (None, None) => return None,
@@ -274,19 +269,16 @@ pub fn within<F: Future>(span: Option<Span>, work: F) -> impl Future<Output = F:
     CURRENT.scope(span, work)
 }
 
-#[must_use]
 pub fn current() -> Option<Span> {
     CURRENT.try_with(Clone::clone).ok().flatten()
 }
 
 /// The context of the call that this task handles, to propagate.
-#[must_use]
 pub fn context() -> Option<TraceContext> {
     current().map(|span| span.context())
 }
 
 /// The `trace` to store with what a call submits: its own context, or else the call's.
-#[must_use]
 pub fn carry(trace: Option<String>) -> Option<String> {
     let Some(span) = current() else {
         return trace;

@@ -45,7 +45,6 @@ struct Health {
 
 impl Hub {
     /// Starts the bus and the fallback poll of a node; they end with `stop`.
-    #[must_use]
     pub fn start(
         config: &Config,
         clock: &Clock,
@@ -109,7 +108,6 @@ impl Hub {
     }
 
     /// Whether hints from other nodes arrive; if not, the fallback poll runs often.
-    #[must_use]
     pub fn healthy(&self) -> bool {
         self.bus.is_none() || self.health.receiving.load(Ordering::Relaxed)
     }

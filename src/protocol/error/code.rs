@@ -45,7 +45,6 @@ words! {
 
 impl Code {
     /// Whether the same call may succeed later.
-    #[must_use]
     pub fn retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Internal | Self::Unavailable)
     }
@@ -63,7 +62,6 @@ pub struct Names {
 }
 
 impl Names {
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
             media_type: format!("application/{name}+json"),
@@ -73,7 +71,6 @@ impl Names {
         }
     }
 
-    #[must_use]
     pub fn code(&self, code: Code) -> String {
         format!("{}{}", self.error_prefix, code.as_str())
     }

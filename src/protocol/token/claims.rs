@@ -68,7 +68,6 @@ pub fn judge_claims(
 }
 
 /// Judges an RFC 7662 response; `None` if it is not one. `nbf` is left to the authorization server, `exp` is not.
-#[must_use]
 pub fn judge_introspection(
     answer: &[u8],
     names: &ClaimNames,

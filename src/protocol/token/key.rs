@@ -20,7 +20,6 @@ const MIN_RSA_BYTES: usize = 256;
 pub struct SharedSecret(ring::hmac::Key);
 
 impl SharedSecret {
-    #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret))
     }
@@ -55,7 +54,6 @@ pub struct KeySet(Vec<Key>);
 
 impl KeySet {
     /// Reads a JWK set, without keys that cannot verify tokens; `None` if it is no set.
-    #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let document = json::parse(bytes).ok()?;
         let Value::Array(keys) = &document.as_object()?.get("keys")?.value else {
@@ -65,12 +63,10 @@ impl KeySet {
         Some(Self(keys.collect()))
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
