@@ -102,8 +102,9 @@ async fn listen_for_scrapes(config: &Config) -> Result<Option<TcpListener>, AppE
         return Ok(None);
     };
     let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| AppError::Metrics { address, error })?;
-    Ok(Some(listener))
+    listener
+        .map(Some)
+        .map_err(|error| AppError::Metrics { address, error })
 }
 
 pub struct App {
@@ -150,12 +151,10 @@ impl App {
             "" => format!("node-{}", clock.operation_id().0.simple()),
             name => name.to_owned(),
         };
+        let problem = "must be 1 to 128 characters without spaces";
         let node = NodeId::parse(&name)
             .filter(|node| !node.as_str().contains(' '))
-            .ok_or_else(|| ConfigError::Invalid {
-                key: "node.id",
-                problem: "must be 1 to 128 characters without spaces".into(),
-            })?;
+            .ok_or_else(|| ConfigError::invalid("node.id", problem))?;
         let background = TaskTracker::new();
         let (drain, end) = (CancellationToken::new(), CancellationToken::new());
         let metrics = Arc::new(Metrics::of_node(&config.telemetry, node.as_str(), &clock));
@@ -207,7 +206,6 @@ impl App {
         self.address
     }
 
-    /// The address that serves metrics, if any.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.scrapes.as_ref()?.local_addr().ok()
     }
@@ -221,31 +219,26 @@ impl App {
     pub async fn run(self, stop: CancellationToken) {
         let Self {
             config,
-            listener,
-            address,
-            listener_mode,
-            scrapes,
-            exports,
             gateway,
             work,
             background,
-            drain,
             end,
+            ..
         } = self;
-        tracing::info!(%address, node = %gateway.context.node, "serving");
+        tracing::info!(address = %self.address, node = %gateway.context.node, "serving");
         let stops = Stops {
-            drain,
+            drain: self.drain,
             hard: CancellationToken::new(),
         };
         let leaving = Arc::clone(&gateway);
         let metrics = Arc::clone(&gateway.context.metrics);
         let node = Node::new(gateway, work.clone());
         node.observe();
-        if let Some(listener) = scrapes {
+        if let Some(listener) = self.scrapes {
             let (metrics, tasks) = (Arc::clone(&metrics), background.clone());
             background.spawn(http::metrics::serve(listener, metrics, tasks, end.clone()));
         }
-        if let Some((exporter, spans)) = exports {
+        if let Some((exporter, spans)) = self.exports {
             exporter.start(spans, node.clone(), &background, &end);
         }
         let router = http::router(node);
@@ -259,8 +252,8 @@ impl App {
         tokio::join!(
             drain_when_told,
             http::serve::serve(
-                listener,
-                listener_mode,
+                self.listener,
+                self.listener_mode,
                 router,
                 &config.server,
                 &metrics,

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -68,28 +67,6 @@ impl DevOptions {
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Key<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    api_key: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Ready<'a> {
-    nodes: &'a [String],
-    metrics: &'a [String],
-    pids: Vec<u32>,
-    database_url: &'a str,
-    tenant_id: &'a str,
-    operator: Key<'a>,
-    admin: Key<'a>,
-    enforcer: Key<'a>,
-    approver: Key<'a>,
-}
-
 /// Runs a whole gateway until `stop`.
 pub async fn run(options: DevOptions, base: Config, stop: CancellationToken) -> anyhow::Result<()> {
     options.check_addresses()?;
@@ -127,29 +104,17 @@ async fn run_on(
     let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
     let outcome = async {
         if let Some(file) = &options.ready_file {
-            let ready = Ready {
-                nodes: nodes.urls(),
-                metrics: nodes.metrics(),
-                pids: nodes.pids(),
-                database_url: url,
-                tenant_id: &demo.tenant_id,
-                operator: Key {
-                    id: None,
-                    api_key: &demo.operator,
-                },
-                admin: Key {
-                    id: None,
-                    api_key: &demo.admin,
-                },
-                enforcer: Key {
-                    id: Some(demo::ENFORCER),
-                    api_key: &demo.enforcer,
-                },
-                approver: Key {
-                    id: Some(demo::APPROVER),
-                    api_key: &demo.approver,
-                },
-            };
+            let ready = serde_json::json!({
+                "nodes": nodes.urls(),
+                "metrics": nodes.metrics(),
+                "pids": nodes.pids(),
+                "databaseUrl": url,
+                "tenantId": demo.tenant_id,
+                "operator": { "apiKey": demo.operator },
+                "admin": { "apiKey": demo.admin },
+                "enforcer": { "id": demo::ENFORCER, "apiKey": demo.enforcer },
+                "approver": { "id": demo::APPROVER, "apiKey": demo.approver },
+            });
             write_private(file, &serde_json::to_vec_pretty(&ready)?)?;
         }
         banner::print(&nodes, &demo, url, data_dir, options);
