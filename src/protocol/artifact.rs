@@ -31,7 +31,6 @@ words! {
     }
 }
 
-/// The gateway's settings for artifacts.
 #[derive(Debug, Clone)]
 pub struct ArtifactRules {
     /// Largest payload, in bytes of its text.
@@ -42,7 +41,6 @@ pub struct ArtifactRules {
     pub latest_expiry: Timestamp,
 }
 
-/// A submission that is well-formed in itself.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub request_id: RequestId,
@@ -85,12 +83,10 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Su
         body.id::<RequestId>("requestId")?;
     }
     let members = ["artifactType", "artifactHash", "ciphertext", "expiresAt"];
-    let texts = members.map(|name| {
-        (
-            name,
-            body.object().get(name).map_or("null", |node| node.raw),
-        )
-    });
+    let mut stored: Vec<_> = members
+        .iter()
+        .filter_map(|name| Some(format!("\"{name}\":{}", body.object().get(name)?.raw)))
+        .collect();
     body.finish()?;
 
     if check_ciphertext(ciphertext, "/body/ciphertext")?.len() > rules.max_payload {
@@ -99,18 +95,12 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Su
             limit: rules.max_payload,
         });
     }
-    if expires_at > rules.latest_expiry {
-        return Err(too_far("/body/expiresAt", rules).into());
-    }
+    check_lifetime(expires_at, rules)?;
 
     let metadata = metadata
         .map(|node| Metadata::parse(node, "/body/metadata"))
         .transpose()?
         .unwrap_or_default();
-    let mut stored: Vec<_> = texts
-        .iter()
-        .map(|(name, raw)| format!("\"{name}\":{raw}"))
-        .collect();
     if let Some(rest) = &metadata.forwarded {
         stored.push(format!("\"metadata\":{rest}"));
     }
@@ -145,10 +135,7 @@ fn parse_open(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Subm
             limit: rules.max_payload,
         });
     }
-    let object = envelope
-        .body
-        .as_object()
-        .ok_or_else(|| Invalid::shape("/body", "an object"))?;
+    let object = Reader::new(envelope.body, "/body")?.object();
     if Sha256Hex::of(canonical_without(object, "artifactHash").as_bytes()) != artifact.hash {
         return Err(Error::ArtifactHash);
     }
@@ -202,17 +189,9 @@ fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Inv
     let artifact_type = body.one_of("artifactType", &ARTIFACT_TYPES)?;
     let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
     body.optional_str("baseRevision")?;
-    let created_at = body.timestamp("createdAt")?;
-    if created_at > rules.latest_created {
-        return Err(Invalid::timestamp(
-            "/body/createdAt",
-            "a time that is not in the future",
-        ));
-    }
+    body.past_timestamp("createdAt", rules.latest_created)?;
     let expires_at = body.timestamp("expiresAt")?;
-    if expires_at > rules.latest_expiry {
-        return Err(too_far("/body/expiresAt", rules));
-    }
+    check_lifetime(expires_at, rules)?;
     let payload_bytes = body.nested("payload")?.raw.len();
     body.constant("artifactHashAlg", "SHA-256")?;
     let hash = body.hash("artifactHash")?;
@@ -231,6 +210,10 @@ fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Inv
     })
 }
 
-fn too_far(pointer: &str, rules: &ArtifactRules) -> Invalid {
-    Invalid::timestamp(pointer, format!("a time not after {}", rules.latest_expiry))
+fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> Result<(), Invalid> {
+    if expires_at <= rules.latest_expiry {
+        return Ok(());
+    }
+    let expected = format!("a time not after {}", rules.latest_expiry);
+    Err(Invalid::timestamp("/body/expiresAt", expected))
 }

@@ -23,10 +23,9 @@ pub fn canonical_without(object: &Object<'_>, member: &str) -> String {
 
 fn write_node(out: &mut String, node: &Node<'_>) {
     match &node.value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(true) => out.push_str("true"),
-        Value::Bool(false) => out.push_str("false"),
-        Value::Number(number) => write_number(out, *number),
+        Value::Null | Value::Bool(_) => out.push_str(node.raw),
+        // As ECMAScript prints it; -0 becomes 0.
+        Value::Number(number) => out.push_str(ryu_js::Buffer::new().format(*number)),
         Value::String(text) => write_string(out, text),
         Value::Array(items) => write_items(out, items),
         Value::Object(object) => write_members(out, object.iter()),
@@ -58,11 +57,6 @@ fn write_members<'m, 'a: 'm>(out: &mut String, members: impl Iterator<Item = &'m
         write_node(out, &member.node);
     }
     out.push('}');
-}
-
-/// As ECMAScript prints it; -0 becomes 0.
-fn write_number(out: &mut String, number: f64) {
-    out.push_str(ryu_js::Buffer::new().format(number));
 }
 
 /// With the fewest escapes that JSON permits, in their short forms.

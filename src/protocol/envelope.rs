@@ -53,10 +53,8 @@ impl<'n, 'a> Incoming<'n, 'a> {
         allowed: &[&'static str],
     ) -> Result<(&'static str, Self), Invalid> {
         let mut reader = Reader::new(node, "")?;
-        if let Some(id) = reader.optional_str("msgId")?
-            && id.is_empty()
-        {
-            return Err(Invalid::shape("/msgId", "a string of at least 1 character"));
+        if let Some(id) = reader.optional_str("msgId")? {
+            reader.check_nonempty("msgId", id)?;
         }
         let msg_type = reader.one_of("msgType", allowed)?;
         let envelope = Self {
@@ -81,10 +79,8 @@ impl<'n, 'a> Incoming<'n, 'a> {
         if self.request_id == *request_id {
             return Ok(());
         }
-        Err(Invalid::shape(
-            "/requestId",
-            "the requestId of the path and the body",
-        ))
+        let expected = "the requestId of the path and the body";
+        Err(Invalid::shape("/requestId", expected))
     }
 
     /// Checks that an `expiresAt` on the envelope is the body's.

@@ -39,25 +39,25 @@ pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
     hello.optional_str("msgType")?;
     let workspace_name = hello.optional_bounded_str("workspaceName", MAX_NAME_CHARS)?;
     let label = hello.optional_bounded_str("enforcerLabel", MAX_NAME_CHARS)?;
-    let capabilities = match hello.optional_nested("capabilities")? {
-        None => None,
-        Some(node) => {
-            let mut reader = Reader::new(node, "/capabilities")?;
-            let capabilities = Capabilities {
-                push: flag(&mut reader, "push")?,
-                poll: flag(&mut reader, "poll")?,
-                sse: flag(&mut reader, "sse")?,
-            };
-            reader.finish()?;
-            Some(capabilities)
-        }
-    };
+    let capabilities = hello.optional_nested("capabilities")?;
+    let capabilities = capabilities.map(parse_capabilities).transpose()?;
     hello.finish()?;
     Ok(Hello {
         label,
         workspace_name,
         capabilities,
     })
+}
+
+fn parse_capabilities(node: &Node<'_>) -> Result<Capabilities, Invalid> {
+    let mut reader = Reader::new(node, "/capabilities")?;
+    let capabilities = Capabilities {
+        push: flag(&mut reader, "push")?,
+        poll: flag(&mut reader, "poll")?,
+        sse: flag(&mut reader, "sse")?,
+    };
+    reader.finish()?;
+    Ok(capabilities)
 }
 
 fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>, Invalid> {

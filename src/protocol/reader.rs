@@ -134,6 +134,20 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "a string"))
     }
 
+    /// A required string that is not empty.
+    pub fn nonempty_str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
+        let text = self.str(name)?;
+        self.check_nonempty(name, text)
+    }
+
+    pub fn check_nonempty(&self, name: &str, text: &'n str) -> Result<&'n str, Invalid> {
+        if text.is_empty() {
+            let expected = "a string of at least 1 character";
+            return Err(Invalid::shape(self.at(name), expected));
+        }
+        Ok(text)
+    }
+
     /// A required string of `min` to `max` characters.
     pub fn bounded_str(
         &mut self,
@@ -252,16 +266,27 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "64 lowercase hexadecimal characters"))
     }
 
+    /// A required time that is not after `latest`.
+    pub fn past_timestamp(
+        &mut self,
+        name: &'static str,
+        latest: Timestamp,
+    ) -> Result<Timestamp, Invalid> {
+        let at = self.timestamp(name)?;
+        if at <= latest {
+            return Ok(at);
+        }
+        let expected = "a time that is not in the future";
+        Err(Invalid::timestamp(self.at(name), expected))
+    }
+
     /// Refuses members that were not asked for.
     pub fn finish(self) -> Result<(), Invalid> {
-        match self
-            .object
-            .iter()
-            .find(|member| !self.known.contains(&member.name.as_ref()))
-        {
+        let mut members = self.object.iter();
+        match members.find(|member| !self.known.contains(&member.name.as_ref())) {
             None => Ok(()),
             Some(member) => Err(Invalid::shape(
-                child(&self.pointer, &member.name),
+                self.at(&member.name),
                 format!("no such member; known are {}", self.known.join(", ")),
             )),
         }
