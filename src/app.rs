@@ -35,7 +35,6 @@ const BACKGROUND_STOP_TIMEOUT: Duration = Duration::from_secs(3);
 const HEARTBEAT_MARGIN: Duration = Duration::from_secs(3);
 const JOIN_RETRY: Duration = Duration::from_millis(500);
 
-/// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     #[error(transparent)]

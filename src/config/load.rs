@@ -135,21 +135,36 @@ impl Config {
     }
 
     fn read_secret_files(&mut self) -> Result<(), ConfigError> {
-        let Self { database, auth, .. } = self;
-        let (platform, security) = (&mut self.platform, &mut self.security);
-        let telemetry = &mut self.telemetry;
-        (database.url).read("database.url_file", database.url_file.as_deref())?;
+        let Self {
+            database,
+            platform,
+            security,
+            auth,
+            telemetry,
+            ..
+        } = self;
+        database
+            .url
+            .read("database.url_file", database.url_file.as_deref())?;
         let file = database.listen_url_file.as_deref();
-        (database.listen_url).read("database.listen_url_file", file)?;
+        database.listen_url.read("database.listen_url_file", file)?;
         let file = platform.operator_key_file.as_deref();
-        (platform.operator_key).read("platform.operator_key_file", file)?;
+        platform
+            .operator_key
+            .read("platform.operator_key_file", file)?;
         let file = security.cluster_secret_file.as_deref();
-        (security.cluster_secret).read("security.cluster_secret_file", file)?;
-        (auth.jwt_secret).read("auth.jwt_secret_file", auth.jwt_secret_file.as_deref())?;
+        security
+            .cluster_secret
+            .read("security.cluster_secret_file", file)?;
+        auth.jwt_secret
+            .read("auth.jwt_secret_file", auth.jwt_secret_file.as_deref())?;
         let file = auth.introspection_client_secret_file.as_deref();
-        (auth.introspection_client_secret).read("auth.introspection_client_secret_file", file)?;
+        auth.introspection_client_secret
+            .read("auth.introspection_client_secret_file", file)?;
         let file = telemetry.otlp_headers_file.as_deref();
-        (telemetry.otlp_headers).read("telemetry.otlp_headers_file", file)
+        telemetry
+            .otlp_headers
+            .read("telemetry.otlp_headers_file", file)
     }
 
     /// Checks what types cannot express.

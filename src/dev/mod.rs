@@ -41,7 +41,6 @@ pub struct DevOptions {
 }
 
 impl DevOptions {
-    /// The address of a node, counted from 0.
     fn address(&self, node: u16) -> anyhow::Result<SocketAddr> {
         let mut address = self.listen;
         if address.port() != 0 {
@@ -140,7 +139,7 @@ async fn prepare_demo(
 }
 
 /// Writes a file atomically, readable by its owner only because it contains keys.
-fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let part = path.with_extension("part");
@@ -152,7 +151,7 @@ fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
         .open(&part)?;
     file.write_all(content)?;
     file.sync_all()?;
-    Ok(std::fs::rename(&part, path)?)
+    std::fs::rename(&part, path)
 }
 
 /// The data directory, removed on drop if it is ephemeral.

@@ -18,7 +18,6 @@ use super::DevOptions;
 use super::demo::Demo;
 use countersign::config::Config;
 
-/// How long a node may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a node may take beyond its drain before it is killed.

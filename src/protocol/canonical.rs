@@ -95,7 +95,6 @@ impl Sha256Hex {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Reads exactly 64 lowercase hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         hex::decode(text).map(Self)
     }

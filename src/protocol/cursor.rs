@@ -23,11 +23,8 @@ fn check(listing: &str, payload: &[u8]) -> [u8; CHECK_BYTES] {
     hash.update((listing.len() as u64).to_be_bytes());
     hash.update(listing.as_bytes());
     hash.update(payload);
-    let mut check = [0; CHECK_BYTES];
-    for (to, from) in check.iter_mut().zip(hash.finalize().iter()) {
-        *to = *from;
-    }
-    check
+    let hash: [u8; 32] = hash.finalize().into();
+    hash.first_chunk().copied().unwrap_or_default()
 }
 
 /// Prints a position. `listing` must name everything that distinguishes the listing from others.

@@ -47,7 +47,6 @@ impl<'n, 'a> Incoming<'n, 'a> {
         Self::parse_one_of(node, &[msg_type]).map(|(_, envelope)| envelope)
     }
 
-    /// Reads an envelope of one of several message types.
     pub fn parse_one_of(
         node: &'n Node<'a>,
         allowed: &[&'static str],

@@ -43,7 +43,6 @@ impl Framing {
     }
 }
 
-/// The message types that an endpoint accepts.
 pub struct Kinds {
     pub allowed: &'static [&'static str],
     /// The type of a bare object.

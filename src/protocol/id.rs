@@ -15,7 +15,6 @@ fn is_id(text: &str) -> bool {
         && text.chars().nth(MAX_ID_CHARS).is_none()
 }
 
-/// A client-chosen id that can be parsed from text.
 pub trait TextId: Sized {
     fn parse(text: &str) -> Option<Self>;
 }

@@ -8,9 +8,7 @@ use super::id::OperationId;
 pub enum KeyFact {
     /// No key was sent, or it is not bound.
     Free,
-    /// Bound to this request.
     Same,
-    /// Bound to another request.
     Other,
 }
 

@@ -43,19 +43,13 @@ pub struct Member<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     NotUtf8,
-    /// Against the grammar of RFC 8259.
     Syntax,
     UnexpectedEnd,
-    /// Something other than white space follows the value.
     TrailingBytes,
-    /// Nested deeper than [`MAX_DEPTH`].
     TooDeep,
     DuplicateMember,
-    /// A `\u` escape is half of a surrogate pair.
     LoneSurrogate,
-    /// A string or name contains U+0000.
     NulCharacter,
-    /// An integer literal is beyond ±(2^53−1).
     IntegerRange,
     NumberOverflow,
 }
@@ -69,7 +63,6 @@ pub struct JsonError {
     pub pointer: String,
 }
 
-/// Reads one JSON value that takes up the whole text.
 pub fn parse(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| JsonError::new(Reason::NotUtf8, error.valid_up_to()))?;

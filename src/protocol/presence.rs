@@ -12,7 +12,6 @@ use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 use super::words::words;
 
-/// Longest label or workspace name, in characters.
 pub const MAX_NAME_CHARS: usize = 1_024;
 
 /// What a client says it can do.
@@ -82,7 +81,6 @@ words! {
     }
 }
 
-/// The stored record of an enforcer's calls.
 #[derive(Debug, Clone)]
 pub struct CallFacts {
     pub transport: Transport,
@@ -92,7 +90,6 @@ pub struct CallFacts {
     pub seen_at: Timestamp,
 }
 
-/// The registered channels of an enforcer.
 #[derive(Debug, Clone)]
 pub struct ChannelFacts {
     pub live: bool,

@@ -121,7 +121,6 @@ impl Prompt {
     }
 }
 
-/// When the prompt expires according to its extensions.
 fn read_expiry(
     extensions: &Reader<'_, '_>,
     rules: &PromptRules<'_>,

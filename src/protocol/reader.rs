@@ -20,9 +20,7 @@ pub(super) fn clip(pointer: &str) -> String {
 pub enum Fault {
     /// Missing, of the wrong type, out of range, or unknown.
     Shape,
-    /// Not a time, or not an acceptable one.
     Timestamp,
-    /// A well-formed choice that this version does not offer.
     Unsupported,
 }
 
@@ -70,7 +68,6 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Appends one member name to a JSON Pointer (RFC 6901).
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -99,7 +96,6 @@ impl<'n, 'a> Reader<'n, 'a> {
         self.object
     }
 
-    /// The pointer of the member `name`.
     pub fn at(&self, name: &str) -> String {
         child(&self.pointer, name)
     }
@@ -134,7 +130,6 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "a string"))
     }
 
-    /// A required string that is not empty.
     pub fn nonempty_str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
         let text = self.str(name)?;
         self.check_nonempty(name, text)
@@ -148,7 +143,6 @@ impl<'n, 'a> Reader<'n, 'a> {
         Ok(text)
     }
 
-    /// A required string of `min` to `max` characters.
     pub fn bounded_str(
         &mut self,
         name: &'static str,
@@ -165,7 +159,6 @@ impl<'n, 'a> Reader<'n, 'a> {
         Ok(text)
     }
 
-    /// A required string that is one of `allowed`.
     pub fn one_of(
         &mut self,
         name: &'static str,
@@ -192,7 +185,6 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "a known word"))
     }
 
-    /// An optional string of at most `max` characters.
     pub fn optional_bounded_str(
         &mut self,
         name: &'static str,

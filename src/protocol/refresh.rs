@@ -7,7 +7,6 @@ use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::words::words;
 
-/// Longest reason a person may give.
 pub const MAX_REASON_CHARS: usize = 2_000;
 
 /// Reads a body that holds at most a `reason`, found at `pointer`.
@@ -30,7 +29,6 @@ words! {
     }
 }
 
-/// The body of `ack.submit`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
     /// None if the id cannot be one of the gateway's own.

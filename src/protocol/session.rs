@@ -89,10 +89,8 @@ pub struct Report {
     pub event: SessionEvent,
 }
 
-/// The gateway's settings for session events.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRules {
-    /// The latest time an event may claim.
     pub latest: Timestamp,
     /// Largest snapshot payload, in bytes of its text.
     pub max_payload: usize,
@@ -155,8 +153,9 @@ fn read_start(
     let at = body.past_timestamp("createdAt", rules.latest)?;
     let agent_host = body.bounded_str("agentHost", 0, MAX_WORD_CHARS)?.to_owned();
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
-    if let Some(text) = &repo_ref
-        && text.chars().nth(MAX_WORD_CHARS).is_some()
+    if repo_ref
+        .as_ref()
+        .is_some_and(|text| text.chars().nth(MAX_WORD_CHARS).is_some())
     {
         let expected = format!("a string of 0 to {MAX_WORD_CHARS} characters");
         return Err(Invalid::shape(body.at("repoRef"), expected));

@@ -20,7 +20,6 @@ fn state(text: &str) -> Option<String> {
 }
 
 impl TraceContext {
-    /// Reads `traceparent` and `tracestate`.
     pub fn parse(parent: &str, tracestate: Option<&str>) -> Option<Self> {
         let mut parts = parent.splitn(5, '-');
         let mut next = || parts.next();

@@ -28,9 +28,7 @@ impl Key {
             Self::Enforcer(tenant, id) => ("e", tenant, id.as_str()),
             Self::Exchange(tenant, id) => ("x", tenant, id.as_str()),
         };
-        let hash = Sha256::digest(format!("{kind}\n{tenant}\n{id}"));
-        hash.iter()
-            .take(8)
-            .fold(0, |digest, byte| digest << 8 | u64::from(*byte))
+        let hash: [u8; 32] = Sha256::digest(format!("{kind}\n{tenant}\n{id}")).into();
+        u64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default())
     }
 }

@@ -28,7 +28,6 @@ impl Definition {
         }
     }
 
-    /// Names these label values.
     fn attributes<const N: usize>(&self, values: [&'static str; N]) -> Vec<KeyValue> {
         let labels = self.labels.iter().zip(values);
         labels
@@ -151,7 +150,6 @@ impl Histogram {
         self.0.record(value);
     }
 
-    /// Records a duration, in seconds.
     pub fn took(&self, time: Duration) {
         self.observe(time.as_secs_f64());
     }

@@ -233,12 +233,10 @@ impl Metrics {
         metrics
     }
 
-    /// In Prometheus' text format.
     pub fn print(&self) -> Result<String, prometheus::Error> {
         self.provider.print()
     }
 
-    /// For the OTLP exporter.
     pub fn collect(&self) -> ResourceMetrics {
         self.provider.collect()
     }
