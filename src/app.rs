@@ -79,16 +79,11 @@ pub enum AppError {
 async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<(), AppError> {
     let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
     let deadline = tokio::time::Instant::now() + time_limit;
-    while store
-        .channels
-        .heartbeat(&secret.check())
-        .await?
-        .secrets_differ
-        && generated
-    {
+    let channels = &store.channels;
+    while channels.heartbeat(&secret.check()).await?.secrets_differ && generated {
         if tokio::time::Instant::now() >= deadline {
             // Otherwise the next node that starts would wait for this one.
-            store.channels.leave().await?;
+            channels.leave().await?;
             return Err(AppError::Alone);
         }
         tokio::time::sleep(JOIN_RETRY).await;
@@ -241,12 +236,9 @@ impl App {
             exporter.start(spans, node.clone(), &background, &end);
         }
         let router = http::router(node);
-        let drain_when_told = {
-            let drain = stops.drain.clone();
-            async move {
-                stop.cancelled().await;
-                drain.cancel();
-            }
+        let drain_when_told = async {
+            stop.cancelled().await;
+            stops.drain.cancel();
         };
         tokio::join!(
             drain_when_told,

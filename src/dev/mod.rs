@@ -70,20 +70,13 @@ impl DevOptions {
 pub async fn run(options: DevOptions, base: Config, stop: CancellationToken) -> anyhow::Result<()> {
     options.check_addresses()?;
     let data_dir = DataDir::open(&options)?;
-    let postgres = match &options.database_url {
-        Some(_) => None,
-        None => Some(PrivatePostgres::start(data_dir.path()).await?),
-    };
-    let url = match (&options.database_url, &postgres) {
-        (Some(url), _) => url.clone(),
-        (None, Some(postgres)) => postgres.url().to_owned(),
-        (None, None) => anyhow::bail!("there is no database"),
-    };
-    let outcome = run_on(&options, base, &url, data_dir.path(), stop).await;
-    // PostgreSQL is stopped even if the nodes failed.
-    if let Some(postgres) = postgres {
-        postgres.stop().await?;
+    if let Some(url) = &options.database_url {
+        return run_on(&options, base, url, &data_dir.path, stop).await;
     }
+    let postgres = PrivatePostgres::start(&data_dir.path).await?;
+    let outcome = run_on(&options, base, &postgres.url, &data_dir.path, stop).await;
+    // PostgreSQL is stopped even if the nodes failed.
+    postgres.stop().await?;
     outcome
 }
 
@@ -104,8 +97,8 @@ async fn run_on(
     let outcome = async {
         if let Some(file) = &options.ready_file {
             let ready = serde_json::json!({
-                "nodes": nodes.urls(),
-                "metrics": nodes.metrics(),
+                "nodes": nodes.urls,
+                "metrics": nodes.metrics,
                 "pids": nodes.pids(),
                 "databaseUrl": url,
                 "tenantId": demo.tenant_id,
@@ -175,10 +168,6 @@ impl DataDir {
             path,
             ephemeral: options.ephemeral,
         })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
     }
 }
 

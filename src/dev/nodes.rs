@@ -34,8 +34,9 @@ struct Member {
 
 pub struct Nodes {
     members: Vec<Member>,
-    urls: Vec<String>,
-    metrics: Vec<String>,
+    pub urls: Vec<String>,
+    /// The addresses of their metrics, in the same order.
+    pub metrics: Vec<String>,
     time_limit: Duration,
 }
 
@@ -110,15 +111,6 @@ impl Nodes {
             );
             sleep(POLL_INTERVAL).await;
         }
-    }
-
-    pub fn urls(&self) -> &[String] {
-        &self.urls
-    }
-
-    /// The addresses of their metrics, in the same order.
-    pub fn metrics(&self) -> &[String] {
-        &self.metrics
     }
 
     pub fn pids(&self) -> Vec<u32> {

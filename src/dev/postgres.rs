@@ -36,7 +36,8 @@ const CREATE_DATABASE: &str = "select 'create database countersign' \
 /// A running private server. Call `stop`; dropping it only sends the signal.
 pub struct PrivatePostgres {
     server: Server,
-    url: String,
+    /// With user, password and database, over TCP on loopback.
+    pub url: String,
     binaries: Binaries,
     /// Released by the system however this process ends.
     _lock: File,
@@ -78,11 +79,6 @@ impl PrivatePostgres {
             binaries,
             _lock: lock,
         })
-    }
-
-    /// The URL with user, password and database, over TCP on loopback.
-    pub fn url(&self) -> &str {
-        &self.url
     }
 
     /// Stops it cleanly (fast shutdown) and waits for its end.

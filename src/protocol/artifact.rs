@@ -128,48 +128,30 @@ pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<
 }
 
 fn parse_open(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
-    let artifact = read_open(envelope.body, rules).map_err(Error::InvalidArtifact)?;
-    if artifact.payload_bytes > rules.max_payload {
+    let (artifact, payload_bytes) = read_open(envelope, rules).map_err(Error::InvalidArtifact)?;
+    if payload_bytes > rules.max_payload {
         return Err(Error::PayloadTooLarge {
             pointer: "/body/payload",
             limit: rules.max_payload,
         });
     }
     let object = Reader::new(envelope.body, "/body")?.object();
-    if Sha256Hex::of(canonical_without(object, "artifactHash").as_bytes()) != artifact.hash {
+    let canonical = canonical_without(object, "artifactHash");
+    if Sha256Hex::of(canonical.as_bytes()) != artifact.artifact_hash {
         return Err(Error::ArtifactHash);
     }
     if artifact.request_id != envelope.request_id {
         return Err(Invalid::shape("/body/requestId", "the requestId of the envelope").into());
     }
-    Ok(Submission {
-        request_id: artifact.request_id,
-        form: Form::Open,
-        artifact_type: artifact.artifact_type.to_owned(),
-        artifact_hash: artifact.hash,
-        repo_ref: Some(artifact.repo_ref),
-        expires_at: artifact.expires_at,
-        route: envelope
-            .recipient
-            .approver_id
-            .clone()
-            .map_or(Route::Paired, Route::Approver),
-        stored: envelope.body.raw.to_owned(),
-        trace: envelope.trace.map(str::to_owned),
-    })
+    Ok(artifact)
 }
 
-struct OpenArtifact {
-    request_id: RequestId,
-    artifact_type: &'static str,
-    repo_ref: String,
-    expires_at: Timestamp,
-    hash: Sha256Hex,
-    payload_bytes: usize,
-}
-
-fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Invalid> {
-    let mut body = Reader::new(node, "/body")?;
+/// Reads an open artifact, and the size of its payload.
+fn read_open(
+    envelope: &Incoming<'_, '_>,
+    rules: &ArtifactRules,
+) -> Result<(Submission, usize), Invalid> {
+    let mut body = Reader::new(envelope.body, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
         // Neither form; most likely a sealed artifact without its ciphertext.
         return Err(Invalid::shape(
@@ -194,20 +176,25 @@ fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Inv
     check_lifetime(expires_at, rules)?;
     let payload_bytes = body.nested("payload")?.raw.len();
     body.constant("artifactHashAlg", "SHA-256")?;
-    let hash = body.hash("artifactHash")?;
+    let artifact_hash = body.hash("artifactHash")?;
     body.optional_nested("metadata")?;
     if let Some(extensions) = body.optional_nested("extensions")? {
         check_extensions(extensions, &rules.requested_actions)?;
     }
     body.finish()?;
-    Ok(OpenArtifact {
+    let approver = envelope.recipient.approver_id.clone();
+    let artifact = Submission {
         request_id,
-        artifact_type,
-        repo_ref,
+        form: Form::Open,
+        artifact_type: artifact_type.to_owned(),
+        artifact_hash,
+        repo_ref: Some(repo_ref),
         expires_at,
-        hash,
-        payload_bytes,
-    })
+        route: approver.map_or(Route::Paired, Route::Approver),
+        stored: envelope.body.raw.to_owned(),
+        trace: envelope.trace.map(str::to_owned),
+    };
+    Ok((artifact, payload_bytes))
 }
 
 fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> Result<(), Invalid> {

@@ -149,7 +149,7 @@ impl Error {
 
     pub fn describe(&self) -> Description {
         let refusal = |status, code| Description::new(status, code, self.to_string());
-        let refused_token = Description {
+        let refused_token = || Description {
             invalid_token: true,
             ..refusal(401, Code::Unauthenticated)
         };
@@ -189,8 +189,8 @@ impl Error {
             Self::Expired => refusal(409, Code::Expired),
 
             Self::Unauthenticated => refusal(401, Code::Unauthenticated),
-            Self::InvalidToken => refused_token,
-            Self::MalformedKey => refused_token.expecting(
+            Self::InvalidToken => refused_token(),
+            Self::MalformedKey => refused_token().expecting(
                 "an API key as printed when it was made: csk_…, complete and without placeholders",
             ),
             Self::Forbidden { pointer, expected } => {

@@ -91,33 +91,10 @@ macro_rules! series {
     };
 }
 
-series!(
-    Counter(metrics::BoundCounter<u64>),
-    "counter",
-    metrics::Counter<u64>,
-    u64_counter,
-    add(0)
-);
-series!(
-    UpDownCounter(BoundUpDownCounter<f64>),
-    "gauge",
-    metrics::UpDownCounter<f64>,
-    f64_up_down_counter,
-    add(0.0)
-);
-series!(
-    Gauge(metrics::BoundGauge<f64>),
-    "gauge",
-    metrics::Gauge<f64>,
-    f64_gauge,
-    record(0.0)
-);
-series!(
-    Histogram(metrics::BoundHistogram<f64>),
-    "histogram",
-    metrics::Histogram<f64>,
-    f64_histogram
-);
+series! { Counter(metrics::BoundCounter<u64>), "counter", metrics::Counter<u64>, u64_counter, add(0) }
+series! { UpDownCounter(BoundUpDownCounter<f64>), "gauge", metrics::UpDownCounter<f64>, f64_up_down_counter, add(0.0) }
+series! { Gauge(metrics::BoundGauge<f64>), "gauge", metrics::Gauge<f64>, f64_gauge, record(0.0) }
+series! { Histogram(metrics::BoundHistogram<f64>), "histogram", metrics::Histogram<f64>, f64_histogram }
 
 impl Counter {
     pub fn increment(&self) {
