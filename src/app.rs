@@ -35,7 +35,6 @@ const BACKGROUND_STOP_TIMEOUT: Duration = Duration::from_secs(3);
 const HEARTBEAT_MARGIN: Duration = Duration::from_secs(3);
 const JOIN_RETRY: Duration = Duration::from_millis(500);
 
-/// Why a node cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     #[error(transparent)]
@@ -80,16 +79,11 @@ pub enum AppError {
 async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<(), AppError> {
     let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
     let deadline = tokio::time::Instant::now() + time_limit;
-    while store
-        .channels
-        .heartbeat(&secret.check())
-        .await?
-        .secrets_differ
-        && generated
-    {
+    let channels = &store.channels;
+    while channels.heartbeat(&secret.check()).await?.secrets_differ && generated {
         if tokio::time::Instant::now() >= deadline {
             // Otherwise the next node that starts would wait for this one.
-            store.channels.leave().await?;
+            channels.leave().await?;
             return Err(AppError::Alone);
         }
         tokio::time::sleep(JOIN_RETRY).await;
@@ -102,8 +96,9 @@ async fn listen_for_scrapes(config: &Config) -> Result<Option<TcpListener>, AppE
         return Ok(None);
     };
     let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| AppError::Metrics { address, error })?;
-    Ok(Some(listener))
+    listener
+        .map(Some)
+        .map_err(|error| AppError::Metrics { address, error })
 }
 
 pub struct App {
@@ -150,12 +145,10 @@ impl App {
             "" => format!("node-{}", clock.operation_id().0.simple()),
             name => name.to_owned(),
         };
+        let problem = "must be 1 to 128 characters without spaces";
         let node = NodeId::parse(&name)
             .filter(|node| !node.as_str().contains(' '))
-            .ok_or_else(|| ConfigError::Invalid {
-                key: "node.id",
-                problem: "must be 1 to 128 characters without spaces".into(),
-            })?;
+            .ok_or_else(|| ConfigError::invalid("node.id", problem))?;
         let background = TaskTracker::new();
         let (drain, end) = (CancellationToken::new(), CancellationToken::new());
         let metrics = Arc::new(Metrics::of_node(&config.telemetry, node.as_str(), &clock));
@@ -203,19 +196,15 @@ impl App {
         })
     }
 
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address that serves metrics, if any.
-    #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.scrapes.as_ref()?.local_addr().ok()
     }
 
     /// The use cases, for tests that run the node in their own process.
-    #[must_use]
     pub fn gateway(&self) -> &Arc<Gateway> {
         &self.gateway
     }
@@ -224,46 +213,38 @@ impl App {
     pub async fn run(self, stop: CancellationToken) {
         let Self {
             config,
-            listener,
-            address,
-            listener_mode,
-            scrapes,
-            exports,
             gateway,
             work,
             background,
-            drain,
             end,
+            ..
         } = self;
-        tracing::info!(%address, node = %gateway.context.node, "serving");
+        tracing::info!(address = %self.address, node = %gateway.context.node, "serving");
         let stops = Stops {
-            drain,
+            drain: self.drain,
             hard: CancellationToken::new(),
         };
         let leaving = Arc::clone(&gateway);
         let metrics = Arc::clone(&gateway.context.metrics);
         let node = Node::new(gateway, work.clone());
         node.observe();
-        if let Some(listener) = scrapes {
+        if let Some(listener) = self.scrapes {
             let (metrics, tasks) = (Arc::clone(&metrics), background.clone());
             background.spawn(http::metrics::serve(listener, metrics, tasks, end.clone()));
         }
-        if let Some((exporter, spans)) = exports {
+        if let Some((exporter, spans)) = self.exports {
             exporter.start(spans, node.clone(), &background, &end);
         }
         let router = http::router(node);
-        let drain_when_told = {
-            let drain = stops.drain.clone();
-            async move {
-                stop.cancelled().await;
-                drain.cancel();
-            }
+        let drain_when_told = async {
+            stop.cancelled().await;
+            stops.drain.cancel();
         };
         tokio::join!(
             drain_when_told,
             http::serve::serve(
-                listener,
-                listener_mode,
+                self.listener,
+                self.listener_mode,
                 router,
                 &config.server,
                 &metrics,

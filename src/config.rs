@@ -98,7 +98,6 @@ section! {
 }
 
 impl Database {
-    #[must_use]
     pub fn direct_url(&self) -> &str {
         if self.listen_url.is_empty() {
             self.url.expose()

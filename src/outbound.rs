@@ -12,6 +12,7 @@ use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder}
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, timeout_at};
 
@@ -19,10 +20,15 @@ use crate::protocol::trace::TraceContext;
 
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+/// All but what RFC 3986 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum OutboundError {
     #[error("no answer in time")]
@@ -38,7 +44,7 @@ pub enum OutboundError {
     Malformed,
 }
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Outbound {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     /// The trace context of the task that makes a call.
@@ -79,7 +85,6 @@ impl Outbound {
         Self { context, ..self }
     }
 
-    /// The answer to a GET.
     pub async fn get(&self, url: &Uri, deadline: Instant) -> Result<Bytes, OutboundError> {
         let request = Request::builder()
             .method(Method::GET)
@@ -89,7 +94,6 @@ impl Outbound {
         self.call(request, deadline).await
     }
 
-    /// The answer to a POST of a form.
     pub async fn post_form(
         &self,
         url: &Uri,
@@ -107,7 +111,6 @@ impl Outbound {
         self.call(request, deadline).await
     }
 
-    /// The answer to a POST of a protobuf message.
     pub async fn post_protobuf(
         &self,
         url: &Uri,
@@ -157,14 +160,6 @@ impl Outbound {
 }
 
 /// `text` as a value of a form.
-#[must_use]
 pub fn form_encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                char::from(byte).to_string()
-            }
-            other => format!("%{other:02X}"),
-        })
-        .collect()
+    utf8_percent_encode(text, RESERVED).to_string()
 }

@@ -1,11 +1,13 @@
 //! Tenants, credentials and signing keys on the command line.
 
 use anyhow::Context as _;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::gateway::error::Error;
 use countersign::http::platform::{key_json, parse_thumbprint};
-use countersign::protocol::id::{ApproverId, CredentialId, SignerKeyId, TenantId, TextId};
+use countersign::protocol::id::{
+    ApproverId, CredentialId, ID_EXPECTED, SignerKeyId, TenantId, TextId,
+};
 use countersign::protocol::signature::PublicKey;
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::credential::RoleName;
@@ -62,16 +64,34 @@ pub enum CredentialCommand {
     },
 }
 
+// Not a doc comment: it would replace the help of the commands.
+#[derive(Args)]
+pub struct ApproverArgs {
+    /// The tenant's id.
+    #[arg(long)]
+    tenant: String,
+    /// The approver's id.
+    #[arg(long)]
+    approver: String,
+}
+
+impl ApproverArgs {
+    async fn parse(
+        &self,
+        administration: &Administration,
+    ) -> anyhow::Result<(TenantId, ApproverId)> {
+        let approver = id("approver", &self.approver)?;
+        let tenant = existing_tenant(administration, &self.tenant).await?;
+        Ok((tenant, approver))
+    }
+}
+
 #[derive(Subcommand)]
 pub enum KeyCommand {
     /// Register a signing key.
     Put {
-        /// The tenant's id.
-        #[arg(long)]
-        tenant: String,
-        /// The approver's id.
-        #[arg(long)]
-        approver: String,
+        #[command(flatten)]
+        approver: ApproverArgs,
         /// The key's id.
         #[arg(long)]
         key: String,
@@ -87,21 +107,13 @@ pub enum KeyCommand {
     },
     /// List an approver's keys.
     List {
-        /// The tenant's id.
-        #[arg(long)]
-        tenant: String,
-        /// The approver's id.
-        #[arg(long)]
-        approver: String,
+        #[command(flatten)]
+        approver: ApproverArgs,
     },
     /// Revoke a signing key.
     Revoke {
-        /// The tenant's id.
-        #[arg(long)]
-        tenant: String,
-        /// The approver's id.
-        #[arg(long)]
-        approver: String,
+        #[command(flatten)]
+        approver: ApproverArgs,
         /// The key's id.
         #[arg(long)]
         key: String,
@@ -109,12 +121,7 @@ pub enum KeyCommand {
 }
 
 fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
-    T::parse(text).with_context(|| {
-        format!(
-            "{what} should be {}",
-            countersign::protocol::id::ID_EXPECTED
-        )
-    })
+    T::parse(text).with_context(|| format!("{what} should be {ID_EXPECTED}"))
 }
 
 fn time(text: &str) -> anyhow::Result<Timestamp> {
@@ -257,7 +264,6 @@ pub async fn key(
 ) -> anyhow::Result<()> {
     match command {
         KeyCommand::Put {
-            tenant,
             approver,
             key,
             public_key,
@@ -272,8 +278,7 @@ pub async fn key(
                 not_before: not_before.as_deref().map(time).transpose()?,
                 not_after: not_after.as_deref().map(time).transpose()?,
             };
-            let approver = id("approver", &approver)?;
-            let tenant = existing_tenant(administration, &tenant).await?;
+            let (tenant, approver) = approver.parse(administration).await?;
             let registered = administration
                 .register_key(&tenant, &approver, &key, false)
                 .await;
@@ -281,9 +286,8 @@ pub async fn key(
             remark("registered");
             Ok(())
         }
-        KeyCommand::List { tenant, approver } => {
-            let approver = id::<ApproverId>("approver", &approver)?;
-            let tenant = existing_tenant(administration, &tenant).await?;
+        KeyCommand::List { approver } => {
+            let (tenant, approver) = approver.parse(administration).await?;
             let keys = administration.keys(&tenant, &approver).await?;
             if json {
                 return print_json(&keys.iter().map(key_json).collect::<Vec<_>>());
@@ -295,14 +299,9 @@ pub async fn key(
             }
             Ok(())
         }
-        KeyCommand::Revoke {
-            tenant,
-            approver,
-            key,
-        } => {
-            let approver = id::<ApproverId>("approver", &approver)?;
+        KeyCommand::Revoke { approver, key } => {
             let key = id::<SignerKeyId>("key", &key)?;
-            let tenant = existing_tenant(administration, &tenant).await?;
+            let (tenant, approver) = approver.parse(administration).await?;
             let revoked = administration.revoke_key(&tenant, &approver, &key).await;
             let missing = "list them with `countersign key list`";
             found(revoked, &format!("{approver} has no key {key}; {missing}"))?;

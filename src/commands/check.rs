@@ -19,9 +19,7 @@ const OLDEST: i32 = 150_000;
 const WAKING: usize = 2;
 /// Clock difference from which a warning is given.
 const SAME_TIME: Duration = Duration::from_secs(1);
-/// How long an issuer may take to return its keys.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest file of keys that is read.
 const MAX_KEY_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use axum::http::Uri;
 use serde::{Deserialize, Serialize};
 
+use super::load::{require, require_length};
 use super::{ConfigError, Secret};
 use crate::protocol::token::Algorithm;
 
-/// Shortest shared secret: as long as the hash, as RFC 7518 requires.
-const MIN_SECRET_BYTES: usize = 32;
 /// Longest time that an introspection response may be cached.
 const MAX_CACHE_SECONDS: u64 = 60;
 
@@ -54,12 +53,10 @@ section! {
 }
 
 impl Auth {
-    #[must_use]
     pub fn jwt(&self) -> bool {
         !self.jwt_issuer.is_empty()
     }
 
-    #[must_use]
     pub fn introspection(&self) -> bool {
         !self.introspection_url.is_empty()
     }
@@ -71,13 +68,13 @@ impl Auth {
             ("auth.jwt_role_claim", &self.jwt_role_claim),
             ("auth.jwt_id_claim", &self.jwt_id_claim),
         ] {
-            if name.is_empty() {
-                return invalid(key, "must name a claim");
-            }
+            require(!name.is_empty(), key, "must name a claim")?;
         }
-        if !(64..=16 << 10).contains(&self.jwt_max_bytes) {
-            return invalid("auth.jwt_max_bytes", "must lie between 64 and 16384");
-        }
+        require(
+            (64..=16 << 10).contains(&self.jwt_max_bytes),
+            "auth.jwt_max_bytes",
+            "must lie between 64 and 16384",
+        )?;
         self.validate_jwt()?;
         self.validate_introspection()
     }
@@ -92,43 +89,39 @@ impl Auth {
         if !self.jwt() && self.jwt_audience.is_empty() && sources == 0 {
             return Ok(());
         }
-        if self.jwt_issuer.is_empty() {
-            return invalid("auth.jwt_issuer", "is needed for JWT");
-        }
-        if self.jwt_audience.is_empty() {
-            return invalid("auth.jwt_audience", "is needed for JWT");
-        }
-        if sources != 1 {
-            return invalid(
-                "auth.jwt_jwks_url",
-                "set exactly one of auth.jwt_jwks_url, auth.jwt_jwks_file and auth.jwt_secret",
-            );
-        }
+        require(self.jwt(), "auth.jwt_issuer", "is needed for JWT")?;
+        require(
+            !self.jwt_audience.is_empty(),
+            "auth.jwt_audience",
+            "is needed for JWT",
+        )?;
+        require(
+            sources == 1,
+            "auth.jwt_jwks_url",
+            "set exactly one of auth.jwt_jwks_url, auth.jwt_jwks_file and auth.jwt_secret",
+        )?;
         if !self.jwt_jwks_url.is_empty() {
-            encrypted("auth.jwt_jwks_url", &self.jwt_jwks_url)?;
+            require_encrypted("auth.jwt_jwks_url", &self.jwt_jwks_url)?;
         }
-        let shared = !self.jwt_secret.is_empty();
-        if shared && self.jwt_secret.expose().len() < MIN_SECRET_BYTES {
-            return invalid("auth.jwt_secret", "must have at least 32 characters");
-        }
+        require_length("auth.jwt_secret", &self.jwt_secret)?;
         // A public key must never be used as a shared secret, nor the reverse.
+        let shared = !self.jwt_secret.is_empty();
         let fitting = |algorithm: &Algorithm| (*algorithm == Algorithm::Hs256) == shared;
-        if self.jwt_algorithms.is_empty() || !self.jwt_algorithms.iter().all(fitting) {
-            return invalid(
-                "auth.jwt_algorithms",
-                "must be [\"HS256\"] with auth.jwt_secret, and anything but HS256 without",
-            );
-        }
-        if self.jwt_leeway_seconds > 300 {
-            return invalid("auth.jwt_leeway_seconds", "must be at most 300");
-        }
-        if !(1..=24 * 3_600).contains(&self.jwt_jwks_refresh_seconds) {
-            return invalid(
-                "auth.jwt_jwks_refresh_seconds",
-                "must lie between 1 and 86400",
-            );
-        }
-        Ok(())
+        require(
+            !self.jwt_algorithms.is_empty() && self.jwt_algorithms.iter().all(fitting),
+            "auth.jwt_algorithms",
+            "must be [\"HS256\"] with auth.jwt_secret, and anything but HS256 without",
+        )?;
+        require(
+            self.jwt_leeway_seconds <= 300,
+            "auth.jwt_leeway_seconds",
+            "must be at most 300",
+        )?;
+        require(
+            (1..=24 * 3_600).contains(&self.jwt_jwks_refresh_seconds),
+            "auth.jwt_jwks_refresh_seconds",
+            "must lie between 1 and 86400",
+        )
     }
 
     fn validate_introspection(&self) -> Result<(), ConfigError> {
@@ -137,41 +130,37 @@ impl Auth {
         if !self.introspection() && !named && !secret && self.introspection_audience.is_empty() {
             return Ok(());
         }
-        if !self.introspection() {
-            return invalid("auth.introspection_url", "is needed for introspection");
-        }
-        encrypted("auth.introspection_url", &self.introspection_url)?;
-        if !named || !secret {
-            return invalid(
-                "auth.introspection_client_id",
-                "this and auth.introspection_client_secret are needed for introspection",
-            );
-        }
-        if self.introspection_cache_seconds > MAX_CACHE_SECONDS {
-            return invalid("auth.introspection_cache_seconds", "must be at most 60");
-        }
-        if self.introspection_cache_entries == 0 {
-            return invalid("auth.introspection_cache_entries", "must be at least 1");
-        }
-        if !(1..=30_000).contains(&self.introspection_timeout_ms) {
-            return invalid(
-                "auth.introspection_timeout_ms",
-                "must lie between 1 and 30000",
-            );
-        }
-        Ok(())
+        require(
+            self.introspection(),
+            "auth.introspection_url",
+            "is needed for introspection",
+        )?;
+        require_encrypted("auth.introspection_url", &self.introspection_url)?;
+        require(
+            named && secret,
+            "auth.introspection_client_id",
+            "this and auth.introspection_client_secret are needed for introspection",
+        )?;
+        require(
+            self.introspection_cache_seconds <= MAX_CACHE_SECONDS,
+            "auth.introspection_cache_seconds",
+            "must be at most 60",
+        )?;
+        require(
+            self.introspection_cache_entries > 0,
+            "auth.introspection_cache_entries",
+            "must be at least 1",
+        )?;
+        require(
+            (1..=30_000).contains(&self.introspection_timeout_ms),
+            "auth.introspection_timeout_ms",
+            "must lie between 1 and 30000",
+        )
     }
 }
 
-fn invalid(key: &'static str, problem: &str) -> Result<(), ConfigError> {
-    Err(ConfigError::Invalid {
-        key,
-        problem: problem.to_owned(),
-    })
-}
-
 /// Rejects a URL over which keys or tokens would be sent unencrypted.
-fn encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
+fn require_encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
     let safe = url.parse::<Uri>().is_ok_and(|url| {
         let host = url.host().unwrap_or_default();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -186,10 +175,8 @@ fn encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
             .is_some_and(|name| !name.as_str().contains('@'));
         bare_authority && !host.is_empty() && (url.scheme_str() == Some("https") || plain_here)
     });
-    if safe {
-        return Ok(());
-    }
-    invalid(
+    require(
+        safe,
         key,
         "must be an https URL without user and password (http on loopback only)",
     )

@@ -8,12 +8,15 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::Dict;
 use figment::{Figment, Source};
 
-use super::Config;
+use super::{Config, Secret};
 
 const ENV_PREFIX: &str = "COUNTERSIGN_";
 
 /// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
 const OTHER_VARIABLES: [&str; 2] = ["config_file", "postgres_bin"];
+
+/// For HS256 as long as the hash, as RFC 7518 requires.
+const MIN_SECRET_BYTES: usize = 32;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -36,6 +39,13 @@ pub enum ConfigError {
     },
     #[error("{key}: {problem}")]
     Invalid { key: &'static str, problem: String },
+}
+
+impl ConfigError {
+    pub(crate) fn invalid(key: &'static str, problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self::Invalid { key, problem }
+    }
 }
 
 impl From<figment::Error> for ConfigError {
@@ -117,7 +127,6 @@ impl Config {
     }
 
     /// Environment variables with our prefix that set nothing.
-    #[must_use]
     pub fn unknown_variables() -> Vec<String> {
         variables_without_section()
             .iter()
@@ -134,135 +143,117 @@ impl Config {
             telemetry,
             ..
         } = self;
-        for (key, file, secret) in [
-            ("database.url_file", &database.url_file, &mut database.url),
-            (
-                "database.listen_url_file",
-                &database.listen_url_file,
-                &mut database.listen_url,
-            ),
-            (
-                "platform.operator_key_file",
-                &platform.operator_key_file,
-                &mut platform.operator_key,
-            ),
-            (
-                "security.cluster_secret_file",
-                &security.cluster_secret_file,
-                &mut security.cluster_secret,
-            ),
-            (
-                "auth.jwt_secret_file",
-                &auth.jwt_secret_file,
-                &mut auth.jwt_secret,
-            ),
-            (
-                "auth.introspection_client_secret_file",
-                &auth.introspection_client_secret_file,
-                &mut auth.introspection_client_secret,
-            ),
-            (
-                "telemetry.otlp_headers_file",
-                &telemetry.otlp_headers_file,
-                &mut telemetry.otlp_headers,
-            ),
-        ] {
-            // An empty path unsets what an earlier layer set.
-            if let Some(file) = file.as_deref().filter(|file| !file.as_os_str().is_empty()) {
-                secret.read(key, file)?;
-            }
-        }
-        Ok(())
+        database
+            .url
+            .read("database.url_file", database.url_file.as_deref())?;
+        let file = database.listen_url_file.as_deref();
+        database.listen_url.read("database.listen_url_file", file)?;
+        let file = platform.operator_key_file.as_deref();
+        platform
+            .operator_key
+            .read("platform.operator_key_file", file)?;
+        let file = security.cluster_secret_file.as_deref();
+        security
+            .cluster_secret
+            .read("security.cluster_secret_file", file)?;
+        auth.jwt_secret
+            .read("auth.jwt_secret_file", auth.jwt_secret_file.as_deref())?;
+        let file = auth.introspection_client_secret_file.as_deref();
+        auth.introspection_client_secret
+            .read("auth.introspection_client_secret_file", file)?;
+        let file = telemetry.otlp_headers_file.as_deref();
+        telemetry
+            .otlp_headers
+            .read("telemetry.otlp_headers_file", file)
     }
 
     /// Checks what types cannot express.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let invalid = |key, problem: &str| {
-            Err(ConfigError::Invalid {
-                key,
-                problem: problem.to_owned(),
-            })
-        };
-        if self.database.url.is_empty() {
-            return invalid(
-                "database.url",
-                "is not set; use COUNTERSIGN_DATABASE__URL=postgres://user:password@host/database, --database-url, \
-                 or `countersign dev` for a private PostgreSQL",
-            );
-        }
+        require(
+            !self.database.url.is_empty(),
+            "database.url",
+            "is not set; use COUNTERSIGN_DATABASE__URL=postgres://user:password@host/database, --database-url, \
+             or `countersign dev` for a private PostgreSQL",
+        )?;
         self.tls.validate(self.server.listen)?;
         let name = &self.protocol.name;
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
-            return invalid("protocol.name", "must be letters and digits");
-        }
-        let largest = self.limits.artifact_bytes.max(self.limits.snapshot_bytes);
-        if self.limits.body_memory_bytes < largest + self.limits.envelope_bytes {
-            return invalid(
-                "limits.body_memory_bytes",
-                "must hold at least one body of the largest kind",
-            );
-        }
-        if self.limits.page_max == 0
-            || self.limits.page_default == 0
-            || self.limits.page_default > self.limits.page_max
-        {
-            return invalid(
-                "limits.page_default",
-                "must lie between 1 and limits.page_max",
-            );
-        }
-        if self.limits.wait_default_seconds == 0
-            || self.limits.wait_default_seconds > self.limits.wait_max_seconds
-        {
-            return invalid(
-                "limits.wait_default_seconds",
-                "must lie between 1 and limits.wait_max_seconds",
-            );
-        }
-        if self.wake.poll_ms == 0 || self.wake.canary_ms == 0 {
-            return invalid("wake.poll_ms", "this and wake.canary_ms must be at least 1");
-        }
-        if self.database.pool_size == 0 || self.database.background_pool_size == 0 {
-            return invalid(
-                "database.pool_size",
-                "this and database.background_pool_size must be at least 1",
-            );
-        }
+        require(
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()),
+            "protocol.name",
+            "must be letters and digits",
+        )?;
+        let limits = &self.limits;
+        let largest = limits.artifact_bytes.max(limits.snapshot_bytes);
+        require(
+            limits.body_memory_bytes >= largest + limits.envelope_bytes,
+            "limits.body_memory_bytes",
+            "must hold at least one body of the largest kind",
+        )?;
+        require(
+            (1..=limits.page_max).contains(&limits.page_default),
+            "limits.page_default",
+            "must lie between 1 and limits.page_max",
+        )?;
+        require(
+            (1..=limits.wait_max_seconds).contains(&limits.wait_default_seconds),
+            "limits.wait_default_seconds",
+            "must lie between 1 and limits.wait_max_seconds",
+        )?;
+        require(
+            self.wake.poll_ms > 0 && self.wake.canary_ms > 0,
+            "wake.poll_ms",
+            "this and wake.canary_ms must be at least 1",
+        )?;
+        let database = &self.database;
+        require(
+            database.pool_size > 0 && database.background_pool_size > 0,
+            "database.pool_size",
+            "this and database.background_pool_size must be at least 1",
+        )?;
         // With 0, sqlx would still prepare named statements and never close them.
-        if self.database.statement_cache == 0 {
-            return invalid("database.statement_cache", "must be at least 1");
-        }
-        if self.database.row_security && !self.database.session_settings {
-            return invalid(
-                "database.row_security",
-                "needs its own sessions, which PgBouncer in transaction mode does not provide: connect directly or in \
-                 session mode with database.session_settings = true, or as the tables' owner without row_security",
-            );
-        }
-        let secret = &self.security.cluster_secret;
-        if !secret.is_empty() && secret.expose().len() < 32 {
-            return invalid(
-                "security.cluster_secret",
-                "must have at least 32 characters",
-            );
-        }
-        if !(1..=24 * 3_600).contains(&self.pairing.code_seconds) {
-            return invalid("pairing.code_seconds", "must lie between 1 and 86400");
-        }
-        if self.pairing.guesses_per_principal == 0 || self.pairing.guesses_per_tenant == 0 {
-            return invalid(
-                "pairing.guesses_per_principal",
-                "this and pairing.guesses_per_tenant must be at least 1",
-            );
-        }
-        if self.presence.write_seconds == 0 || self.presence.write_seconds > 30 {
-            return invalid("presence.write_seconds", "must lie between 1 and 30");
-        }
-        let key = &self.platform.operator_key;
-        if !key.is_empty() && key.expose().len() < 32 {
-            return invalid("platform.operator_key", "must have at least 32 characters");
-        }
+        require(
+            database.statement_cache > 0,
+            "database.statement_cache",
+            "must be at least 1",
+        )?;
+        require(
+            !database.row_security || database.session_settings,
+            "database.row_security",
+            "needs its own sessions, which PgBouncer in transaction mode does not provide: connect directly or in \
+             session mode with database.session_settings = true, or as the tables' owner without row_security",
+        )?;
+        require_length("security.cluster_secret", &self.security.cluster_secret)?;
+        require(
+            (1..=24 * 3_600).contains(&self.pairing.code_seconds),
+            "pairing.code_seconds",
+            "must lie between 1 and 86400",
+        )?;
+        require(
+            self.pairing.guesses_per_principal > 0 && self.pairing.guesses_per_tenant > 0,
+            "pairing.guesses_per_principal",
+            "this and pairing.guesses_per_tenant must be at least 1",
+        )?;
+        require(
+            (1..=30).contains(&self.presence.write_seconds),
+            "presence.write_seconds",
+            "must lie between 1 and 30",
+        )?;
+        require_length("platform.operator_key", &self.platform.operator_key)?;
         self.telemetry.validate()?;
         self.auth.validate()
     }
+}
+
+/// Fails with `problem` unless `holds`.
+pub(super) fn require(holds: bool, key: &'static str, problem: &str) -> Result<(), ConfigError> {
+    if holds {
+        return Ok(());
+    }
+    Err(ConfigError::invalid(key, problem))
+}
+
+/// Fails if a secret is set but too short.
+pub(super) fn require_length(key: &'static str, secret: &Secret) -> Result<(), ConfigError> {
+    let long = secret.is_empty() || secret.expose().len() >= MIN_SECRET_BYTES;
+    require(long, key, "must have at least 32 characters")
 }

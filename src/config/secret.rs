@@ -13,19 +13,25 @@ use super::ConfigError;
 pub struct Secret(String);
 
 impl Secret {
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Reads the value from the file that `key` names. It is an error if the value is set directly, too.
-    pub(super) fn read(&mut self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
-        let invalid = |problem| Err(ConfigError::Invalid { key, problem });
+    /// Reads the value from the file that `key` names, if it names one. It is an error if the value is set directly, too.
+    pub(super) fn read(
+        &mut self,
+        key: &'static str,
+        path: Option<&Path>,
+    ) -> Result<(), ConfigError> {
+        // An empty path unsets what an earlier layer set.
+        let Some(path) = path.filter(|path| !path.as_os_str().is_empty()) else {
+            return Ok(());
+        };
+        let invalid = |problem| Err(ConfigError::invalid(key, problem));
         if !self.is_empty() {
             let value = key.trim_end_matches("_file");
             return invalid(format!("{value} is set too; set one of them"));
@@ -51,10 +57,11 @@ impl From<&str> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() {
+        let shown = if self.0.is_empty() {
             "(none)"
         } else {
             "(redacted)"
-        })
+        };
+        f.write_str(shown)
     }
 }

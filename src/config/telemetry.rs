@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
+use super::load::require;
 use super::{ConfigError, Secret};
 
 section! {
@@ -29,19 +30,17 @@ section! {
 }
 
 impl Telemetry {
-    /// The address that serves metrics, if any.
     pub fn metrics_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         if self.metrics_listen.is_empty() {
             return Ok(None);
         }
         let address = self.metrics_listen.parse();
-        address.map(Some).map_err(|_| ConfigError::Invalid {
-            key: "telemetry.metrics_listen",
-            problem: "must be an address and a port, such as 127.0.0.1:9464, or empty".into(),
-        })
+        let problem = "must be an address and a port, such as 127.0.0.1:9464, or empty";
+        address
+            .map(Some)
+            .map_err(|_| ConfigError::invalid("telemetry.metrics_listen", problem))
     }
 
-    #[must_use]
     pub fn exports(&self) -> bool {
         !self.otlp_endpoint.is_empty()
     }
@@ -51,22 +50,20 @@ impl Telemetry {
         if !self.exports() {
             return Ok(None);
         }
+        let problem = "must be the URL of a collector, such as http://127.0.0.1:4318, or empty";
         let url = |path: &str| {
             let text = format!("{}{path}", self.otlp_endpoint.trim_end_matches('/'));
             let url: Option<Uri> = text.parse().ok();
             let url = url.filter(|url| matches!(url.scheme_str(), Some("http" | "https")));
             url.filter(|url| url.host().is_some())
-                .ok_or_else(|| ConfigError::Invalid {
-                    key: "telemetry.otlp_endpoint",
-                    problem:
-                        "must be the URL of a collector, such as http://127.0.0.1:4318, or empty"
-                            .into(),
-                })
+                .ok_or_else(|| ConfigError::invalid("telemetry.otlp_endpoint", problem))
         };
         Ok(Some((url("/v1/traces")?, url("/v1/metrics")?)))
     }
 
     pub fn otlp_header_map(&self) -> Result<HeaderMap, ConfigError> {
+        let problem = "must be name=value pairs with commas between them, values percent-encoded";
+        let invalid = || ConfigError::invalid("telemetry.otlp_headers", problem);
         let mut headers = HeaderMap::new();
         let pairs = self.otlp_headers.expose().split(',').map(str::trim);
         for pair in pairs.filter(|pair| !pair.is_empty()) {
@@ -76,12 +73,7 @@ impl Telemetry {
                 value.set_sensitive(true);
                 Some((name.trim().parse::<HeaderName>().ok()?, value))
             });
-            let (name, value) = header.ok_or_else(|| ConfigError::Invalid {
-                key: "telemetry.otlp_headers",
-                problem:
-                    "must be name=value pairs with commas between them, values percent-encoded"
-                        .into(),
-            })?;
+            let (name, value) = header.ok_or_else(invalid)?;
             headers.append(name, value);
         }
         Ok(headers)
@@ -92,18 +84,15 @@ impl Telemetry {
         self.metrics_address()?;
         self.otlp_urls()?;
         self.otlp_header_map()?;
-        let invalid = |key, problem: &str| {
-            Err(ConfigError::Invalid {
-                key,
-                problem: problem.to_owned(),
-            })
-        };
-        if !(0.0..=1.0).contains(&self.sample_ratio) {
-            return invalid("telemetry.sample_ratio", "must lie between 0 and 1");
-        }
-        if self.export_seconds == 0 {
-            return invalid("telemetry.export_seconds", "must be at least 1");
-        }
-        Ok(())
+        require(
+            (0.0..=1.0).contains(&self.sample_ratio),
+            "telemetry.sample_ratio",
+            "must lie between 0 and 1",
+        )?;
+        require(
+            self.export_seconds > 0,
+            "telemetry.export_seconds",
+            "must be at least 1",
+        )
     }
 }

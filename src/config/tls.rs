@@ -55,7 +55,6 @@ section! {
 
 impl Tls {
     /// Whether a client certificate can authenticate a caller.
-    #[must_use]
     pub fn takes_certificates(&self) -> bool {
         match self.mode {
             TlsMode::Off => false,
@@ -66,12 +65,7 @@ impl Tls {
 
     /// Checks what types cannot express. The files themselves are read when the node is built.
     pub(super) fn validate(&self, listen: SocketAddr) -> Result<(), ConfigError> {
-        let invalid = |key, problem: &str| {
-            Err(ConfigError::Invalid {
-                key,
-                problem: problem.to_owned(),
-            })
-        };
+        let invalid = |key, problem| Err(ConfigError::invalid(key, problem));
         match self.mode {
             TlsMode::Off if !listen.ip().to_canonical().is_loopback() => invalid(
                 "server.listen",

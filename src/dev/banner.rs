@@ -14,7 +14,7 @@ pub fn print(
     data_dir: &Path,
     options: &DevOptions,
 ) {
-    let url = nodes.urls().first().map_or("", String::as_str);
+    let url = nodes.urls.first().map_or("", String::as_str);
     let kept = match (options.ephemeral, &options.database_url) {
         (true, None) => "removed at the end",
         (true, Some(_)) => "removed at the end; your database is not",
@@ -47,8 +47,8 @@ Next, paste this into another terminal; it prints the gateway's status:
 
 Then go on there with "A first exchange" in README.md, which uses these variables. The API is described at {url}/docs
 "#,
-        urls = nodes.urls().join(" "),
-        metrics = match nodes.metrics() {
+        urls = nodes.urls.join(" "),
+        metrics = match nodes.metrics.as_slice() {
             [] => "off".to_owned(),
             urls => urls.join(" "),
         },

@@ -14,7 +14,6 @@ use tokio::process::Command;
 /// The variable that names the directory of the programs, if it is not found automatically.
 const OVERRIDE: &str = "COUNTERSIGN_POSTGRES_BIN";
 
-/// The oldest supported version.
 const OLDEST: u32 = 15;
 
 /// Where distributions install versions: a directory, and the prefix of the version number in it.
@@ -28,7 +27,6 @@ const PLACES: [(&str, &str); 4] = [
 /// How many bytes of the log an error shows: about twenty lines.
 const TAIL: i64 = 2048;
 
-/// How to get a PostgreSQL that is new enough.
 const REMEDY: &str = "Debian 12, Ubuntu 24.04 and later have it in the package postgresql; for older ones use \
                       apt.postgresql.org, for other systems https://www.postgresql.org/download/. Or name the directory of \
                       its programs in COUNTERSIGN_POSTGRES_BIN, or use a server of yours with --database-url";
@@ -209,7 +207,6 @@ impl Binaries {
     }
 }
 
-/// Whether the directory's mode lets the account enter it.
 fn may_enter(account: &User, directory: &Metadata) -> bool {
     let bit = if directory.uid() == account.uid.as_raw() {
         0o100
@@ -221,7 +218,6 @@ fn may_enter(account: &User, directory: &Metadata) -> bool {
     directory.mode() & bit != 0
 }
 
-/// The directories to search, in order of preference.
 fn candidates() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os(OVERRIDE) {
         return vec![PathBuf::from(named)];
@@ -247,7 +243,6 @@ fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// The major version of the server in `bin`.
 async fn version(bin: &Path) -> Option<u32> {
     let output = Command::new(bin.join("postgres"))
         .arg("--version")

@@ -23,9 +23,7 @@ pub struct Demo {
     #[serde(default)]
     pub cluster_secret: String,
     pub admin: String,
-    /// A key that may act as any enforcer.
     pub enforcer: String,
-    /// A key that may act as any approver.
     pub approver: String,
 }
 
@@ -57,16 +55,13 @@ impl Demo {
         Ok(demo)
     }
 
-    /// Whether every key is still valid in this database.
     async fn is_valid(&self, administration: &Administration) -> anyhow::Result<bool> {
         let Some(tenant) = TenantId::parse(&self.tenant_id) else {
             return Ok(false);
         };
         let tenants = administration.tenants().await?;
-        if !tenants
-            .iter()
-            .any(|known| known.tenant_id == tenant && known.disabled_at.is_none())
-        {
+        let mut tenants = tenants.iter();
+        if !tenants.any(|known| known.tenant_id == tenant && known.disabled_at.is_none()) {
             return Ok(false);
         }
         let credentials = administration.credentials(Some(&tenant), None).await?;
@@ -82,8 +77,7 @@ impl Demo {
 
     async fn make(administration: &Administration) -> anyhow::Result<Self> {
         let tenant = administration.create_tenant(TENANT).await?;
-        let mut keys = Vec::new();
-        for role in [RoleName::Admin, RoleName::Enforcer, RoleName::Approver] {
+        let key = async |role| {
             let request = CredentialRequest {
                 role,
                 bound_id: None,
@@ -91,17 +85,15 @@ impl Demo {
                 expires_at: None,
             };
             let made = administration.create_credential(&tenant, request).await?;
-            keys.push(made.api_key.unwrap_or_default());
-        }
-        let mut keys = keys.into_iter();
-        let mut next = || keys.next().unwrap_or_default();
+            anyhow::Ok(made.api_key.unwrap_or_default())
+        };
         Ok(Self {
             tenant_id: tenant.to_string(),
             operator: format!("cso_{}", random_text::<32>()?),
             cluster_secret: String::new(),
-            admin: next(),
-            enforcer: next(),
-            approver: next(),
+            admin: key(RoleName::Admin).await?,
+            enforcer: key(RoleName::Enforcer).await?,
+            approver: key(RoleName::Approver).await?,
         })
     }
 }

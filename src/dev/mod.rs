@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -42,7 +41,6 @@ pub struct DevOptions {
 }
 
 impl DevOptions {
-    /// The address of a node, counted from 0.
     fn address(&self, node: u16) -> anyhow::Result<SocketAddr> {
         let mut address = self.listen;
         if address.port() != 0 {
@@ -68,46 +66,17 @@ impl DevOptions {
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Key<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    api_key: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Ready<'a> {
-    nodes: &'a [String],
-    metrics: &'a [String],
-    pids: Vec<u32>,
-    database_url: &'a str,
-    tenant_id: &'a str,
-    operator: Key<'a>,
-    admin: Key<'a>,
-    enforcer: Key<'a>,
-    approver: Key<'a>,
-}
-
 /// Runs a whole gateway until `stop`.
 pub async fn run(options: DevOptions, base: Config, stop: CancellationToken) -> anyhow::Result<()> {
     options.check_addresses()?;
     let data_dir = DataDir::open(&options)?;
-    let postgres = match &options.database_url {
-        Some(_) => None,
-        None => Some(PrivatePostgres::start(data_dir.path()).await?),
-    };
-    let url = match (&options.database_url, &postgres) {
-        (Some(url), _) => url.clone(),
-        (None, Some(postgres)) => postgres.url().to_owned(),
-        (None, None) => anyhow::bail!("there is no database"),
-    };
-    let outcome = run_on(&options, base, &url, data_dir.path(), stop).await;
-    // PostgreSQL is stopped even if the nodes failed.
-    if let Some(postgres) = postgres {
-        postgres.stop().await?;
+    if let Some(url) = &options.database_url {
+        return run_on(&options, base, url, &data_dir.path, stop).await;
     }
+    let postgres = PrivatePostgres::start(&data_dir.path).await?;
+    let outcome = run_on(&options, base, &postgres.url, &data_dir.path, stop).await;
+    // PostgreSQL is stopped even if the nodes failed.
+    postgres.stop().await?;
     outcome
 }
 
@@ -127,29 +96,17 @@ async fn run_on(
     let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
     let outcome = async {
         if let Some(file) = &options.ready_file {
-            let ready = Ready {
-                nodes: nodes.urls(),
-                metrics: nodes.metrics(),
-                pids: nodes.pids(),
-                database_url: url,
-                tenant_id: &demo.tenant_id,
-                operator: Key {
-                    id: None,
-                    api_key: &demo.operator,
-                },
-                admin: Key {
-                    id: None,
-                    api_key: &demo.admin,
-                },
-                enforcer: Key {
-                    id: Some(demo::ENFORCER),
-                    api_key: &demo.enforcer,
-                },
-                approver: Key {
-                    id: Some(demo::APPROVER),
-                    api_key: &demo.approver,
-                },
-            };
+            let ready = serde_json::json!({
+                "nodes": nodes.urls,
+                "metrics": nodes.metrics,
+                "pids": nodes.pids(),
+                "databaseUrl": url,
+                "tenantId": demo.tenant_id,
+                "operator": { "apiKey": demo.operator },
+                "admin": { "apiKey": demo.admin },
+                "enforcer": { "id": demo::ENFORCER, "apiKey": demo.enforcer },
+                "approver": { "id": demo::APPROVER, "apiKey": demo.approver },
+            });
             write_private(file, &serde_json::to_vec_pretty(&ready)?)?;
         }
         banner::print(&nodes, &demo, url, data_dir, options);
@@ -175,7 +132,7 @@ async fn prepare_demo(
 }
 
 /// Writes a file atomically, readable by its owner only because it contains keys.
-fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let part = path.with_extension("part");
@@ -187,7 +144,7 @@ fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
         .open(&part)?;
     file.write_all(content)?;
     file.sync_all()?;
-    Ok(std::fs::rename(&part, path)?)
+    std::fs::rename(&part, path)
 }
 
 /// The data directory, removed on drop if it is ephemeral.
@@ -211,10 +168,6 @@ impl DataDir {
             path,
             ephemeral: options.ephemeral,
         })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
     }
 }
 

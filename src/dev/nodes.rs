@@ -18,7 +18,6 @@ use super::DevOptions;
 use super::demo::Demo;
 use countersign::config::Config;
 
-/// How long a node may take to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a node may take beyond its drain before it is killed.
@@ -35,8 +34,9 @@ struct Member {
 
 pub struct Nodes {
     members: Vec<Member>,
-    urls: Vec<String>,
-    metrics: Vec<String>,
+    pub urls: Vec<String>,
+    /// The addresses of their metrics, in the same order.
+    pub metrics: Vec<String>,
     time_limit: Duration,
 }
 
@@ -111,15 +111,6 @@ impl Nodes {
             );
             sleep(POLL_INTERVAL).await;
         }
-    }
-
-    pub fn urls(&self) -> &[String] {
-        &self.urls
-    }
-
-    /// The addresses of their metrics, in the same order.
-    pub fn metrics(&self) -> &[String] {
-        &self.metrics
     }
 
     pub fn pids(&self) -> Vec<u32> {

@@ -2,14 +2,13 @@
 //! committed data, and no two servers ever share a data directory. It accepts connections from this machine only, with a
 //! password.
 
-use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use countersign::gateway::authenticate::random_text;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::fs;
@@ -31,14 +30,14 @@ const PORTS_TO_TRY: u32 = 5;
 /// The prefix of a data directory that is being initialised.
 const UNFINISHED: &str = "postgres.new-";
 
-/// Creates the database if it does not exist.
 const CREATE_DATABASE: &str = "select 'create database countersign' \
      where not exists (select from pg_database where datname = 'countersign') \\gexec\n";
 
 /// A running private server. Call `stop`; dropping it only sends the signal.
 pub struct PrivatePostgres {
     server: Server,
-    url: String,
+    /// With user, password and database, over TCP on loopback.
+    pub url: String,
     binaries: Binaries,
     /// Released by the system however this process ends.
     _lock: File,
@@ -80,12 +79,6 @@ impl PrivatePostgres {
             binaries,
             _lock: lock,
         })
-    }
-
-    /// The URL with user, password and database, over TCP on loopback.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        &self.url
     }
 
     /// Stops it cleanly (fast shutdown) and waits for its end.
@@ -174,19 +167,9 @@ async fn initialise(
     renamed.map_err(PostgresError::io("create", data))
 }
 
-/// Writes a random password to a file that only its owner can read.
 fn write_password(path: &Path) -> io::Result<()> {
-    let mut secret = [0; 24];
-    getrandom::fill(&mut secret).map_err(|error| io::Error::other(error.to_string()))?;
-    let mut password = String::new();
-    for byte in secret {
-        let _ = write!(password, "{byte:02x}");
-    }
-    let mut options = File::options();
-    options.create(true).write(true).truncate(true).mode(0o600);
-    let mut file = options.open(path)?;
-    io::Write::write_all(&mut file, password.as_bytes())?;
-    file.sync_all()
+    let password = random_text::<24>().map_err(io::Error::other)?;
+    super::write_private(path, password.as_bytes())
 }
 
 /// Removes what interrupted initialisations left. Failures do not matter: nothing depends on it.
@@ -255,20 +238,17 @@ async fn launch(binaries: &Binaries, data: &Path) -> Result<(Server, u16), Postg
     Err(binaries.failed("start PostgreSQL"))
 }
 
-/// A port that is free now.
 async fn free_port() -> io::Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     Ok(listener.local_addr()?.port())
 }
 
-/// The content of `postmaster.pid`.
 struct PidFile {
     pid: i32,
     ready: bool,
 }
 
 impl PidFile {
-    /// Reads the file, if there is a valid one.
     async fn read(data: &Path) -> Option<Self> {
         let text = fs::read_to_string(data.join("postmaster.pid")).await.ok()?;
         let mut lines = text.lines();

@@ -31,7 +31,6 @@ words! {
     }
 }
 
-/// The gateway's settings for artifacts.
 #[derive(Debug, Clone)]
 pub struct ArtifactRules {
     /// Largest payload, in bytes of its text.
@@ -42,7 +41,6 @@ pub struct ArtifactRules {
     pub latest_expiry: Timestamp,
 }
 
-/// A submission that is well-formed in itself.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub request_id: RequestId,
@@ -59,7 +57,6 @@ pub struct Submission {
     pub trace: Option<String>,
 }
 
-#[must_use]
 pub fn is_sealed(body: &Node<'_>) -> bool {
     body.as_object()
         .is_some_and(|object| object.get("ciphertext").is_some())
@@ -86,12 +83,10 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Su
         body.id::<RequestId>("requestId")?;
     }
     let members = ["artifactType", "artifactHash", "ciphertext", "expiresAt"];
-    let texts = members.map(|name| {
-        (
-            name,
-            body.object().get(name).map_or("null", |node| node.raw),
-        )
-    });
+    let mut stored: Vec<_> = members
+        .iter()
+        .filter_map(|name| Some(format!("\"{name}\":{}", body.object().get(name)?.raw)))
+        .collect();
     body.finish()?;
 
     if check_ciphertext(ciphertext, "/body/ciphertext")?.len() > rules.max_payload {
@@ -100,18 +95,12 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Su
             limit: rules.max_payload,
         });
     }
-    if expires_at > rules.latest_expiry {
-        return Err(too_far("/body/expiresAt", rules).into());
-    }
+    check_lifetime(expires_at, rules)?;
 
     let metadata = metadata
         .map(|node| Metadata::parse(node, "/body/metadata"))
         .transpose()?
         .unwrap_or_default();
-    let mut stored: Vec<_> = texts
-        .iter()
-        .map(|(name, raw)| format!("\"{name}\":{raw}"))
-        .collect();
     if let Some(rest) = &metadata.forwarded {
         stored.push(format!("\"metadata\":{rest}"));
     }
@@ -139,51 +128,30 @@ pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<
 }
 
 fn parse_open(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
-    let artifact = read_open(envelope.body, rules).map_err(Error::InvalidArtifact)?;
-    if artifact.payload_bytes > rules.max_payload {
+    let (artifact, payload_bytes) = read_open(envelope, rules).map_err(Error::InvalidArtifact)?;
+    if payload_bytes > rules.max_payload {
         return Err(Error::PayloadTooLarge {
             pointer: "/body/payload",
             limit: rules.max_payload,
         });
     }
-    let object = envelope
-        .body
-        .as_object()
-        .ok_or_else(|| Invalid::shape("/body", "an object"))?;
-    if Sha256Hex::of(canonical_without(object, "artifactHash").as_bytes()) != artifact.hash {
+    let object = Reader::new(envelope.body, "/body")?.object();
+    let canonical = canonical_without(object, "artifactHash");
+    if Sha256Hex::of(canonical.as_bytes()) != artifact.artifact_hash {
         return Err(Error::ArtifactHash);
     }
     if artifact.request_id != envelope.request_id {
         return Err(Invalid::shape("/body/requestId", "the requestId of the envelope").into());
     }
-    Ok(Submission {
-        request_id: artifact.request_id,
-        form: Form::Open,
-        artifact_type: artifact.artifact_type.to_owned(),
-        artifact_hash: artifact.hash,
-        repo_ref: Some(artifact.repo_ref),
-        expires_at: artifact.expires_at,
-        route: envelope
-            .recipient
-            .approver_id
-            .clone()
-            .map_or(Route::Paired, Route::Approver),
-        stored: envelope.body.raw.to_owned(),
-        trace: envelope.trace.map(str::to_owned),
-    })
+    Ok(artifact)
 }
 
-struct OpenArtifact {
-    request_id: RequestId,
-    artifact_type: &'static str,
-    repo_ref: String,
-    expires_at: Timestamp,
-    hash: Sha256Hex,
-    payload_bytes: usize,
-}
-
-fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Invalid> {
-    let mut body = Reader::new(node, "/body")?;
+/// Reads an open artifact, and the size of its payload.
+fn read_open(
+    envelope: &Incoming<'_, '_>,
+    rules: &ArtifactRules,
+) -> Result<(Submission, usize), Invalid> {
+    let mut body = Reader::new(envelope.body, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
         // Neither form; most likely a sealed artifact without its ciphertext.
         return Err(Invalid::shape(
@@ -203,35 +171,36 @@ fn read_open(node: &Node<'_>, rules: &ArtifactRules) -> Result<OpenArtifact, Inv
     let artifact_type = body.one_of("artifactType", &ARTIFACT_TYPES)?;
     let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
     body.optional_str("baseRevision")?;
-    let created_at = body.timestamp("createdAt")?;
-    if created_at > rules.latest_created {
-        return Err(Invalid::timestamp(
-            "/body/createdAt",
-            "a time that is not in the future",
-        ));
-    }
+    body.past_timestamp("createdAt", rules.latest_created)?;
     let expires_at = body.timestamp("expiresAt")?;
-    if expires_at > rules.latest_expiry {
-        return Err(too_far("/body/expiresAt", rules));
-    }
+    check_lifetime(expires_at, rules)?;
     let payload_bytes = body.nested("payload")?.raw.len();
     body.constant("artifactHashAlg", "SHA-256")?;
-    let hash = body.hash("artifactHash")?;
+    let artifact_hash = body.hash("artifactHash")?;
     body.optional_nested("metadata")?;
     if let Some(extensions) = body.optional_nested("extensions")? {
         check_extensions(extensions, &rules.requested_actions)?;
     }
     body.finish()?;
-    Ok(OpenArtifact {
+    let approver = envelope.recipient.approver_id.clone();
+    let artifact = Submission {
         request_id,
-        artifact_type,
-        repo_ref,
+        form: Form::Open,
+        artifact_type: artifact_type.to_owned(),
+        artifact_hash,
+        repo_ref: Some(repo_ref),
         expires_at,
-        hash,
-        payload_bytes,
-    })
+        route: approver.map_or(Route::Paired, Route::Approver),
+        stored: envelope.body.raw.to_owned(),
+        trace: envelope.trace.map(str::to_owned),
+    };
+    Ok((artifact, payload_bytes))
 }
 
-fn too_far(pointer: &str, rules: &ArtifactRules) -> Invalid {
-    Invalid::timestamp(pointer, format!("a time not after {}", rules.latest_expiry))
+fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> Result<(), Invalid> {
+    if expires_at <= rules.latest_expiry {
+        return Ok(());
+    }
+    let expected = format!("a time not after {}", rules.latest_expiry);
+    Err(Invalid::timestamp("/body/expiresAt", expected))
 }

@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 use super::hex;
 use super::json::{Member, Node, Object, Value};
 
-#[must_use]
 pub fn canonical(node: &Node<'_>) -> String {
     // Canonical text is seldom longer than its source.
     let mut out = String::with_capacity(node.raw.len());
@@ -16,7 +15,6 @@ pub fn canonical(node: &Node<'_>) -> String {
 }
 
 /// The canonical text of an object without one member: what a hash or signature covers.
-#[must_use]
 pub fn canonical_without(object: &Object<'_>, member: &str) -> String {
     let mut out = String::new();
     write_members(&mut out, object.iter().filter(|other| other.name != member));
@@ -25,10 +23,9 @@ pub fn canonical_without(object: &Object<'_>, member: &str) -> String {
 
 fn write_node(out: &mut String, node: &Node<'_>) {
     match &node.value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(true) => out.push_str("true"),
-        Value::Bool(false) => out.push_str("false"),
-        Value::Number(number) => write_number(out, *number),
+        Value::Null | Value::Bool(_) => out.push_str(node.raw),
+        // As ECMAScript prints it; -0 becomes 0.
+        Value::Number(number) => out.push_str(ryu_js::Buffer::new().format(*number)),
         Value::String(text) => write_string(out, text),
         Value::Array(items) => write_items(out, items),
         Value::Object(object) => write_members(out, object.iter()),
@@ -60,11 +57,6 @@ fn write_members<'m, 'a: 'm>(out: &mut String, members: impl Iterator<Item = &'m
         write_node(out, &member.node);
     }
     out.push('}');
-}
-
-/// As ECMAScript prints it; -0 becomes 0.
-fn write_number(out: &mut String, number: f64) {
-    out.push_str(ryu_js::Buffer::new().format(number));
 }
 
 /// With the fewest escapes that JSON permits, in their short forms.
@@ -99,18 +91,14 @@ fn write_string(out: &mut String, text: &str) {
 pub struct Sha256Hex([u8; 32]);
 
 impl Sha256Hex {
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Reads exactly 64 lowercase hexadecimal digits.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         hex::decode(text).map(Self)
     }
 
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

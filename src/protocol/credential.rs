@@ -33,7 +33,6 @@ pub struct ApiKey<'a> {
 
 impl<'a> ApiKey<'a> {
     /// The secret may contain underscores, the id does not.
-    #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
         Some(Self {
@@ -43,7 +42,6 @@ impl<'a> ApiKey<'a> {
     }
 
     /// Whether the secret has the right length; one that was copied in part has not.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.secret.len() == SECRET_CHARS
     }
@@ -53,13 +51,11 @@ impl<'a> ApiKey<'a> {
 pub struct UserPassword(String);
 
 impl UserPassword {
-    #[must_use]
     pub fn decode(encoded: &str) -> Option<Self> {
         let bytes = LENIENT.decode(encoded).ok()?;
         String::from_utf8(bytes).ok().map(Self)
     }
 
-    #[must_use]
     pub fn key(&self) -> Option<ApiKey<'_>> {
         let (user, password) = self.0.split_once(':')?;
         let id = CredentialId::parse(user)?;

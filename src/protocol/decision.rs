@@ -21,7 +21,6 @@ words! {
     }
 }
 
-/// A decision that is well-formed in itself.
 #[derive(Debug, Clone)]
 pub struct Decision {
     pub request_id: RequestId,
@@ -114,11 +113,9 @@ pub enum Trust {
     Verified(Box<SigningKey>),
     /// The approver has no key yet.
     Unregistered,
-    /// Verification is off.
     Unchecked,
 }
 
-/// Judges a decision's signature by the approver's keys.
 pub fn judge_signature(
     decision: &Decision,
     keys: &[SigningKey],

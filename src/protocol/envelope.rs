@@ -47,16 +47,13 @@ impl<'n, 'a> Incoming<'n, 'a> {
         Self::parse_one_of(node, &[msg_type]).map(|(_, envelope)| envelope)
     }
 
-    /// Reads an envelope of one of several message types.
     pub fn parse_one_of(
         node: &'n Node<'a>,
         allowed: &[&'static str],
     ) -> Result<(&'static str, Self), Invalid> {
         let mut reader = Reader::new(node, "")?;
-        if let Some(id) = reader.optional_str("msgId")?
-            && id.is_empty()
-        {
-            return Err(Invalid::shape("/msgId", "a string of at least 1 character"));
+        if let Some(id) = reader.optional_str("msgId")? {
+            reader.check_nonempty("msgId", id)?;
         }
         let msg_type = reader.one_of("msgType", allowed)?;
         let envelope = Self {
@@ -81,10 +78,8 @@ impl<'n, 'a> Incoming<'n, 'a> {
         if self.request_id == *request_id {
             return Ok(());
         }
-        Err(Invalid::shape(
-            "/requestId",
-            "the requestId of the path and the body",
-        ))
+        let expected = "the requestId of the path and the body";
+        Err(Invalid::shape("/requestId", expected))
     }
 
     /// Checks that an `expiresAt` on the envelope is the body's.
@@ -120,6 +115,7 @@ fn parse_recipient(node: &Node<'_>) -> Result<Recipient, Invalid> {
 }
 
 /// An envelope that the gateway emits. Members print in this order.
+#[must_use]
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outgoing<B> {
@@ -165,38 +161,32 @@ impl<B> Outgoing<B> {
         }
     }
 
-    #[must_use]
     pub fn expiring(mut self, at: Option<Timestamp>) -> Self {
         self.expires_at = at;
         self
     }
 
-    #[must_use]
     pub fn sent_by_enforcer(mut self, id: EnforcerId) -> Self {
         self.sender.enforcer_id = Some(id);
         self
     }
 
     /// Sent on behalf of an approver, or of an administrator (`None`).
-    #[must_use]
     pub fn sent_by_approver(mut self, id: Option<ApproverId>) -> Self {
         self.sender.approver_id = id;
         self
     }
 
-    #[must_use]
     pub fn for_enforcer(mut self, id: EnforcerId) -> Self {
         self.recipient.get_or_insert_default().enforcer_id = Some(id);
         self
     }
 
-    #[must_use]
     pub fn for_approver(mut self, id: ApproverId) -> Self {
         self.recipient.get_or_insert_default().approver_id = Some(id);
         self
     }
 
-    #[must_use]
     pub fn traced(mut self, trace: Option<Box<RawValue>>) -> Self {
         self.trace = trace;
         self

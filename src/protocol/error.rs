@@ -119,7 +119,6 @@ pub enum Error {
     Internal,
 }
 
-/// A rate limit that was exceeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Throttled {
     /// Its name in `RateLimit-Policy`.
@@ -131,10 +130,9 @@ pub struct Throttled {
     pub retry_after: Duration,
 }
 
-/// A refusal as it is shown to the caller.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct Description {
-    /// HTTP status.
     pub status: u16,
     pub code: Code,
     pub message: String,
@@ -149,9 +147,12 @@ impl Error {
         Self::Invalid(Invalid::shape(pointer, expected))
     }
 
-    #[must_use]
     pub fn describe(&self) -> Description {
         let refusal = |status, code| Description::new(status, code, self.to_string());
+        let refused_token = || Description {
+            invalid_token: true,
+            ..refusal(401, Code::Unauthenticated)
+        };
         match self {
             Self::Json(error) => refusal(400, code_of_json(error.reason)).at(&error.pointer),
             Self::Invalid(invalid) => refusal(400, code_of_fault(invalid.fault)).about(invalid),
@@ -188,15 +189,8 @@ impl Error {
             Self::Expired => refusal(409, Code::Expired),
 
             Self::Unauthenticated => refusal(401, Code::Unauthenticated),
-            Self::InvalidToken => Description {
-                invalid_token: true,
-                ..refusal(401, Code::Unauthenticated)
-            },
-            Self::MalformedKey => Description {
-                invalid_token: true,
-                ..refusal(401, Code::Unauthenticated)
-            }
-            .expecting(
+            Self::InvalidToken => refused_token(),
+            Self::MalformedKey => refused_token().expecting(
                 "an API key as printed when it was made: csk_…, complete and without placeholders",
             ),
             Self::Forbidden { pointer, expected } => {
@@ -284,7 +278,6 @@ fn code_of_fault(fault: Fault) -> Code {
 }
 
 impl Description {
-    #[must_use]
     pub fn new(status: u16, code: Code, message: String) -> Self {
         Self {
             status,
@@ -296,7 +289,6 @@ impl Description {
         }
     }
 
-    #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
@@ -306,7 +298,6 @@ impl Description {
         self.with("pointer", clip(pointer))
     }
 
-    #[must_use]
     pub fn expecting(self, expected: &str) -> Self {
         self.with("expected", expected)
     }
@@ -316,7 +307,6 @@ impl Description {
     }
 
     /// The JSON of an error, which is also the body of its envelope.
-    #[must_use]
     pub fn body(&self, names: &Names, about: Option<&str>) -> Value {
         let mut body = json!({
             "code": names.code(self.code),

@@ -45,7 +45,6 @@ impl ExchangeState {
 /// Why a submission was not written, if no exchange has its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotWritten {
-    /// It arrived past its expiry.
     Expired,
     InboxFull,
     /// It asks nobody, or the exchange that had its id was gone when it was read.
@@ -116,7 +115,6 @@ pub struct DecisionFact {
     pub repo_matches: bool,
     /// Whether the key differs from the one the signature was judged by.
     pub key_changed: bool,
-    /// Whether the stored decision was verified.
     pub verified: Option<bool>,
 }
 

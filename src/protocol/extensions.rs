@@ -3,7 +3,6 @@
 use super::json::{Node, Value};
 use super::reader::{Invalid, Reader};
 
-/// How many actions an artifact may request.
 pub const MAX_ACTIONS: usize = 5;
 
 /// Checks an artifact's extensions, with its requested actions under the key `requested_actions`.
@@ -17,11 +16,8 @@ pub(super) fn check_extensions(node: &Node<'_>, requested_actions: &str) -> Resu
 }
 
 pub(super) fn check_namespaced(extensions: &Reader<'_, '_>) -> Result<(), Invalid> {
-    let loose = extensions
-        .object()
-        .iter()
-        .find(|member| !member.name.contains('.'));
-    match loose {
+    let mut members = extensions.object().iter();
+    match members.find(|member| !member.name.contains('.')) {
         None => Ok(()),
         Some(member) => Err(Invalid::shape(
             extensions.at(&member.name),
@@ -47,10 +43,8 @@ fn check_requested_actions(node: &Node<'_>, pointer: &str) -> Result<(), Invalid
         let at = format!("{}/{index}", extension.at("actions"));
         let id = check_action(action, &at)?.to_lowercase();
         if seen.contains(&id) {
-            return Err(Invalid::shape(
-                format!("{at}/id"),
-                "an id unlike the others, ignoring case",
-            ));
+            let expected = "an id unlike the others, ignoring case";
+            return Err(Invalid::shape(format!("{at}/id"), expected));
         }
         seen.push(id);
     }
@@ -59,16 +53,9 @@ fn check_requested_actions(node: &Node<'_>, pointer: &str) -> Result<(), Invalid
 
 fn check_action<'n>(node: &'n Node<'_>, pointer: &str) -> Result<&'n str, Invalid> {
     let mut action = Reader::new(node, pointer)?;
-    let id = action.str("id")?;
-    let caption = action.str("caption")?;
-    for (name, text) in [("id", id), ("caption", caption)] {
-        if text.is_empty() {
-            return Err(Invalid::shape(
-                action.at(name),
-                "a string of at least 1 character",
-            ));
-        }
-    }
+    let (id, caption) = (action.str("id")?, action.str("caption")?);
+    action.check_nonempty("id", id)?;
+    action.check_nonempty("caption", caption)?;
     if action.optional_str("style")?.is_some() {
         action.one_of("style", &["primary", "secondary", "danger"])?;
     }

@@ -2,7 +2,6 @@
 //! the same type, so that one use case serves them all.
 
 use super::envelope::{Incoming, Recipient, Sender};
-use super::id::RequestId;
 use super::json::{Node, Object};
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
@@ -15,7 +14,6 @@ pub enum Framing {
 }
 
 impl Framing {
-    #[must_use]
     pub fn of(object: &Object<'_>) -> Self {
         if object.get("msgType").is_none() && object.get("body").is_none() {
             Self::Bare
@@ -27,7 +25,6 @@ impl Framing {
     }
 
     /// Translates a pointer into a wire Envelope to this framing.
-    #[must_use]
     pub fn pointer(self, pointer: &str) -> &str {
         match (self, pointer) {
             (Self::Core, "/requestId") => "/body/requestId",
@@ -46,12 +43,11 @@ impl Framing {
     }
 }
 
-/// The message types that an endpoint accepts.
 pub struct Kinds {
     pub allowed: &'static [&'static str],
     /// The type of a bare object.
     pub bare: fn(&Object<'_>) -> &'static str,
-    /// The member of the body that names what it is about.
+    /// The member of the body that holds the id of the exchange or session.
     pub about: &'static str,
 }
 
@@ -65,16 +61,14 @@ pub struct Framed<'n, 'a> {
 impl<'n, 'a> Framed<'n, 'a> {
     /// Reads a message in any framing. A bare object has no `createdAt`; it counts as sent `now`.
     pub fn parse(node: &'n Node<'a>, kinds: &Kinds, now: Timestamp) -> Result<Self, Invalid> {
-        let object = node
-            .as_object()
-            .ok_or_else(|| Invalid::shape("", "an object"))?;
+        let object = Reader::new(node, "")?.object();
         let framing = Framing::of(object);
         let (msg_type, envelope) = match framing {
             Framing::Wire => Incoming::parse_one_of(node, kinds.allowed)?,
             Framing::Core => parse_core(node, kinds)?,
             Framing::Bare => {
                 let envelope = Incoming {
-                    request_id: about(node, kinds.about)?,
+                    request_id: Reader::new(node, "/body")?.id(kinds.about)?,
                     created_at: now,
                     expires_at: None,
                     sender: Sender::default(),
@@ -94,11 +88,6 @@ impl<'n, 'a> Framed<'n, 'a> {
     }
 }
 
-/// The id of the exchange or session, from the body.
-fn about(body: &Node<'_>, member: &'static str) -> Result<RequestId, Invalid> {
-    Reader::new(body, "/body")?.id(member)
-}
-
 fn parse_core<'n, 'a>(
     node: &'n Node<'a>,
     kinds: &Kinds,
@@ -108,10 +97,8 @@ fn parse_core<'n, 'a>(
     let msg_type = reader.one_of("msgType", kinds.allowed)?;
     let sender = parse_actor(reader.nested("sender")?, "/sender")?;
     if sender.gateway_id.is_some() {
-        return Err(Invalid::shape(
-            "/sender/actor",
-            "HE or MA: the gateway sends itself nothing",
-        ));
+        let expected = "HE or MA: the gateway sends itself nothing";
+        return Err(Invalid::shape("/sender/actor", expected));
     }
     let recipient = parse_actor(reader.nested("recipient")?, "/recipient")?;
     let created_at = reader.timestamp("createdAt")?;
@@ -119,7 +106,7 @@ fn parse_core<'n, 'a>(
     let body = reader.nested("body")?;
     reader.finish()?;
     let envelope = Incoming {
-        request_id: about(body, kinds.about)?,
+        request_id: Reader::new(body, "/body")?.id(kinds.about)?,
         created_at,
         expires_at: None,
         sender,

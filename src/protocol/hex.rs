@@ -1,6 +1,5 @@
 //! Lowercase hexadecimal. Capitals are refused: they would give one value two spellings.
 
-#[must_use]
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -18,7 +17,6 @@ pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-#[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     nibbles

@@ -15,7 +15,6 @@ fn is_id(text: &str) -> bool {
         && text.chars().nth(MAX_ID_CHARS).is_none()
 }
 
-/// A client-chosen id that can be parsed from text.
 pub trait TextId: Sized {
     fn parse(text: &str) -> Option<Self>;
 }
@@ -28,7 +27,6 @@ macro_rules! text_id {
         pub struct $name(String);
 
         impl $name {
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -92,7 +90,6 @@ own_id! {
 }
 
 /// Whether `text` is a hyphenated UUID or has the shape of a ULID (26 letters and digits).
-#[must_use]
 pub fn is_uuid_or_ulid(text: &str) -> bool {
     let ulid = text.len() == 26 && text.bytes().all(|b| b.is_ascii_alphanumeric());
     ulid || (text.len() == 36 && Uuid::try_parse(text).is_ok())

@@ -8,9 +8,7 @@ use super::id::OperationId;
 pub enum KeyFact {
     /// No key was sent, or it is not bound.
     Free,
-    /// Bound to this request.
     Same,
-    /// Bound to another request.
     Other,
 }
 
@@ -57,32 +55,30 @@ pub enum InsertRefusal<R> {
 
 impl<W, T, R> InsertFact<W, T, R> {
     pub fn judge(self, operation: OperationId) -> Result<Inserted<W, T>, InsertRefusal<R>> {
-        let (existing, key, reason) = match self {
+        let (found, key) = match self {
             Self::Written(written) => return Ok(Inserted::New(written)),
+            Self::Unwritten { key, .. } if key == KeyFact::Other => {
+                return Err(InsertRefusal::KeyReused);
+            }
             Self::Unwritten {
                 existing,
                 key,
                 reason,
-            } => (existing, key, reason),
+            } => (existing.ok_or(InsertRefusal::NotWritten(reason))?, key),
         };
-        match (existing, key) {
-            (_, KeyFact::Other) => Err(InsertRefusal::KeyReused),
-            (Some(found), _) if found.same => {
-                // A retry after a lost reply finds its own row, which is no duplicate to the caller.
-                let duplicate = found.submission_id != operation;
-                Ok(Inserted::Repeated {
-                    value: found.value,
-                    duplicate,
-                    replayed: duplicate && key == KeyFact::Same,
-                })
-            }
-            (Some(_), _) => Err(InsertRefusal::AlreadyExists),
-            (None, _) => Err(InsertRefusal::NotWritten(reason)),
+        if !found.same {
+            return Err(InsertRefusal::AlreadyExists);
         }
+        // A retry after a lost reply finds its own row, which is no duplicate to the caller.
+        let duplicate = found.submission_id != operation;
+        Ok(Inserted::Repeated {
+            value: found.value,
+            duplicate,
+            replayed: duplicate && key == KeyFact::Same,
+        })
     }
 
     /// The attempt that a repeat found, if an idempotency key of its own is to be bound to it.
-    #[must_use]
     pub fn unbound_repeat(&self) -> Option<OperationId> {
         match self {
             Self::Unwritten {

@@ -43,19 +43,13 @@ pub struct Member<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     NotUtf8,
-    /// Against the grammar of RFC 8259.
     Syntax,
     UnexpectedEnd,
-    /// Something other than white space follows the value.
     TrailingBytes,
-    /// Nested deeper than [`MAX_DEPTH`].
     TooDeep,
     DuplicateMember,
-    /// A `\u` escape is half of a surrogate pair.
     LoneSurrogate,
-    /// A string or name contains U+0000.
     NulCharacter,
-    /// An integer literal is beyond ±(2^53−1).
     IntegerRange,
     NumberOverflow,
 }
@@ -69,7 +63,6 @@ pub struct JsonError {
     pub pointer: String,
 }
 
-/// Reads one JSON value that takes up the whole text.
 pub fn parse(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| JsonError::new(Reason::NotUtf8, error.valid_up_to()))?;
@@ -77,7 +70,6 @@ pub fn parse(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
 }
 
 impl<'a> Node<'a> {
-    #[must_use]
     pub fn as_object(&self) -> Option<&Object<'a>> {
         match &self.value {
             Value::Object(object) => Some(object),
@@ -85,7 +77,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -93,7 +84,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -107,7 +97,6 @@ impl<'a> Node<'a> {
 }
 
 impl<'a> Object<'a> {
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Node<'a>> {
         let member = self.members.iter().find(|member| member.name == name)?;
         Some(&member.node)
@@ -117,12 +106,10 @@ impl<'a> Object<'a> {
         self.members.iter()
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }

@@ -35,7 +35,6 @@ pub struct CredentialLine {
     /// `apiKey` or `certificate`.
     pub kind: String,
     pub role: RoleName,
-    /// The one id it may act as.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_id: Option<String>,
     pub created_at: Timestamp,

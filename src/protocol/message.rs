@@ -43,7 +43,6 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// The envelope `approval.request`.
     pub fn envelope(self, gateway_id: &str) -> Result<Outgoing<Box<RawValue>>, NotJson> {
         let body = self.body()?;
         Ok(Outgoing::new(
@@ -103,7 +102,6 @@ pub struct DecisionDelivery {
 }
 
 impl DecisionDelivery {
-    /// The envelope `decision.deliver`.
     pub fn envelope(
         self,
         gateway_id: &str,
@@ -150,8 +148,6 @@ pub struct WithdrawnBody {
 }
 
 impl Withdrawal {
-    /// The envelope `exchange.withdrawn`.
-    #[must_use]
     pub fn envelope(self, gateway_id: &str, approver_id: ApproverId) -> Outgoing<WithdrawnBody> {
         let body = WithdrawnBody {
             request_id: self.request_id.clone(),
@@ -192,7 +188,6 @@ pub struct RefreshBody {
 
 impl RefreshRequest {
     /// The envelope `refresh.request`, which also serves as the bare control object.
-    #[must_use]
     pub fn envelope(self, gateway_id: &str) -> Outgoing<RefreshBody> {
         let body = RefreshBody {
             reason: self.reason,
@@ -223,7 +218,6 @@ pub struct PromptDelivery {
 }
 
 impl PromptDelivery {
-    /// The envelope `prompt.send`.
     pub fn envelope(
         self,
         gateway_id: &str,

@@ -18,28 +18,34 @@ pub const MAX_KEY_CHARS: usize = 8_192;
 const CODE_CHARS: usize = 8;
 const BITS: u32 = 5;
 /// Crockford's base32: no two characters look alike.
-const ALPHABET: [char; 32] = [
-    '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J',
-    'K', 'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
-];
+const ALPHABET: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+macro_rules! redacted {
+    ($($name:ident),+) => {$(
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($name), "(redacted)"))
+            }
+        }
+    )+};
+}
+
+redacted!(PairingCode, Nonce, RoutingToken);
 
 /// A pairing code of 40 bits, which a person reads from one screen and types into another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PairingCode([u8; 5]);
 
 impl PairingCode {
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 5]) -> Self {
         Self(bytes)
     }
 
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 5] {
         &self.0
     }
 
     /// Reads a typed code, ignoring case and dashes, with O read as 0, I and L as 1.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut bits, mut count) = (0_u64, 0);
         for typed in text.chars().filter(|typed| *typed != '-') {
@@ -48,7 +54,7 @@ impl PairingCode {
                 'I' | 'L' => '1',
                 other => other,
             };
-            let value = ALPHABET.iter().position(|known| *known == meant)?;
+            let value = ALPHABET.find(meant)?;
             count += 1;
             if count > CODE_CHARS {
                 return None;
@@ -62,14 +68,12 @@ impl PairingCode {
 
 impl fmt::Display for PairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = self
-            .0
-            .iter()
-            .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+        let [a, b, c, d, e] = self.0;
+        let bits = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
         let characters = (0..CODE_CHARS).rev().map(|place| {
             let shifted = bits >> (BITS * u32::try_from(place).unwrap_or_default());
             let value = usize::try_from(shifted % 32).unwrap_or_default();
-            ALPHABET.get(value).copied().unwrap_or('0')
+            ALPHABET.chars().nth(value).unwrap_or('0')
         });
         for (place, character) in characters.enumerate() {
             if place == CODE_CHARS / 2 {
@@ -81,38 +85,23 @@ impl fmt::Display for PairingCode {
     }
 }
 
-impl fmt::Debug for PairingCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PairingCode(redacted)")
-    }
-}
-
 /// Identifies one attempt at pairing: 256 random bits, known to its two sides alone.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Nonce(String);
 
 impl Nonce {
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         (bytes.len() == 32).then(|| Self(text.to_owned()))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for Nonce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Nonce(redacted)")
     }
 }
 
@@ -122,20 +111,12 @@ impl fmt::Debug for Nonce {
 pub struct RoutingToken(String);
 
 impl RoutingToken {
-    #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(&self.0).into()
-    }
-}
-
-impl fmt::Debug for RoutingToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RoutingToken(redacted)")
     }
 }
 

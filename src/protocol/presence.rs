@@ -12,7 +12,6 @@ use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 use super::words::words;
 
-/// Longest label or workspace name, in characters.
 pub const MAX_NAME_CHARS: usize = 1_024;
 
 /// What a client says it can do.
@@ -39,25 +38,25 @@ pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
     hello.optional_str("msgType")?;
     let workspace_name = hello.optional_bounded_str("workspaceName", MAX_NAME_CHARS)?;
     let label = hello.optional_bounded_str("enforcerLabel", MAX_NAME_CHARS)?;
-    let capabilities = match hello.optional_nested("capabilities")? {
-        None => None,
-        Some(node) => {
-            let mut reader = Reader::new(node, "/capabilities")?;
-            let capabilities = Capabilities {
-                push: flag(&mut reader, "push")?,
-                poll: flag(&mut reader, "poll")?,
-                sse: flag(&mut reader, "sse")?,
-            };
-            reader.finish()?;
-            Some(capabilities)
-        }
-    };
+    let capabilities = hello.optional_nested("capabilities")?;
+    let capabilities = capabilities.map(parse_capabilities).transpose()?;
     hello.finish()?;
     Ok(Hello {
         label,
         workspace_name,
         capabilities,
     })
+}
+
+fn parse_capabilities(node: &Node<'_>) -> Result<Capabilities, Invalid> {
+    let mut reader = Reader::new(node, "/capabilities")?;
+    let capabilities = Capabilities {
+        push: flag(&mut reader, "push")?,
+        poll: flag(&mut reader, "poll")?,
+        sse: flag(&mut reader, "sse")?,
+    };
+    reader.finish()?;
+    Ok(capabilities)
 }
 
 fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>, Invalid> {
@@ -82,7 +81,6 @@ words! {
     }
 }
 
-/// The stored record of an enforcer's calls.
 #[derive(Debug, Clone)]
 pub struct CallFacts {
     pub transport: Transport,
@@ -92,7 +90,6 @@ pub struct CallFacts {
     pub seen_at: Timestamp,
 }
 
-/// The registered channels of an enforcer.
 #[derive(Debug, Clone)]
 pub struct ChannelFacts {
     pub live: bool,
@@ -134,7 +131,6 @@ pub struct Presence {
 
 /// Judges whether an enforcer is online: it has a live channel, or called within `call_for` and since its last channel
 /// ended. `None` if nothing is known of it.
-#[must_use]
 pub fn judge_presence(facts: PresenceFacts, call_for: Duration) -> Option<Presence> {
     let PresenceFacts { noted, held, .. } = &facts;
     let called_at = noted.as_ref().and_then(|noted| noted.called_at);

@@ -33,7 +33,6 @@ words! {
     }
 }
 
-/// The gateway's settings for prompts.
 #[derive(Debug)]
 pub struct PromptRules<'r> {
     /// Largest text, in bytes.
@@ -70,20 +69,13 @@ impl Prompt {
             body.bounded_str("repoRef", 0, MAX_REPO_CHARS)?;
         }
         body.one_of("artifactType", &["prompt.send"])?;
-        if body.timestamp("createdAt")? > rules.latest_created {
-            let expected = "a time that is not in the future";
-            return Err(Invalid::timestamp("/body/createdAt", expected).into());
-        }
+        body.past_timestamp("createdAt", rules.latest_created)?;
         body.one_of("target", &TARGETS)?;
         let (form, pointer, bytes) = if is_sealed(envelope.body) {
             let data = artifact::check_ciphertext(body.nested("ciphertext")?, "/body/ciphertext")?;
             (Form::Sealed, "/body/ciphertext/data", data.len())
         } else {
-            let text = body.str("text")?;
-            if text.is_empty() {
-                let expected = "a string of at least 1 character";
-                return Err(Invalid::shape("/body/text", expected).into());
-            }
+            let text = body.nonempty_str("text")?;
             (Form::Open, "/body/text", text.len())
         };
         body.optional_nested("metadata")?;
@@ -129,7 +121,6 @@ impl Prompt {
     }
 }
 
-/// When the prompt expires according to its extensions.
 fn read_expiry(
     extensions: &Reader<'_, '_>,
     rules: &PromptRules<'_>,

@@ -20,9 +20,7 @@ pub(super) fn clip(pointer: &str) -> String {
 pub enum Fault {
     /// Missing, of the wrong type, out of range, or unknown.
     Shape,
-    /// Not a time, or not an acceptable one.
     Timestamp,
-    /// A well-formed choice that this version does not offer.
     Unsupported,
 }
 
@@ -70,8 +68,6 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Appends one member name to a JSON Pointer (RFC 6901).
-#[must_use]
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -96,13 +92,10 @@ impl<'n, 'a> Reader<'n, 'a> {
         }
     }
 
-    #[must_use]
     pub fn object(&self) -> &'n Object<'a> {
         self.object
     }
 
-    /// The pointer of the member `name`.
-    #[must_use]
     pub fn at(&self, name: &str) -> String {
         child(&self.pointer, name)
     }
@@ -137,7 +130,19 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "a string"))
     }
 
-    /// A required string of `min` to `max` characters.
+    pub fn nonempty_str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
+        let text = self.str(name)?;
+        self.check_nonempty(name, text)
+    }
+
+    pub fn check_nonempty(&self, name: &str, text: &'n str) -> Result<&'n str, Invalid> {
+        if text.is_empty() {
+            let expected = "a string of at least 1 character";
+            return Err(Invalid::shape(self.at(name), expected));
+        }
+        Ok(text)
+    }
+
     pub fn bounded_str(
         &mut self,
         name: &'static str,
@@ -154,7 +159,6 @@ impl<'n, 'a> Reader<'n, 'a> {
         Ok(text)
     }
 
-    /// A required string that is one of `allowed`.
     pub fn one_of(
         &mut self,
         name: &'static str,
@@ -181,7 +185,6 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "a known word"))
     }
 
-    /// An optional string of at most `max` characters.
     pub fn optional_bounded_str(
         &mut self,
         name: &'static str,
@@ -255,16 +258,27 @@ impl<'n, 'a> Reader<'n, 'a> {
             .ok_or_else(|| Invalid::shape(self.at(name), "64 lowercase hexadecimal characters"))
     }
 
+    /// A required time that is not after `latest`.
+    pub fn past_timestamp(
+        &mut self,
+        name: &'static str,
+        latest: Timestamp,
+    ) -> Result<Timestamp, Invalid> {
+        let at = self.timestamp(name)?;
+        if at <= latest {
+            return Ok(at);
+        }
+        let expected = "a time that is not in the future";
+        Err(Invalid::timestamp(self.at(name), expected))
+    }
+
     /// Refuses members that were not asked for.
     pub fn finish(self) -> Result<(), Invalid> {
-        match self
-            .object
-            .iter()
-            .find(|member| !self.known.contains(&member.name.as_ref()))
-        {
+        let mut members = self.object.iter();
+        match members.find(|member| !self.known.contains(&member.name.as_ref())) {
             None => Ok(()),
             Some(member) => Err(Invalid::shape(
-                child(&self.pointer, &member.name),
+                self.at(&member.name),
                 format!("no such member; known are {}", self.known.join(", ")),
             )),
         }

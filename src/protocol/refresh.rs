@@ -7,24 +7,18 @@ use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::words::words;
 
-/// Longest reason a person may give.
 pub const MAX_REASON_CHARS: usize = 2_000;
 
 /// Reads a body that holds at most a `reason`, found at `pointer`.
 pub fn parse_reason(node: &Node<'_>, pointer: &str) -> Result<Option<String>, Invalid> {
     let mut body = Reader::new(node, pointer)?;
-    let reason = body.optional_str("reason")?.map(str::to_owned);
-    if reason
-        .as_ref()
-        .is_some_and(|text| text.chars().nth(MAX_REASON_CHARS).is_some())
-    {
-        return Err(Invalid::shape(
-            body.at("reason"),
-            format!("at most {MAX_REASON_CHARS} characters"),
-        ));
+    let reason = body.optional_str("reason")?;
+    if reason.is_some_and(|text| text.chars().nth(MAX_REASON_CHARS).is_some()) {
+        let expected = format!("at most {MAX_REASON_CHARS} characters");
+        return Err(Invalid::shape(body.at("reason"), expected));
     }
     body.finish()?;
-    Ok(reason)
+    Ok(reason.map(str::to_owned))
 }
 
 words! {
@@ -35,7 +29,6 @@ words! {
     }
 }
 
-/// The body of `ack.submit`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
     /// None if the id cannot be one of the gateway's own.

@@ -1,7 +1,7 @@
 //! Which approver a submission asks. The routing members of sealed metadata are neither stored nor forwarded.
 
 use super::id::ApproverId;
-use super::json::{Node, Value};
+use super::json::Node;
 use super::pairing::RoutingToken;
 use super::reader::{Invalid, Reader};
 
@@ -37,7 +37,6 @@ impl Metadata {
     }
 
     /// The route of a submission with this metadata and, perhaps, a recipient.
-    #[must_use]
     pub fn route(&self, recipient: Option<ApproverId>) -> Route {
         match (recipient, &self.token, &self.approver) {
             (Some(approver), _, _) => Route::Approver(approver),
@@ -50,9 +49,7 @@ impl Metadata {
 
 /// The text of an object without its routing members; verbatim if it has none.
 fn without_routing(node: &Node<'_>) -> Option<String> {
-    let Value::Object(object) = &node.value else {
-        return None;
-    };
+    let object = node.as_object()?;
     let kept: Vec<_> = object
         .iter()
         .filter(|member| !ROUTING_MEMBERS.contains(&member.name.as_ref()))

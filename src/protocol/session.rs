@@ -89,10 +89,8 @@ pub struct Report {
     pub event: SessionEvent,
 }
 
-/// The gateway's settings for session events.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRules {
-    /// The latest time an event may claim.
     pub latest: Timestamp,
     /// Largest snapshot payload, in bytes of its text.
     pub max_payload: usize,
@@ -109,7 +107,6 @@ pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 
     Framed::parse(node, &KINDS, now)
 }
 
-#[must_use]
 pub fn is_snapshot(framed: &Framed<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }
@@ -124,8 +121,20 @@ pub fn parse(framed: &Framed<'_, '_>, rules: &EventRules) -> Result<Report, Erro
     let session_id = body.id("sessionId")?;
     let (at, event) = match kind {
         "session.start" => read_start(&mut body, rules)?,
-        "session.status" => read_status(&mut body, rules)?,
-        "session.end" => read_end(&mut body, rules)?,
+        "session.status" => {
+            let event = SessionEvent::Status {
+                state: body.word("state", SessionState::ALL, SessionState::as_str)?,
+                details: text_of(&mut body, "details")?,
+            };
+            (body.past_timestamp("updatedAt", rules.latest)?, event)
+        }
+        "session.end" => {
+            let event = SessionEvent::End {
+                reason: body.word("reason", EndReason::ALL, EndReason::as_str)?,
+                metadata: text_of(&mut body, "metadata")?,
+            };
+            (body.past_timestamp("endedAt", rules.latest)?, event)
+        }
         _ => return read_snapshot(body, session_id, framed, rules),
     };
     body.finish()?;
@@ -141,16 +150,15 @@ fn read_start(
     body: &mut Reader<'_, '_>,
     rules: &EventRules,
 ) -> Result<(Timestamp, SessionEvent), Invalid> {
-    let at = time(body, "createdAt", rules)?;
+    let at = body.past_timestamp("createdAt", rules.latest)?;
     let agent_host = body.bounded_str("agentHost", 0, MAX_WORD_CHARS)?.to_owned();
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
-    if let Some(text) = &repo_ref
-        && text.chars().nth(MAX_WORD_CHARS).is_some()
+    if repo_ref
+        .as_ref()
+        .is_some_and(|text| text.chars().nth(MAX_WORD_CHARS).is_some())
     {
-        return Err(Invalid::shape(
-            body.at("repoRef"),
-            format!("a string of 0 to {MAX_WORD_CHARS} characters"),
-        ));
+        let expected = format!("a string of 0 to {MAX_WORD_CHARS} characters");
+        return Err(Invalid::shape(body.at("repoRef"), expected));
     }
     let event = SessionEvent::Start {
         agent_host,
@@ -158,28 +166,6 @@ fn read_start(
         metadata: text_of(body, "metadata")?,
     };
     Ok((at, event))
-}
-
-fn read_status(
-    body: &mut Reader<'_, '_>,
-    rules: &EventRules,
-) -> Result<(Timestamp, SessionEvent), Invalid> {
-    let event = SessionEvent::Status {
-        state: body.word("state", SessionState::ALL, SessionState::as_str)?,
-        details: text_of(body, "details")?,
-    };
-    Ok((time(body, "updatedAt", rules)?, event))
-}
-
-fn read_end(
-    body: &mut Reader<'_, '_>,
-    rules: &EventRules,
-) -> Result<(Timestamp, SessionEvent), Invalid> {
-    let event = SessionEvent::End {
-        reason: body.word("reason", EndReason::ALL, EndReason::as_str)?,
-        metadata: text_of(body, "metadata")?,
-    };
-    Ok((time(body, "endedAt", rules)?, event))
 }
 
 fn read_snapshot(
@@ -193,7 +179,7 @@ fn read_snapshot(
         snapshot_type: body.word("snapshotType", SnapshotType::ALL, SnapshotType::as_str)?,
         body: framed.envelope.body.raw.to_owned(),
     };
-    let at = time(&mut body, "createdAt", rules)?;
+    let at = body.past_timestamp("createdAt", rules.latest)?;
     let payload_bytes = body.nested("payload")?.raw.len();
     body.constant("snapshotHashAlg", "SHA-256")?;
     let hash = body.hash("snapshotHash")?;
@@ -215,22 +201,6 @@ fn read_snapshot(
         hash,
         event,
     })
-}
-
-/// A time that is not in the future.
-fn time(
-    body: &mut Reader<'_, '_>,
-    name: &'static str,
-    rules: &EventRules,
-) -> Result<Timestamp, Invalid> {
-    let at = body.timestamp(name)?;
-    if at > rules.latest {
-        return Err(Invalid::timestamp(
-            body.at(name),
-            "a time that is not in the future",
-        ));
-    }
-    Ok(at)
 }
 
 fn text_of(body: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<String>, Invalid> {

@@ -16,28 +16,23 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let key = VerifyingKey::from_bytes(bytes.try_into().ok()?).ok()?;
         (!key.is_weak()).then_some(Self(key))
     }
 
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_bytes(&LENIENT.decode(text).ok()?)
     }
 
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
 
-    #[must_use]
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.as_bytes())
     }
 
-    #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
         self.0.verify_strict(message, &signature.0).is_ok()
     }
@@ -48,19 +43,16 @@ impl PublicKey {
 pub struct Signature(ed25519_dalek::Signature);
 
 impl Signature {
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; 64] = bytes.try_into().ok()?;
         Some(Self(ed25519_dalek::Signature::from_bytes(bytes)))
     }
 
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_bytes(&LENIENT.decode(text).ok()?)
     }
 
     /// Without padding, so that each signature has one spelling.
-    #[must_use]
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.to_bytes())
     }

@@ -9,7 +9,6 @@ use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
 pub struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         OffsetDateTime::parse(text, &Rfc3339).ok().and_then(|at| {
             // Near the ends of the calendar the conversion to UTC would overflow.
@@ -17,7 +16,6 @@ impl Timestamp {
         })
     }
 
-    #[must_use]
     pub fn inner(self) -> OffsetDateTime {
         self.0
     }

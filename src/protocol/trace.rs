@@ -20,8 +20,6 @@ fn state(text: &str) -> Option<String> {
 }
 
 impl TraceContext {
-    /// Reads `traceparent` and `tracestate`.
-    #[must_use]
     pub fn parse(parent: &str, tracestate: Option<&str>) -> Option<Self> {
         let mut parts = parent.splitn(5, '-');
         let mut next = || parts.next();
@@ -46,7 +44,6 @@ impl TraceContext {
     }
 
     /// The context in an Envelope's `trace`.
-    #[must_use]
     pub fn of_trace(trace: &str) -> Option<Self> {
         let document = json::parse(trace.as_bytes()).ok()?;
         let object = document.as_object()?;
@@ -54,24 +51,20 @@ impl TraceContext {
         Self::parse(text("traceparent")?, text("tracestate"))
     }
 
-    #[must_use]
     pub fn trace_text(&self) -> String {
         hex::encode(&self.trace_id)
     }
 
-    #[must_use]
     pub fn span_text(&self) -> String {
         hex::encode(&self.span_id)
     }
 
-    #[must_use]
     pub fn traceparent(&self) -> String {
         let flags = u8::from(self.sampled);
         format!("00-{}-{}-{flags:02x}", self.trace_text(), self.span_text())
     }
 
     /// An Envelope's `trace` with this context added, unless it has one already. The rest of its text stays as it is.
-    #[must_use]
     pub fn carried_by(&self, trace: Option<String>) -> String {
         let mut members = format!("\"traceparent\":\"{}\"", self.traceparent());
         if let Some(state) = &self.state {

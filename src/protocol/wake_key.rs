@@ -13,7 +13,6 @@ pub enum Key {
 }
 
 impl Key {
-    #[must_use]
     pub fn tenant(&self) -> &TenantId {
         match self {
             Self::Approver(tenant, _) | Self::Enforcer(tenant, _) | Self::Exchange(tenant, _) => {
@@ -23,16 +22,13 @@ impl Key {
     }
 
     /// 64 bits of hash: short enough to send hundreds at once. A collision costs one needless read.
-    #[must_use]
     pub fn digest(&self) -> u64 {
         let (kind, tenant, id) = match self {
             Self::Approver(tenant, id) => ("a", tenant, id.as_str()),
             Self::Enforcer(tenant, id) => ("e", tenant, id.as_str()),
             Self::Exchange(tenant, id) => ("x", tenant, id.as_str()),
         };
-        let hash = Sha256::digest(format!("{kind}\n{tenant}\n{id}"));
-        hash.iter()
-            .take(8)
-            .fold(0, |digest, byte| digest << 8 | u64::from(*byte))
+        let hash: [u8; 32] = Sha256::digest(format!("{kind}\n{tenant}\n{id}")).into();
+        u64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default())
     }
 }

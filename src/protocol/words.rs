@@ -9,12 +9,10 @@ macro_rules! words {
         impl $name {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|known| known.as_str() == word)
             }

@@ -30,19 +30,16 @@ use crate::jitter::jitter;
 use crate::outbound::Outbound;
 
 const SPANS_PER_REQUEST: usize = 512;
-/// How long a batch of spans waits for more.
 const LINGER: Duration = Duration::from_secs(1);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long exporting may go on once the node stops: less than all background work is given.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// Why nothing can be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// No root certificate can be read.
     #[error(transparent)]
     Certificates(#[from] std::io::Error),
     #[error(transparent)]
@@ -50,17 +47,12 @@ pub enum ExportError {
 }
 
 /// The HTTP client of the SDK's exporters. Its headers are the configured ones; `OTEL_` variables add none.
+#[derive(Debug)]
 struct Collector {
     outbound: Outbound,
     headers: HeaderMap,
     /// When the log last said that the collector cannot be reached.
     warned: Mutex<Option<Instant>>,
-}
-
-impl fmt::Debug for Collector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Collector")
-    }
 }
 
 #[async_trait]
@@ -95,7 +87,6 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// An exporter to the configured collector, if there is one.
     pub fn new(
         config: &config::Telemetry,
         node: &str,
@@ -217,7 +208,6 @@ fn over_http<B: WithExportConfig + WithHttpConfig>(
         .with_retry_policy(RetryPolicy::disabled())
 }
 
-/// Takes waiting spans, up to a request's worth.
 fn take_more(spans: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) {
     while batch.len() < SPANS_PER_REQUEST
         && let Ok(span) = spans.try_recv()

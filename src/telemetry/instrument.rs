@@ -28,7 +28,6 @@ impl Definition {
         }
     }
 
-    /// Names these label values.
     fn attributes<const N: usize>(&self, values: [&'static str; N]) -> Vec<KeyValue> {
         let labels = self.labels.iter().zip(values);
         labels
@@ -92,33 +91,10 @@ macro_rules! series {
     };
 }
 
-series!(
-    Counter(metrics::BoundCounter<u64>),
-    "counter",
-    metrics::Counter<u64>,
-    u64_counter,
-    add(0)
-);
-series!(
-    UpDownCounter(BoundUpDownCounter<f64>),
-    "gauge",
-    metrics::UpDownCounter<f64>,
-    f64_up_down_counter,
-    add(0.0)
-);
-series!(
-    Gauge(metrics::BoundGauge<f64>),
-    "gauge",
-    metrics::Gauge<f64>,
-    f64_gauge,
-    record(0.0)
-);
-series!(
-    Histogram(metrics::BoundHistogram<f64>),
-    "histogram",
-    metrics::Histogram<f64>,
-    f64_histogram
-);
+series! { Counter(metrics::BoundCounter<u64>), "counter", metrics::Counter<u64>, u64_counter, add(0) }
+series! { UpDownCounter(BoundUpDownCounter<f64>), "gauge", metrics::UpDownCounter<f64>, f64_up_down_counter, add(0.0) }
+series! { Gauge(metrics::BoundGauge<f64>), "gauge", metrics::Gauge<f64>, f64_gauge, record(0.0) }
+series! { Histogram(metrics::BoundHistogram<f64>), "histogram", metrics::Histogram<f64>, f64_histogram }
 
 impl Counter {
     pub fn increment(&self) {
@@ -151,7 +127,6 @@ impl Histogram {
         self.0.record(value);
     }
 
-    /// Records a duration, in seconds.
     pub fn took(&self, time: Duration) {
         self.observe(time.as_secs_f64());
     }
@@ -232,7 +207,6 @@ impl<const N: usize> Metric for Observed<N> {
 }
 
 /// A count of things or bytes, as gauges have it.
-#[must_use]
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge may be off by one in 2^53"

@@ -171,13 +171,11 @@ const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"];
 /// The route of every path that is none.
 pub const UNMATCHED: &str = "unmatched";
 
-#[must_use]
 pub fn frame_label(msg_type: Option<&str>) -> &'static str {
     let known = FRAMES.into_iter().find(|known| Some(*known) == msg_type);
     known.unwrap_or("other")
 }
 
-#[must_use]
 pub fn method_label(method: &str) -> &'static str {
     let known = METHODS.into_iter().find(|known| *known == method);
     known.unwrap_or("other")
@@ -222,12 +220,10 @@ impl Metric for Requests {
 
 impl Metrics {
     /// Metrics outside a node, read as Prometheus does.
-    #[must_use]
     pub fn new(clock: &Clock) -> Self {
         Self::of_node(&config::Telemetry::default(), "", clock)
     }
 
-    #[must_use]
     pub fn of_node(config: &config::Telemetry, node: &str, clock: &Clock) -> Self {
         let metrics = Self::of(Provider::new(config, node, DEFINITIONS));
         metrics.start_at_zero();
@@ -237,13 +233,10 @@ impl Metrics {
         metrics
     }
 
-    /// In Prometheus' text format.
     pub fn print(&self) -> Result<String, prometheus::Error> {
         self.provider.print()
     }
 
-    /// For the OTLP exporter.
-    #[must_use]
     pub fn collect(&self) -> ResourceMetrics {
         self.provider.collect()
     }

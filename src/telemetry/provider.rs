@@ -78,7 +78,6 @@ impl Provider {
         TextEncoder::new().encode_to_string(&families)
     }
 
-    /// The metrics for the OTLP exporter.
     pub fn collect(&self) -> ResourceMetrics {
         let mut metrics = ResourceMetrics::default();
         // It fails only after a shutdown, which is when the provider is dropped.

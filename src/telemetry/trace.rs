@@ -19,7 +19,6 @@ use crate::protocol::trace::TraceContext;
 const QUEUE: usize = 4_096;
 
 tokio::task_local! {
-    /// The span of the call that this task handles.
     static CURRENT: Option<Span>;
 }
 
@@ -53,7 +52,6 @@ impl Span {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[must_use]
     pub fn context(&self) -> TraceContext {
         self.state().context.clone()
     }
@@ -76,7 +74,6 @@ impl Span {
     }
 }
 
-/// A share from 0 to 1, scaled to 63 bits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -92,6 +89,14 @@ fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let _unavailable = getrandom::fill(&mut bytes);
     bytes
+}
+
+/// A new span of the same trace.
+fn child(context: &TraceContext) -> TraceContext {
+    TraceContext {
+        span_id: random(),
+        ..context.clone()
+    }
 }
 
 /// The last 63 bits of a trace's id decide whether it is recorded: they are random in every kind of id.
@@ -113,8 +118,6 @@ fn span_context(context: &TraceContext) -> SpanContext {
 }
 
 impl Tracer {
-    /// A tracer that records nothing and propagates contexts.
-    #[must_use]
     pub fn silent(clock: &Clock, metrics: &Arc<Metrics>) -> Self {
         Self {
             recorder: None,
@@ -124,7 +127,6 @@ impl Tracer {
     }
 
     /// A tracer that records a share of the traces that begin here, and all that callers record; and its finished spans.
-    #[must_use]
     pub fn recording(
         clock: &Clock,
         metrics: &Arc<Metrics>,
@@ -139,48 +141,33 @@ impl Tracer {
         (tracer, spans)
     }
 
-    #[must_use]
     pub fn records(&self) -> bool {
         self.recorder.is_some()
     }
 
     /// The span of a call that came with this context, or none if there is nothing to record or propagate.
-    #[must_use]
     pub fn begin(&self, caller: Option<TraceContext>) -> Option<Span> {
-        let state = match (&self.recorder, caller) {
-            (None, None) => return None,
-            (None, Some(context)) => SpanState {
-                context,
-                parent: None,
-                links: Vec::new(),
-                own: false,
-                began: self.clock.now(),
-            },
-            (Some(recorder), caller) => {
-                let parent = caller.as_ref().map(|caller| caller.span_id);
-                let context = caller.unwrap_or_else(|| {
-                    let trace_id: [u8; 16] = random();
-                    let sampled = chance(trace_id) < recorder.share;
-                    TraceContext {
-                        trace_id,
-                        span_id: [0; 8],
-                        sampled,
-                        state: None,
-                    }
-                });
-                SpanState {
-                    context: TraceContext {
-                        span_id: random(),
-                        ..context
-                    },
-                    parent,
-                    links: Vec::new(),
-                    own: true,
-                    began: self.clock.now(),
-                }
+        let (context, parent) = match (&self.recorder, caller) {
+            (None, caller) => (caller?, None),
+            (Some(_), Some(caller)) => (child(&caller), Some(caller.span_id)),
+            (Some(recorder), None) => {
+                let trace_id = random();
+                let context = TraceContext {
+                    trace_id,
+                    span_id: random(),
+                    sampled: chance(trace_id) < recorder.share,
+                    state: None,
+                };
+                (context, None)
             }
         };
-        Some(Span(Arc::new(Mutex::new(state))))
+        Some(Span(Arc::new(Mutex::new(SpanState {
+            context,
+            parent,
+            links: Vec::new(),
+            own: self.records(),
+            began: self.clock.now(),
+        }))))
     }
 
     pub fn end(
@@ -222,17 +209,18 @@ impl Tracer {
         if self.recorder.is_none() || !of.sampled {
             return;
         }
-        let context = TraceContext {
-            span_id: random(),
-            ..of.clone()
-        };
         let name = format!("send {msg_type}");
-        let mut data = self.ended(name, SpanKind::Producer, &context, Some(of.span_id), began);
+        let mut data = self.ended(
+            name,
+            SpanKind::Producer,
+            &child(of),
+            Some(of.span_id),
+            began,
+        );
         data.attributes = vec![KeyValue::new("countersign.transport", transport)];
         self.queue(data);
     }
 
-    /// A span that ends now.
     fn ended(
         &self,
         name: String,
@@ -274,19 +262,16 @@ pub fn within<F: Future>(span: Option<Span>, work: F) -> impl Future<Output = F:
     CURRENT.scope(span, work)
 }
 
-#[must_use]
 pub fn current() -> Option<Span> {
     CURRENT.try_with(Clone::clone).ok().flatten()
 }
 
 /// The context of the call that this task handles, to propagate.
-#[must_use]
 pub fn context() -> Option<TraceContext> {
     current().map(|span| span.context())
 }
 
 /// The `trace` to store with what a call submits: its own context, or else the call's.
-#[must_use]
 pub fn carry(trace: Option<String>) -> Option<String> {
     let Some(span) = current() else {
         return trace;

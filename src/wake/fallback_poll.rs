@@ -26,10 +26,8 @@ pub(super) fn start(
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) {
-    let (sweep, poll) = (
-        Duration::from_millis(config.sweep_ms),
-        Duration::from_millis(config.poll_ms),
-    );
+    let sweep = Duration::from_millis(config.sweep_ms);
+    let poll = Duration::from_millis(config.poll_ms);
     let polling = config.mode == WakeMode::Poll;
     let stop = stop.clone();
     tasks.spawn(async move {
@@ -69,11 +67,8 @@ async fn poll_once(waiters: &Waiters, store: &Store) {
         }
     }
     for some in recipients.chunks(KEYS_PER_QUERY) {
-        match store
-            .channels
-            .recipients_with_messages(some, RECENT.as_secs_f64())
-            .await
-        {
+        let channels = &store.channels;
+        match (channels.recipients_with_messages(some, RECENT.as_secs_f64())).await {
             Ok(keys) => {
                 for key in keys {
                     waiters.wake(key.digest(), Cause::Poll);

@@ -37,7 +37,6 @@ pub struct Hub {
 
 #[derive(Default)]
 struct Health {
-    /// Whether notifications arrive.
     receiving: AtomicBool,
     /// Set when hints had to be dropped: the bus then wakes everyone.
     overflow: AtomicBool,
@@ -45,7 +44,6 @@ struct Health {
 
 impl Hub {
     /// Starts the bus and the fallback poll of a node; they end with `stop`.
-    #[must_use]
     pub fn start(
         config: &Config,
         clock: &Clock,
@@ -109,7 +107,6 @@ impl Hub {
     }
 
     /// Whether hints from other nodes arrive; if not, the fallback poll runs often.
-    #[must_use]
     pub fn healthy(&self) -> bool {
         self.bus.is_none() || self.health.receiving.load(Ordering::Relaxed)
     }
@@ -172,10 +169,8 @@ impl Waiters {
     }
 
     fn keys(&self) -> Vec<Key> {
-        self.entries()
-            .values()
-            .map(|entry| entry.key.clone())
-            .collect()
+        let entries = self.entries();
+        entries.values().map(|entry| entry.key.clone()).collect()
     }
 }
 
@@ -190,18 +185,16 @@ pub struct Waiter {
 impl Waiter {
     /// Waits for the next wake since the last one, and returns its cause.
     pub async fn woken(&mut self) -> Cause {
-        match &mut self.hints {
-            Some(hints) => {
-                // The entry lives as long as its waiters, so the sender is never gone.
-                drop(hints.changed().await);
-                let before = std::mem::replace(&mut self.seen, *hints.borrow_and_update());
-                if self.seen == before {
-                    Cause::Poll
-                } else {
-                    Cause::Hint
-                }
-            }
-            None => std::future::pending().await,
+        let Some(hints) = &mut self.hints else {
+            return std::future::pending().await;
+        };
+        // The entry lives as long as its waiters, so the sender is never gone.
+        drop(hints.changed().await);
+        let before = std::mem::replace(&mut self.seen, *hints.borrow_and_update());
+        if self.seen == before {
+            Cause::Poll
+        } else {
+            Cause::Hint
         }
     }
 }
@@ -210,10 +203,8 @@ impl Drop for Waiter {
     fn drop(&mut self) {
         let mut entries = self.waiters.entries();
         self.hints = None;
-        if entries
-            .get(&self.digest)
-            .is_some_and(|entry| entry.hints.receiver_count() == 0)
-        {
+        let entry = entries.get(&self.digest);
+        if entry.is_some_and(|entry| entry.hints.receiver_count() == 0) {
             entries.remove(&self.digest);
         }
     }

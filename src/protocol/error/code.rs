@@ -7,22 +7,17 @@ words! {
     Code {
         Validation = "VALIDATION",
         MalformedJson = "MALFORMED_JSON",
-        /// JSON that has no single canonical form.
         Canonicalization = "CANONICALIZATION",
         Timestamp = "TIMESTAMP",
-        /// A valid choice that this version does not offer.
         Unsupported = "UNSUPPORTED",
         HashMismatch = "HASH_MISMATCH",
         Expired = "EXPIRED",
         Unauthenticated = "UNAUTHENTICATED",
         Forbidden = "FORBIDDEN",
-        /// The gateway's configuration does not allow this.
         PolicyDeny = "POLICY_DENY",
-        /// The signature does not verify, or the key is unknown.
         SignatureInvalid = "SIGNATURE_INVALID",
         KeyRevoked = "KEY_REVOKED",
         PairingRevoked = "PAIRING_REVOKED",
-        /// Does not exist, or is not for this caller.
         NotFound = "NOT_FOUND",
         MethodNotAllowed = "METHOD_NOT_ALLOWED",
         AlreadyExists = "ALREADY_EXISTS",
@@ -38,20 +33,17 @@ words! {
         NoRecipient = "NO_RECIPIENT",
         RateLimited = "RATE_LIMITED",
         Internal = "INTERNAL",
-        /// The database is unavailable, or the node is draining or overloaded.
         Unavailable = "UNAVAILABLE",
     }
 }
 
 impl Code {
     /// Whether the same call may succeed later.
-    #[must_use]
     pub fn retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Internal | Self::Unavailable)
     }
 }
 
-/// The names that follow from the protocol's short name (`protocol.name`).
 #[derive(Debug, Clone)]
 pub struct Names {
     pub media_type: String,
@@ -63,7 +55,6 @@ pub struct Names {
 }
 
 impl Names {
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
             media_type: format!("application/{name}+json"),
@@ -73,7 +64,6 @@ impl Names {
         }
     }
 
-    #[must_use]
     pub fn code(&self, code: Code) -> String {
         format!("{}{}", self.error_prefix, code.as_str())
     }

@@ -40,7 +40,6 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Consumes the next byte if it is this one.
     fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -266,7 +265,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// One digit or more.
     fn digits(&mut self) -> Read<()> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {

@@ -11,13 +11,11 @@ use crate::protocol::idempotent::{InsertFact, InsertRefusal, Inserted};
 use crate::protocol::message::{NotJson, raw};
 use crate::protocol::timestamp::Timestamp;
 
-/// The current state of a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptRecord {
     pub hash: Sha256Hex,
     /// A queued prompt past its expiry is expired.
     pub status: PromptStatus,
-    /// Since when it has this status.
     pub ack_at: Timestamp,
     pub details: Option<String>,
     pub expires_at: Option<Timestamp>,
@@ -69,11 +67,9 @@ pub struct Queued {
 /// Why a prompt was not written, if no other has its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptNotWritten {
-    /// There is no enforcer to send it to.
     NoRecipient,
     /// The enforcer is paired, but not with this approver.
     NotPaired,
-    /// It arrived past its expiry.
     Expired,
     /// The prompt that had its id was gone when it was read.
     Other,
@@ -81,7 +77,6 @@ pub enum PromptNotWritten {
 
 pub type PromptFact = InsertFact<Queued, PromptRecord, PromptNotWritten>;
 
-/// A prompt that was accepted, now or before.
 #[derive(Debug, Clone)]
 pub struct AcceptedPrompt {
     pub standing: PromptRecord,

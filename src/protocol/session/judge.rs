@@ -39,13 +39,9 @@ pub fn judge_report(
     enforcer: &EnforcerId,
     report: &Report,
 ) -> Result<Reported, Error> {
+    let reported = |state, duplicate| Ok(Reported { state, duplicate });
     let standing = match fact {
-        ReportFact::Written(state) => {
-            return Ok(Reported {
-                state,
-                duplicate: false,
-            });
-        }
+        ReportFact::Written(state) => return reported(state, false),
         // The row that stood in the way is gone by now.
         ReportFact::Unwritten(standing) => standing.ok_or(Error::Unavailable)?,
     };
@@ -61,11 +57,8 @@ pub fn judge_report(
         SessionEvent::End { .. } | SessionEvent::Snapshot { .. }
     );
     if repeated && (!standing.ended || outlives_the_end) {
-        return Ok(Reported {
-            state: standing.state,
-            // A retry after a lost reply finds its own row, which is no duplicate to the caller.
-            duplicate: standing.operation_id != operation,
-        });
+        // A retry after a lost reply finds its own row, which is no duplicate to the caller.
+        return reported(standing.state, standing.operation_id != operation);
     }
     if standing.ended {
         return Err(Error::SessionClosed);
@@ -73,10 +66,9 @@ pub fn judge_report(
     match report.event {
         SessionEvent::Start { .. } if standing.hash.is_some() => Err(Error::SessionStarted),
         SessionEvent::Snapshot { .. } if standing.hash.is_some() => Err(Error::SnapshotExists),
-        SessionEvent::Status { .. } if standing.state_at > Some(report.at) => Ok(Reported {
-            state: standing.state,
-            duplicate: false,
-        }),
+        SessionEvent::Status { .. } if standing.state_at > Some(report.at) => {
+            reported(standing.state, false)
+        }
         _ => Err(Error::Unavailable),
     }
 }

@@ -20,7 +20,6 @@ pub struct ClaimNames {
     pub id: String,
 }
 
-/// What the claims of a token must say.
 #[derive(Debug)]
 pub struct TokenRules {
     pub issuer: String,
@@ -34,7 +33,6 @@ pub struct TokenRules {
 pub struct Claims {
     pub tenant: TenantId,
     pub role: String,
-    /// The one id it may act as.
     pub id: Option<String>,
     /// Prefixed with the name of its claim: a user may have the same name as a client.
     pub subject: String,
@@ -68,7 +66,6 @@ pub fn judge_claims(
 }
 
 /// Judges an RFC 7662 response; `None` if it is not one. `nbf` is left to the authorization server, `exp` is not.
-#[must_use]
 pub fn judge_introspection(
     answer: &[u8],
     names: &ClaimNames,

@@ -20,7 +20,6 @@ const MIN_RSA_BYTES: usize = 256;
 pub struct SharedSecret(ring::hmac::Key);
 
 impl SharedSecret {
-    #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret))
     }
@@ -55,7 +54,6 @@ pub struct KeySet(Vec<Key>);
 
 impl KeySet {
     /// Reads a JWK set, without keys that cannot verify tokens; `None` if it is no set.
-    #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let document = json::parse(bytes).ok()?;
         let Value::Array(keys) = &document.as_object()?.get("keys")?.value else {
@@ -65,12 +63,10 @@ impl KeySet {
         Some(Self(keys.collect()))
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -114,10 +110,8 @@ impl Key {
             let Value::Array(operations) = &operations.value else {
                 return None;
             };
-            if !operations
-                .iter()
-                .any(|node| node.as_str() == Some("verify"))
-            {
+            let mut operations = operations.iter();
+            if !operations.any(|node| node.as_str() == Some("verify")) {
                 return None;
             }
         }
@@ -176,6 +170,10 @@ impl Key {
             .is_ok(),
             _ => false,
         };
+        let ecdsa = |algorithm, point: &[u8]| {
+            let key = UnparsedPublicKey::new(algorithm, point);
+            key.verify(message, signature).is_ok()
+        };
         match (token.header.algorithm, &self.material) {
             (A::Rs256, _) => rsa(&RSA_PKCS1_2048_8192_SHA256),
             (A::Rs384, _) => rsa(&RSA_PKCS1_2048_8192_SHA384),
@@ -183,16 +181,8 @@ impl Key {
             (A::Ps256, _) => rsa(&RSA_PSS_2048_8192_SHA256),
             (A::Ps384, _) => rsa(&RSA_PSS_2048_8192_SHA384),
             (A::Ps512, _) => rsa(&RSA_PSS_2048_8192_SHA512),
-            (A::Es256, Material::P256(point)) => {
-                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
-                    .verify(message, signature)
-                    .is_ok()
-            }
-            (A::Es384, Material::P384(point)) => {
-                UnparsedPublicKey::new(&ECDSA_P384_SHA384_FIXED, point)
-                    .verify(message, signature)
-                    .is_ok()
-            }
+            (A::Es256, Material::P256(point)) => ecdsa(&ECDSA_P256_SHA256_FIXED, point),
+            (A::Es384, Material::P384(point)) => ecdsa(&ECDSA_P384_SHA384_FIXED, point),
             (A::EdDsa, Material::Ed25519(key)) => Signature::from_bytes(signature)
                 .is_some_and(|signature| key.verifies(message, &signature)),
             (A::Es256 | A::Es384 | A::EdDsa | A::Hs256, _) => false,
