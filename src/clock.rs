@@ -20,15 +20,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    #[must_use]
     pub fn system() -> Self {
         Self {
             offset: Arc::default(),
             sequence: Arc::new(Mutex::new(ContextV7::new())),
         }
     }
-
-    #[must_use]
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place that asks the system"
@@ -37,8 +34,6 @@ impl Clock {
         let offset = time::Duration::microseconds(self.offset.load(Ordering::Relaxed));
         Timestamp::from(OffsetDateTime::now_utc().saturating_add(offset))
     }
-
-    #[must_use]
     pub fn offset(&self) -> PgInterval {
         PgInterval {
             months: 0,
@@ -61,13 +56,9 @@ impl Clock {
             now.nanosecond(),
         ))
     }
-
-    #[must_use]
     pub fn message_id(&self) -> MessageId {
         MessageId(self.uuid())
     }
-
-    #[must_use]
     pub fn operation_id(&self) -> OperationId {
         OperationId(self.uuid())
     }

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 /// Between zero and `most`.
-#[must_use]
 pub fn below(most: Duration) -> Duration {
     most * u32::from(random_byte()) / 255
 }
 
 /// `base` ± 20 %.
-#[must_use]
 pub fn jitter(base: Duration) -> Duration {
     let fifth = base / 5;
     base.saturating_sub(fifth) + fifth * 2 * u32::from(random_byte()) / 255

@@ -46,7 +46,6 @@ pub struct Administration {
 
 impl Administration {
     /// `actor` is whom the audit log names.
-    #[must_use]
     pub fn new(store: &Store, clock: Clock, actor: Actor) -> Self {
         Self {
             store: Arc::clone(&store.credentials),

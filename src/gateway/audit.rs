@@ -11,7 +11,6 @@ use crate::protocol::listing::AuditLine;
 use crate::store::audit::{Actor, AuditSource};
 
 impl Origin {
-    #[must_use]
     pub fn source(&self) -> AuditSource {
         AuditSource {
             principal: Some(self.principal.clone()),
@@ -39,7 +38,6 @@ impl Approver {
 }
 
 impl Admin {
-    #[must_use]
     pub fn actor(&self) -> Actor {
         Actor {
             name: format!("admin:{}", self.origin.principal),
@@ -49,7 +47,6 @@ impl Admin {
 }
 
 impl Operator {
-    #[must_use]
     pub fn actor(&self) -> Actor {
         Actor {
             name: "operator".into(),

@@ -145,7 +145,6 @@ impl Admin {
 }
 
 impl Member {
-    #[must_use]
     pub fn origin(&self) -> &Origin {
         match self {
             Self::Enforcer(caller) => &caller.origin,
@@ -156,7 +155,6 @@ impl Member {
 }
 
 impl EnforcerOrApprover {
-    #[must_use]
     pub fn origin(&self) -> &Origin {
         match self {
             Self::Enforcer(caller) => &caller.origin,
@@ -165,7 +163,6 @@ impl EnforcerOrApprover {
     }
 
     /// The one id it may act as.
-    #[must_use]
     pub fn bound(&self) -> Option<&str> {
         match self {
             Self::Enforcer(caller) => caller.bound.as_ref().map(EnforcerId::as_str),
@@ -230,8 +227,6 @@ impl Enforcer {
     pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId> {
         acting(self.bound.as_ref(), named, pointer)
     }
-
-    #[must_use]
     pub fn may_be(&self, id: &EnforcerId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)
     }
@@ -259,8 +254,6 @@ impl Approver {
     pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId> {
         acting(self.bound.as_ref(), named, pointer)
     }
-
-    #[must_use]
     pub fn may_be(&self, id: &ApproverId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)
     }

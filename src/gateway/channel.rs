@@ -271,8 +271,6 @@ impl Channels {
         self.store.open_channel(&channel.key, id, transport).await?;
         Ok(channel)
     }
-
-    #[must_use]
     pub fn channel_count(&self) -> usize {
         self.registry.state().count
     }

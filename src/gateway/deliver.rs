@@ -133,8 +133,6 @@ impl Exchanges {
             }
         }
     }
-
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.waits.counts().values().sum()
     }

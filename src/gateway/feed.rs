@@ -80,8 +80,6 @@ impl Feed {
             context: Arc::clone(context),
         })
     }
-
-    #[must_use]
     pub fn channel(&self) -> &Channel {
         &self.channel
     }

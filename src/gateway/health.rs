@@ -79,7 +79,6 @@ impl Health {
     }
 
     /// Database connections for requests: open, and idle among them.
-    #[must_use]
     pub fn pool_usage(&self) -> (usize, usize) {
         self.context.store.database.pool_usage()
     }

@@ -35,7 +35,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Submission => "submissions",
@@ -48,7 +47,6 @@ impl Kind {
     }
 
     /// The refusal of a call of this kind.
-    #[must_use]
     pub fn throttled(self, rate: Rate, retry_after: Duration) -> Error {
         let calls = match self {
             Self::Address => "calls from this address",
@@ -99,7 +97,6 @@ pub struct Buckets<K> {
 }
 
 impl<K: Clone + Eq + Hash> Buckets<K> {
-    #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
             by_caller: Cache::new(capacity),
@@ -224,7 +221,6 @@ fn credential(origin: &Origin) -> String {
 }
 
 /// What counts as one address: a host with IPv6 usually has a network of 2^64.
-#[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -64,7 +64,6 @@ impl Platform {
     }
 
     /// The administration, in the name of `actor`. It checks no rights.
-    #[must_use]
     pub fn administration(&self, actor: Actor) -> Administration {
         Administration::new(&self.context.store, self.context.clock.clone(), actor)
     }

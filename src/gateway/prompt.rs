@@ -232,14 +232,12 @@ impl Prompts {
 }
 
 impl AckPrompt {
-    #[must_use]
     pub fn request_id(&self) -> &RequestId {
         &self.ack.request_id
     }
 }
 
 impl SendPrompt {
-    #[must_use]
     pub fn request_id(&self) -> &RequestId {
         &self.prompt.request_id
     }

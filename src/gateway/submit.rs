@@ -142,7 +142,6 @@ impl Exchanges {
 }
 
 /// Binds an idempotency key to its principal and to the request that it was sent with.
-#[must_use]
 pub fn bind_key(
     origin: &Origin,
     key: Option<String>,

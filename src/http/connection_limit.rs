@@ -30,7 +30,6 @@ pub struct ConnectionPermit {
 }
 
 impl ConnectionLimiter {
-    #[must_use]
     pub fn new(config: &config::Server, metrics: &Arc<Metrics>) -> Self {
         Self {
             counts: Arc::default(),
@@ -39,8 +38,6 @@ impl ConnectionLimiter {
             metrics: Arc::clone(metrics),
         }
     }
-
-    #[must_use]
     pub fn acquire(&self, peer: SocketAddr) -> Option<ConnectionPermit> {
         let address = network(peer.ip());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);

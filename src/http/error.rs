@@ -30,7 +30,6 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    #[must_use]
     pub fn describe(self) -> Description {
         let refusal = |status, code| Description::new(status, code, self.to_string());
         match self {
@@ -101,13 +100,11 @@ impl IntoResponse for Refusal {
 }
 
 impl Refusal {
-    #[must_use]
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.description.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// Translates the pointer to the caller's framing.
-    #[must_use]
     pub fn framed(mut self) -> Self {
         // Errors in a core Envelope itself already point into it.
         if self.framing == Framing::Core && self.description.status == 400 {

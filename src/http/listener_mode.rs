@@ -43,8 +43,6 @@ impl ListenerMode {
             TlsMode::Upstream => Self::Upstream(Arc::new(Proxies::new(config))),
         })
     }
-
-    #[must_use]
     pub fn admits(&self, stream: &TcpStream, peer: SocketAddr) -> bool {
         match self {
             Self::Plain | Self::Tls(_) => true,

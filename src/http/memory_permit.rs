@@ -23,7 +23,6 @@ impl MemoryPermit {
     }
 
     /// Whether what is held is enough for so many bytes.
-    #[must_use]
     pub fn covers(&self, bytes: usize) -> bool {
         self.lacking(bytes) == 0
     }

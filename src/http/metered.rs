@@ -23,22 +23,15 @@ pub struct Meter {
 
 impl Meter {
     /// How many bytes were read. Over TLS, decrypted ones: key updates are no headers.
-    #[must_use]
     pub fn read(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
-
-    #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
-
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
-
-    #[must_use]
     pub fn flushed(&self) -> bool {
         !self.unflushed.load(Ordering::Relaxed)
     }

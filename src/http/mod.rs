@@ -133,7 +133,6 @@ fn health() -> Routes {
 }
 
 /// The method and path of every route. `openapi.yaml` describes each, and no other.
-#[must_use]
 pub fn routes() -> Vec<(&'static str, &'static str)> {
     [protocol().1, streams().1, plain().1, health().1].concat()
 }

@@ -121,7 +121,6 @@ fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest)
 }
 
 /// A SHA-256 thumbprint, in the spellings of the usual tools: either case, with or without colons.
-#[must_use]
 pub fn parse_thumbprint(text: &str) -> Option<[u8; 32]> {
     let digits = text.replace(':', "").to_ascii_lowercase();
     crate::protocol::canonical::Sha256Hex::parse(&digits).map(|hash| *hash.as_bytes())
@@ -165,8 +164,6 @@ pub async fn revoke_credential(
     platform.revoke_credential(&caller, &credential).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
-
-#[must_use]
 pub fn key_json(key: &SigningKey) -> serde_json::Value {
     let mut answer = json!({
         "signerKeyId": key.id,

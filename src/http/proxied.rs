@@ -29,7 +29,6 @@ pub struct Proxies {
 pub struct HealthOnly(&'static str);
 
 impl Proxies {
-    #[must_use]
     pub fn new(config: &config::Tls) -> Self {
         Self {
             networks: config.proxies.clone(),
@@ -38,7 +37,6 @@ impl Proxies {
     }
 
     /// Whether the address lies in a listed network. An IPv4 address mapped into IPv6 counts as IPv4.
-    #[must_use]
     pub fn lists(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks
@@ -47,7 +45,6 @@ impl Proxies {
     }
 
     /// Whether a connection is accepted: from a listed proxy, or from this machine, which may ask for health.
-    #[must_use]
     pub fn admits(&self, peer: SocketAddr, local: Option<SocketAddr>) -> bool {
         let address = peer.ip().to_canonical();
         self.lists(address)
@@ -56,7 +53,6 @@ impl Proxies {
     }
 
     /// The client behind the proxy, and why it may only ask for health, if so.
-    #[must_use]
     pub fn client(&self, peer: PeerInfo, headers: &HeaderMap) -> (PeerInfo, Option<HealthOnly>) {
         if !self.lists(peer.address) {
             let why = HealthOnly("a call through a proxy that tls.proxies lists");

@@ -42,7 +42,6 @@ pub struct Shared {
 }
 
 impl Node {
-    #[must_use]
     pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
         let kib = gateway.context.config.limits.body_memory_bytes >> 10;
         Self(Arc::new(Shared {
@@ -165,7 +164,6 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Adds a warning to an answer.
-#[must_use]
 pub fn warned(mut response: Response, warning: Option<&'static str>) -> Response {
     if let Some(warning) = warning {
         let value = HeaderValue::from_static(warning);
@@ -175,7 +173,6 @@ pub fn warned(mut response: Response, warning: Option<&'static str>) -> Response
 }
 
 /// Marks an answer that an idempotency key gave.
-#[must_use]
 pub fn replayed(mut response: Response, replayed: bool) -> Response {
     if replayed {
         response

@@ -119,7 +119,6 @@ impl Tls {
 }
 
 /// Named here, so that nothing depends on what another crate installs as the process default.
-#[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -31,7 +31,6 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",

@@ -115,7 +115,6 @@ fn parse_recipient(node: &Node<'_>) -> Result<Recipient, Invalid> {
 }
 
 /// An envelope that the gateway emits. Members print in this order.
-#[must_use]
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outgoing<B> {

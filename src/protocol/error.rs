@@ -129,8 +129,6 @@ pub struct Throttled {
     pub window_seconds: u64,
     pub retry_after: Duration,
 }
-
-#[must_use]
 #[derive(Debug, Clone)]
 pub struct Description {
     pub status: u16,

@@ -19,7 +19,6 @@ pub enum AckRecipient {
 }
 
 impl AckRecipient {
-    #[must_use]
     pub fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::Enforcer(id) => ("enforcer", id.as_str()),

@@ -23,7 +23,6 @@ pub enum ForApprover {
 }
 
 impl ForApprover {
-    #[must_use]
     pub fn message(&self) -> MessageId {
         match self {
             Self::Request(request) => request.message_id,

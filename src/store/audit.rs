@@ -36,7 +36,6 @@ pub struct Actor {
 }
 
 impl Actor {
-    #[must_use]
     pub fn command_line() -> Self {
         Self {
             name: "command line".into(),

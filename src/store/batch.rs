@@ -48,13 +48,11 @@ pub trait BatchStatement: Send + Sync + 'static {
     fn tenant_scope(rows: &[Self::Row]) -> TenantScope<'_>;
 
     /// What must not occur twice in a batch, because the statement would not see one row's work for the other.
-    #[must_use]
     fn conflict_keys(_: &Self::Row) -> Vec<String> {
         Vec::new()
     }
 
     /// Roughly how many bytes the row sends or fetches.
-    #[must_use]
     fn bytes(_: &Self::Row) -> usize {
         256
     }

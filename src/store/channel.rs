@@ -25,7 +25,6 @@ pub struct Heartbeat {
 }
 
 /// Whose channel a wake key stands for, as it is stored: tenant, kind, identity.
-#[must_use]
 pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
     match key {
         Key::Approver(tenant, id) => Some((tenant, "approver", id.as_str())),

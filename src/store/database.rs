@@ -61,7 +61,6 @@ impl Database {
     }
 
     /// The database's time, estimated from the node's clock.
-    #[must_use]
     pub fn database_now(&self) -> OffsetDateTime {
         let ahead = time::Duration::microseconds(self.ahead.load(Ordering::Relaxed));
         self.clock.now().inner().saturating_add(ahead)
@@ -80,19 +79,14 @@ impl Database {
         self.ahead.store(micros, Ordering::Relaxed);
         self.metrics().clock_offset.set(ahead.as_seconds_f64());
     }
-
-    #[must_use]
     pub fn node(&self) -> &NodeId {
         &self.node
     }
-
-    #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         self.pool.metrics()
     }
 
     /// Connections for requests: how many are open, and how many of them idle.
-    #[must_use]
     pub fn pool_usage(&self) -> (usize, usize) {
         self.pool.usage()
     }

@@ -82,7 +82,6 @@ pub struct Store {
 }
 
 /// Seconds as an interval.
-#[must_use]
 pub fn seconds(seconds: u64) -> PgInterval {
     let microseconds = i64::try_from(seconds)
         .unwrap_or(i64::MAX)

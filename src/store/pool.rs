@@ -252,20 +252,15 @@ impl Pool {
             tracing::warn!(%error, "cannot get a connection to the database");
         }
     }
-
-    #[must_use]
     pub fn row_security(&self) -> bool {
         self.row_security
     }
 
     /// Open connections, and how many of them are idle.
-    #[must_use]
     pub fn usage(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)
     }
-
-    #[must_use]
     pub fn metrics(&self) -> &Arc<NodeMetrics> {
         &self.metrics
     }

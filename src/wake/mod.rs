@@ -101,7 +101,6 @@ impl Hub {
     }
 
     /// Registers a waiter. Read only after this, or a change in between is lost.
-    #[must_use]
     pub fn register(&self, key: Key) -> Waiter {
         self.waiters.register(key)
     }

@@ -58,7 +58,6 @@ impl Tokens {
 }
 
 impl Authenticator {
-    #[must_use]
     pub fn authentication_methods(&self) -> Vec<&'static str> {
         let auth = &self.context.config.auth;
         [
