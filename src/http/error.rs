@@ -30,7 +30,6 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    #[must_use]
     pub fn describe(self) -> Description {
         let refusal = |status, code| Description::new(status, code, self.to_string());
         match self {

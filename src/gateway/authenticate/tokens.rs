@@ -154,7 +154,7 @@ impl Authenticator {
                     Err(Error::InvalidToken) => self.channels.close_channels_by(&token),
                     // A token that cannot be checked now keeps its channel for a grace period.
                     Err(_) if self.is_unconfirmed(&token) => {
-                        self.channels.close_channels_by(&token)
+                        self.channels.close_channels_by(&token);
                     }
                     Err(_) => {}
                 }
