@@ -268,14 +268,10 @@ impl App {
             background.close();
             background.wait().await;
         };
-        if tokio::time::timeout(BACKGROUND_STOP_TIMEOUT, ending)
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                left = background.len(),
-                "leaving background work unfinished"
-            );
+        let ended = tokio::time::timeout(BACKGROUND_STOP_TIMEOUT, ending).await;
+        if ended.is_err() {
+            let left = background.len();
+            tracing::warn!(left, "leaving background work unfinished");
         }
         end.cancel();
         tracing::info!("stopped");

@@ -49,11 +49,8 @@ impl Finding {
             Status::Failed => "failed",
         };
         // One line each, even if an error has several.
-        let message = self
-            .message
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let words: Vec<_> = self.message.split_whitespace().collect();
+        let message = words.join(" ");
         let remedy = self.remedy.map(|remedy| format!("; {remedy}"));
         let remedy = remedy.unwrap_or_default();
         format!("{status:<8} {:<14} {message}{remedy}", self.check)
@@ -122,10 +119,8 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
     report.ok("configuration", "every key is known and valid");
     let unknown = Config::unknown_variables();
     if !unknown.is_empty() {
-        let message = format!(
-            "ignored, as no setting has this name: {}",
-            unknown.join(", ")
-        );
+        let names = unknown.join(", ");
+        let message = format!("ignored, as no setting has this name: {names}");
         report.warn("environment", message, REFERENCE);
     }
     if config.tls.mode == TlsMode::On {
@@ -144,16 +139,12 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
             "set security.cluster_secret or security.cluster_secret_file, the same on every node",
         );
     }
-    let reached = match super::open(&config) {
-        Ok(store) => store
-            .database
-            .server()
-            .await
-            .map(|server| (store, server))
-            .map_err(Into::into),
-        Err(error) => Err(error),
+    let reached = async {
+        let store = super::open(&config)?;
+        let server = store.database.server().await?;
+        anyhow::Ok((store, server))
     };
-    match reached {
+    match reached.await {
         Ok((store, server)) => database(&config, &store, server, report).await,
         // The message says what to do.
         Err(error) => report.add("database", Status::Failed, format!("{error:#}"), None),
@@ -207,11 +198,8 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
         server.tls.as_deref().unwrap_or("not encrypted")
     );
     if server.version < OLDEST {
-        return report.fail(
-            "database",
-            version,
-            "version 15 is the oldest supported: upgrade it",
-        );
+        let remedy = "version 15 is the oldest supported: upgrade it";
+        return report.fail("database", version, remedy);
     }
     if server.writable {
         report.ok("database", version);
@@ -273,10 +261,8 @@ fn clock(config: &Config, server: &Server, report: &mut Report) {
     } else {
         "ahead of"
     };
-    let message = format!(
-        "the database's clock is {:.3} s {side} ours",
-        apart.as_secs_f64()
-    );
+    let seconds = apart.as_secs_f64();
+    let message = format!("the database's clock is {seconds:.3} s {side} ours");
     if apart > Duration::from_secs(config.limits.clock_skew_seconds) {
         report.fail("clock", message, REMEDY);
     } else if apart > SAME_TIME {
@@ -308,11 +294,8 @@ fn connections(config: &Config, server: &Server, report: &mut Report) {
 
 async fn notifications(config: &Config, store: &Store, report: &mut Report) {
     const REMEDY: &str = "set database.listen_url to a URL of the same database without a pooler, or wake.mode = \"poll\"";
-    match store
-        .database
-        .receives_notifications(&config.database)
-        .await
-    {
+    let database = &store.database;
+    match database.receives_notifications(&config.database).await {
         Ok(true) => report.ok("notifications", "arrive"),
         Ok(false) => report.fail("notifications", "one was sent and did not arrive", REMEDY),
         Err(error) => report.fail("notifications", error.to_string(), REMEDY),

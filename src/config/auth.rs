@@ -1,6 +1,7 @@
 //! `[auth]`: ways to authenticate besides API keys. An incomplete or ambiguous configuration is an error: a shared secret is
 //! never combined with public keys, and tokens and keys are never sent unencrypted.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use axum::http::Uri;
@@ -166,13 +167,12 @@ fn require_encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let here = bare == "localhost"
             || bare
-                .parse::<std::net::IpAddr>()
+                .parse::<IpAddr>()
                 .is_ok_and(|address| address.is_loopback());
         let plain_here = url.scheme_str() == Some("http") && here;
         // User and password before an @ would end up in logs.
-        let bare_authority = url
-            .authority()
-            .is_some_and(|name| !name.as_str().contains('@'));
+        let authority = url.authority();
+        let bare_authority = authority.is_some_and(|name| !name.as_str().contains('@'));
         bare_authority && !host.is_empty() && (url.scheme_str() == Some("https") || plain_here)
     });
     require(

@@ -62,10 +62,8 @@ impl From<figment::Error> for ConfigError {
         if let (Some(last), Some(nearest)) = (near.last_mut(), nearest) {
             (*nearest).clone_into(last);
         }
-        let source = error
-            .metadata
-            .as_ref()
-            .and_then(|data| data.source.as_ref());
+        let metadata = error.metadata.as_ref();
+        let source = metadata.and_then(|data| data.source.as_ref());
         let (place, nearest) = match source {
             Some(Source::File(file)) => (file.display().to_string(), near.join(".")),
             _ => (variable(&error.path), variable(&near)),

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::DevOptions;
@@ -74,8 +74,7 @@ impl Nodes {
             ready_files.push(ready_file);
         }
         for (index, file) in ready_files.iter().enumerate() {
-            let started = nodes.await_ready(index, file).await;
-            match started {
+            match nodes.await_ready(index, file).await {
                 Ok(text) => {
                     let mut lines = text.lines().map(str::to_owned);
                     nodes.urls.extend(lines.next());
@@ -120,11 +119,8 @@ impl Nodes {
     /// Waits for `stop`, or for the last node to end.
     pub async fn watch(&mut self, stop: &CancellationToken) -> anyhow::Result<()> {
         loop {
-            if stop
-                .run_until_cancelled(sleep(Duration::from_millis(200)))
-                .await
-                .is_none()
-            {
+            let pause = sleep(Duration::from_millis(200));
+            if stop.run_until_cancelled(pause).await.is_none() {
                 return Ok(());
             }
             for (index, member) in self
@@ -159,10 +155,8 @@ impl Nodes {
         }
         let deadline = Instant::now() + self.time_limit;
         for member in self.members.iter_mut().filter(|member| !member.exited) {
-            if tokio::time::timeout_at(deadline, member.child.wait())
-                .await
-                .is_err()
-            {
+            let exit = timeout_at(deadline, member.child.wait()).await;
+            if exit.is_err() {
                 tracing::warn!(
                     pid = member.pid,
                     "a node did not stop in time and is killed"
@@ -206,15 +200,12 @@ fn spawn(
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         (cores / usize::from(options.nodes)).max(1).to_string()
     });
+    let config_file = options.config_file.as_ref();
+    let config_flag = config_file.map(|file| format!("--config={}", file.display()));
     let child = Command::new(std::env::current_exe()?)
         .args(["serve", "--stop-with-stdin", "--ready-file"])
         .arg(ready_file)
-        .args(
-            options
-                .config_file
-                .as_ref()
-                .map(|file| format!("--config={}", file.display())),
-        )
+        .args(config_flag)
         .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
         .env("COUNTERSIGN_NODE__ID", name)
         .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", metrics)

@@ -136,13 +136,9 @@ pub fn judge_signature(
     }
     let current =
         key.not_before.is_none_or(|at| at <= now) && key.not_after.is_none_or(|at| now < at);
-    if current
-        && key
-            .public_key
-            .verifies(decision.signable.as_bytes(), &decision.signature)
-    {
-        Ok(Trust::Verified(Box::new(key.clone())))
-    } else {
-        Err(Error::SignatureInvalid)
+    let message = decision.signable.as_bytes();
+    if !current || !key.public_key.verifies(message, &decision.signature) {
+        return Err(Error::SignatureInvalid);
     }
+    Ok(Trust::Verified(Box::new(key.clone())))
 }

@@ -57,9 +57,10 @@ impl<W, T, R> InsertFact<W, T, R> {
     pub fn judge(self, operation: OperationId) -> Result<Inserted<W, T>, InsertRefusal<R>> {
         let (found, key) = match self {
             Self::Written(written) => return Ok(Inserted::New(written)),
-            Self::Unwritten { key, .. } if key == KeyFact::Other => {
-                return Err(InsertRefusal::KeyReused);
-            }
+            Self::Unwritten {
+                key: KeyFact::Other,
+                ..
+            } => return Err(InsertRefusal::KeyReused),
             Self::Unwritten {
                 existing,
                 key,

@@ -68,8 +68,8 @@ impl PairingCode {
 
 impl fmt::Display for PairingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e] = self.0;
-        let bits = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
+        let bytes = self.0.iter();
+        let bits = bytes.fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
         let characters = (0..CODE_CHARS).rev().map(|place| {
             let shifted = bits >> (BITS * u32::try_from(place).unwrap_or_default());
             let value = usize::try_from(shifted % 32).unwrap_or_default();

@@ -75,7 +75,8 @@ impl Prompt {
             let data = artifact::check_ciphertext(body.nested("ciphertext")?, "/body/ciphertext")?;
             (Form::Sealed, "/body/ciphertext/data", data.len())
         } else {
-            let text = body.nonempty_str("text")?;
+            let text = body.str("text")?;
+            body.check_nonempty("text", text)?;
             (Form::Open, "/body/text", text.len())
         };
         body.optional_nested("metadata")?;

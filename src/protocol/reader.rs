@@ -115,32 +115,27 @@ impl<'n, 'a> Reader<'n, 'a> {
     }
 
     pub fn optional_str(&mut self, name: &'static str) -> Result<Option<&'n str>, Invalid> {
-        match self.optional(name) {
-            None => Ok(None),
-            Some(node) => node
-                .as_str()
-                .map(Some)
-                .ok_or_else(|| Invalid::shape(self.at(name), "a string")),
-        }
+        self.optional(name)
+            .map(|node| self.check_str(name, node))
+            .transpose()
     }
 
     pub fn str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
         let node = self.required(name, "a string")?;
+        self.check_str(name, node)
+    }
+
+    fn check_str(&self, name: &str, node: &'n Node<'a>) -> Result<&'n str, Invalid> {
         node.as_str()
             .ok_or_else(|| Invalid::shape(self.at(name), "a string"))
     }
 
-    pub fn nonempty_str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
-        let text = self.str(name)?;
-        self.check_nonempty(name, text)
-    }
-
-    pub fn check_nonempty(&self, name: &str, text: &'n str) -> Result<&'n str, Invalid> {
+    pub fn check_nonempty(&self, name: &str, text: &str) -> Result<(), Invalid> {
         if text.is_empty() {
             let expected = "a string of at least 1 character";
             return Err(Invalid::shape(self.at(name), expected));
         }
-        Ok(text)
+        Ok(())
     }
 
     pub fn bounded_str(

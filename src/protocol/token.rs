@@ -80,16 +80,11 @@ pub struct Jws<'a> {
 pub fn looks_signed(token: &str) -> bool {
     let base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let parts: Vec<&str> = token.splitn(4, '.').collect();
-    match parts.as_slice() {
-        [header, payload, signature] => {
-            !header.is_empty()
-                && !payload.is_empty()
-                && [header, payload, signature]
-                    .iter()
-                    .all(|part| part.bytes().all(base64url))
-        }
-        _ => false,
-    }
+    let [header, payload, _] = parts.as_slice() else {
+        return false;
+    };
+    let filled = !header.is_empty() && !payload.is_empty();
+    filled && parts.iter().all(|part| part.bytes().all(base64url))
 }
 
 impl<'a> Jws<'a> {

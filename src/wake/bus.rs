@@ -82,8 +82,7 @@ impl Bus {
         stop: &CancellationToken,
     ) {
         let bus = Arc::new(self);
-        let sender = Arc::clone(&bus).run_sender(keys, stop.clone());
-        tasks.spawn(sender);
+        tasks.spawn(Arc::clone(&bus).run_sender(keys, stop.clone()));
         let stop = stop.clone();
         tasks.spawn(async move { stop.run_until_cancelled(bus.run_listener()).await });
     }
@@ -115,10 +114,8 @@ impl Bus {
                 *self.canary() = Some(Instant::now());
             }
             // Cancelling it loses nothing but the connection.
-            match timeout(DATABASE_TIMEOUT, self.flush(&mut notifier, &payloads))
-                .await
-                .unwrap_or_else(timed_out)
-            {
+            let flush = self.flush(&mut notifier, &payloads);
+            match (timeout(DATABASE_TIMEOUT, flush).await).unwrap_or_else(timed_out) {
                 Ok(()) => pause = RECONNECT.0,
                 Err(error) => {
                     // Not sent again: the other nodes' fallback polls find it sooner.
@@ -167,10 +164,8 @@ impl Bus {
     async fn run_listener(&self) {
         let mut pause = RECONNECT.0;
         loop {
-            match timeout(DATABASE_TIMEOUT, Listener::connect(&self.database))
-                .await
-                .unwrap_or_else(timed_out)
-            {
+            let connect = Listener::connect(&self.database);
+            match (timeout(DATABASE_TIMEOUT, connect).await).unwrap_or_else(timed_out) {
                 Ok(listener) => {
                     // Hints sent meanwhile are lost, so everyone reads again.
                     self.waiters.wake_everyone();
