@@ -80,6 +80,7 @@ impl Outbound {
     }
 
     /// The same client, whose calls are part of the trace that `context` names.
+    #[must_use]
     pub fn traced(self, context: fn() -> Option<TraceContext>) -> Self {
         Self { context, ..self }
     }

@@ -105,6 +105,7 @@ impl Refusal {
     }
 
     /// Translates the pointer to the caller's framing.
+    #[must_use]
     pub fn framed(mut self) -> Self {
         // Errors in a core Envelope itself already point into it.
         if self.framing == Framing::Core && self.description.status == 400 {

@@ -160,32 +160,38 @@ impl<B> Outgoing<B> {
         }
     }
 
+    #[must_use]
     pub fn expiring(mut self, at: Option<Timestamp>) -> Self {
         self.expires_at = at;
         self
     }
 
+    #[must_use]
     pub fn sent_by_enforcer(mut self, id: EnforcerId) -> Self {
         self.sender.enforcer_id = Some(id);
         self
     }
 
     /// Sent on behalf of an approver, or of an administrator (`None`).
+    #[must_use]
     pub fn sent_by_approver(mut self, id: Option<ApproverId>) -> Self {
         self.sender.approver_id = id;
         self
     }
 
+    #[must_use]
     pub fn for_enforcer(mut self, id: EnforcerId) -> Self {
         self.recipient.get_or_insert_default().enforcer_id = Some(id);
         self
     }
 
+    #[must_use]
     pub fn for_approver(mut self, id: ApproverId) -> Self {
         self.recipient.get_or_insert_default().approver_id = Some(id);
         self
     }
 
+    #[must_use]
     pub fn traced(mut self, trace: Option<Box<RawValue>>) -> Self {
         self.trace = trace;
         self

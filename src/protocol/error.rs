@@ -287,6 +287,7 @@ impl Description {
         }
     }
 
+    #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
@@ -296,6 +297,7 @@ impl Description {
         self.with("pointer", clip(pointer))
     }
 
+    #[must_use]
     pub fn expecting(self, expected: &str) -> Self {
         self.with("expected", expected)
     }

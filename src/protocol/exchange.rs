@@ -21,6 +21,7 @@ words! {
 
 impl ExchangeState {
     /// The state at an instant: a pending exchange past its expiry is expired, whether or not the sweep has written it.
+    #[must_use]
     pub fn at(self, past: bool) -> Self {
         if past && self == Self::PendingApproval {
             Self::Expired

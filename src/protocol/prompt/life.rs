@@ -35,6 +35,7 @@ pub struct AckBody {
 
 impl PromptRecord {
     /// The record as of an instant: past its expiry a queued prompt is expired, whether or not that is stored yet.
+    #[must_use]
     pub fn at(self, past: bool) -> Self {
         match (self.status, self.expires_at) {
             (PromptStatus::Queued, Some(ack_at)) if past => Self {
