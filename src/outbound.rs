@@ -12,7 +12,6 @@ use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder}
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, timeout_at};
 
@@ -20,12 +19,6 @@ use crate::protocol::trace::TraceContext;
 
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-/// All but what RFC 3986 calls unreserved.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -161,5 +154,5 @@ impl Outbound {
 
 /// `text` as a value of a form.
 pub fn form_encoded(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
