@@ -26,6 +26,7 @@ impl Clock {
             sequence: Arc::new(Mutex::new(ContextV7::new())),
         }
     }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place that asks the system"
@@ -34,6 +35,7 @@ impl Clock {
         let offset = time::Duration::microseconds(self.offset.load(Ordering::Relaxed));
         Timestamp::from(OffsetDateTime::now_utc().saturating_add(offset))
     }
+
     pub fn offset(&self) -> PgInterval {
         PgInterval {
             months: 0,
@@ -56,9 +58,11 @@ impl Clock {
             now.nanosecond(),
         ))
     }
+
     pub fn message_id(&self) -> MessageId {
         MessageId(self.uuid())
     }
+
     pub fn operation_id(&self) -> OperationId {
         OperationId(self.uuid())
     }

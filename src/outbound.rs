@@ -152,7 +152,8 @@ impl Outbound {
     }
 }
 
-/// `text` as a value of a form.
+/// `text` as a value of a form. A space is `%20`, which is right for those that only decode percent signs too.
 pub fn form_encoded(text: &str) -> String {
-    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+    let encoded: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
+    encoded.replace('+', "%20")
 }

@@ -148,16 +148,15 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    pub(super) fn new(context: &Arc<Context>, channels: &Arc<Channels>) -> std::io::Result<Self> {
-        let config = &context.config;
-        Ok(Self {
-            tokens: Tokens::new(&config.auth, &context.clock, &context.draining)?,
-            operator: operator_hash(&config.platform.operator_key),
+    pub(super) fn new(context: &Arc<Context>, channels: &Arc<Channels>, tokens: Tokens) -> Self {
+        Self {
+            tokens,
+            operator: operator_hash(&context.config.platform.operator_key),
             credentials: Credentials::default(),
             channels: Arc::clone(channels),
             context: Arc::clone(context),
             store: Arc::clone(&context.store.credentials),
-        })
+        }
     }
 
     pub async fn authenticate(

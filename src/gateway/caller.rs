@@ -227,6 +227,7 @@ impl Enforcer {
     pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId> {
         acting(self.bound.as_ref(), named, pointer)
     }
+
     pub fn may_be(&self, id: &EnforcerId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)
     }
@@ -254,6 +255,7 @@ impl Approver {
     pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId> {
         acting(self.bound.as_ref(), named, pointer)
     }
+
     pub fn may_be(&self, id: &ApproverId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)
     }

@@ -271,6 +271,7 @@ impl Channels {
         self.store.open_channel(&channel.key, id, transport).await?;
         Ok(channel)
     }
+
     pub fn channel_count(&self) -> usize {
         self.registry.state().count
     }

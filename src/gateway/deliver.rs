@@ -133,6 +133,7 @@ impl Exchanges {
             }
         }
     }
+
     pub fn waiting(&self) -> usize {
         self.waits.counts().values().sum()
     }

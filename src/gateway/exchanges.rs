@@ -7,7 +7,6 @@ use super::deliver::WaitCounter;
 use super::keys::Keys;
 use super::load::Loads;
 use super::presence::EnforcerPresence;
-
 use crate::store::ExchangeStore;
 
 pub struct Exchanges {

@@ -80,6 +80,7 @@ impl Feed {
             context: Arc::clone(context),
         })
     }
+
     pub fn channel(&self) -> &Channel {
         &self.channel
     }

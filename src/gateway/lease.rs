@@ -43,8 +43,8 @@ impl Channels {
         }
         let beat = beat.map_err(|_| Error::Unavailable)??;
         self.note_secrets(beat.secrets_differ);
-        let ghosts = self.store.remove_stale_channels(&live).await?;
-        self.context.wake.wake(ghosts);
+        let stale = self.store.remove_stale_channels(&live).await?;
+        self.context.wake.wake(stale);
         Ok(())
     }
 

@@ -64,6 +64,7 @@ pub use self::submit::{SubmitCommand, bind_key};
 pub use self::withdraw::Ended;
 pub use crate::store::signing_key::NewSigningKey;
 
+use self::authenticate::Tokens;
 use self::secret::ClusterSecret;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -98,6 +99,8 @@ impl Gateway {
         draining: &CancellationToken,
         stopped: &CancellationToken,
     ) -> std::io::Result<Arc<Self>> {
+        // First, as it may fail: nothing is running yet.
+        let tokens = Tokens::new(&config.auth, &clock, draining)?;
         let context = Arc::new(Context {
             config: Arc::clone(config),
             names: Names::new(&config.protocol.name),
@@ -119,7 +122,7 @@ impl Gateway {
             prompts: Arc::new(Prompts::new(&context, &presence)),
             sessions: Arc::new(Sessions::new(&context, &presence)),
             platform: Arc::new(Platform::new(&context)),
-            authenticator: Arc::new(Authenticator::new(&context, &channels)?),
+            authenticator: Arc::new(Authenticator::new(&context, &channels, tokens)),
             limiter: Arc::new(Limiter::new(&context)),
             health: Arc::new(Health::new(&context, &exchanges, &channels)),
             context,

@@ -2,8 +2,7 @@
 //! does not grow with their number.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;

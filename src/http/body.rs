@@ -105,6 +105,10 @@ pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received,
     let (bytes, memory) = timeout(time_limit, whole(node, body, limit))
         .await
         .map_err(|_| TransportError::BodyIncomplete)??;
+    // HTTP/2 reports a stream that was reset without an error as the end of its body.
+    if stated.is_some_and(|length| length != bytes.len()) {
+        return Err(TransportError::BodyIncomplete.into());
+    }
     // Only what arrived tells whether there is a body: neither chunks nor HTTP/2 say so beforehand.
     if kind == Kind::Optional && !bytes.is_empty() {
         check_media_type(node, &parts.headers)?;

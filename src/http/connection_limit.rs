@@ -38,6 +38,7 @@ impl ConnectionLimiter {
             metrics: Arc::clone(metrics),
         }
     }
+
     pub fn acquire(&self, peer: SocketAddr) -> Option<ConnectionPermit> {
         let address = network(peer.ip());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -93,17 +93,20 @@ async fn serve(
     let span = tracer.begin(head.context.clone());
     let call = read(node, caller, head, &document);
     drop(document);
-    if let Ok(Call::Submit(_, command)) = &call {
-        head.warning = command.warning;
-    }
+    let warning = match &call {
+        Ok(Call::Submit(_, command)) => command.warning,
+        _ => None,
+    };
     let outcome = match call {
         Ok(call) => {
             let (own, key) = (node.clone(), key.clone());
             let running = node.finish(async move { Ok(run(&own, &key, call).await) });
-            trace::within(span.clone(), running).await?
+            let ended = trace::within(span.clone(), running).await;
+            ended.unwrap_or_else(|error| Err(error.into()))
         }
         Err(error) => Err(error.into()),
     };
+    head.warning = warning.filter(|_| outcome.is_ok());
     if let Some(span) = span {
         let name = || frame_label(head.msg_type.as_deref()).to_owned();
         let transport = Transport::WebSocket.as_str();

@@ -43,6 +43,7 @@ impl ListenerMode {
             TlsMode::Upstream => Self::Upstream(Arc::new(Proxies::new(config))),
         })
     }
+
     pub fn admits(&self, stream: &TcpStream, peer: SocketAddr) -> bool {
         match self {
             Self::Plain | Self::Tls(_) => true,

@@ -26,12 +26,15 @@ impl Meter {
     pub fn read(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
+
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
+
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
+
     pub fn flushed(&self) -> bool {
         !self.unflushed.load(Ordering::Relaxed)
     }

@@ -44,10 +44,7 @@ pub async fn create_tenant(
         read().map_err(Error::from)?
     };
     let administration = platform.administration(operator.actor());
-    let (tenant, name) = administration
-        .create_tenant(&name)
-        .await
-        .map(|id| (id, name))?;
+    let tenant = administration.create_tenant(&name).await?;
     Ok(plain(
         StatusCode::CREATED,
         &json!({ "tenantId": tenant, "name": name }),
@@ -164,6 +161,7 @@ pub async fn revoke_credential(
     platform.revoke_credential(&caller, &credential).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
+
 pub fn key_json(key: &SigningKey) -> serde_json::Value {
     let mut answer = json!({
         "signerKeyId": key.id,

@@ -87,7 +87,7 @@ impl Node {
         match self.tasks.spawn(work).await {
             Ok(outcome) => outcome,
             Err(error) => {
-                tracing::error!(%error, "a use case did not end");
+                tracing::error!(%error, "a call panicked");
                 Err(Error::Internal)
             }
         }

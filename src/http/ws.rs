@@ -10,8 +10,8 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::HeaderValue;
-use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
+use axum::http::header::{CONNECTION, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -49,6 +49,10 @@ struct ConnectQuery {
 
 /// Answers a WebSocket handshake (RFC 6455, section 4.2): the response, and the connection that it upgrades.
 fn upgrade(mut request: Request) -> Option<(Response, OnUpgrade)> {
+    let headers = request.headers_mut();
+    keep_only(headers, CONNECTION, "Upgrade");
+    keep_only(headers, UPGRADE, "websocket");
+    keep_only(headers, SEC_WEBSOCKET_VERSION, "13");
     let mut response = create_response_with_body(&request, Body::empty).ok()?;
     let offers = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL).iter();
     let mut offers = offers.flat_map(|offer| offer.as_bytes().split(|byte| *byte == b','));
@@ -59,6 +63,16 @@ fn upgrade(mut request: Request) -> Option<(Response, OnUpgrade)> {
             .insert(SEC_WEBSOCKET_PROTOCOL, accepted);
     }
     Some((response, request.extensions_mut().remove()?))
+}
+
+/// Reduces a header to one of the items it lists, if it does. tungstenite reads one header and compares it whole, but these
+/// are lists, which a proxy may split or extend.
+fn keep_only(headers: &mut HeaderMap, name: HeaderName, item: &'static str) {
+    let values = headers.get_all(&name).iter();
+    let mut items = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    if items.any(|one| one.trim_ascii().eq_ignore_ascii_case(item.as_bytes())) {
+        headers.insert(name, HeaderValue::from_static(item));
+    }
 }
 
 /// `GET /v1/ws?role=&id=`.

@@ -16,6 +16,7 @@ words! {
         Admin = "admin",
     }
 }
+
 /// Length of every secret: 32 bytes in base64url.
 const SECRET_CHARS: usize = 43;
 

@@ -129,6 +129,7 @@ pub struct Throttled {
     pub window_seconds: u64,
     pub retry_after: Duration,
 }
+
 #[derive(Debug, Clone)]
 pub struct Description {
     pub status: u16,

@@ -24,10 +24,11 @@ const MAX_BYTES: usize = 8 << 20;
 /// Rows that may wait for a batch; more means the database does not keep up.
 const QUEUE: usize = 4_096;
 
-/// Rows or bytes with which a batch starts while another is running. A smaller one waits for that one's end,
+/// Rows with which a batch starts while another is running. A smaller one waits for the other's end.
 const WORTHWHILE_ROWS: usize = 32;
+/// The same in bytes.
 const WORTHWHILE_BYTES: usize = 1 << 20;
-/// but not longer than this, since the other may be waiting for a lock. Long enough for the slow statements of a busy machine:
+/// Longest wait for the other's end, since it may be waiting for a lock. Long enough for the slow statements of a busy machine:
 /// each further running batch takes another connection, which has its own plans to make.
 const MAX_WAIT: Duration = Duration::from_millis(40);
 
@@ -276,24 +277,24 @@ async fn run_batch<S: BatchStatement>(
                 measures.retried.increment();
                 for (row, reply) in rows.iter().zip(replies) {
                     let outcome = attempt(statement, pool, std::slice::from_ref(row)).await;
-                    answer(measures, [reply], outcome);
+                    answer(S::NAME, measures, [reply], outcome);
                 }
                 return;
             }
             Class::Conflict | Class::Lost => {
                 measures.retried.increment();
-                tracing::debug!(%error, rows = rows.len(), "a batch is retried");
+                tracing::debug!(statement = S::NAME, %error, rows = rows.len(), "a batch is retried");
                 attempt(statement, pool, &rows).await
             }
             Class::Other => Err(Failure::Statement(error)),
         },
         outcome => outcome,
     };
-    answer(measures, replies, outcome);
+    answer(S::NAME, measures, replies, outcome);
 }
 
 enum Failure {
-    /// Logged where it arose.
+    /// Logged by the pool, or below.
     Store(StoreError),
     Statement(sqlx::Error),
 }
@@ -311,13 +312,14 @@ async fn attempt<S: BatchStatement>(
     if facts.len() == rows.len() {
         return Ok(facts);
     }
-    let error = "a statement answered for fewer rows than it was given";
+    let error = "a statement answered for another number of rows than it was given";
     tracing::error!(statement = S::NAME, "{error}");
     Err(Failure::Store(StoreError::Fault(error.into())))
 }
 
 /// Hands each row its answer; a caller that has gone away does not want it.
 fn answer<F>(
+    statement: &str,
     measures: &Measures,
     replies: impl IntoIterator<Item = Reply<F>>,
     outcome: Result<Vec<F>, Failure>,
@@ -331,7 +333,7 @@ fn answer<F>(
         }
         Err(Failure::Store(error)) => error,
         Err(Failure::Statement(error)) => {
-            tracing::warn!(%error, "a batch failed");
+            tracing::warn!(statement, %error, "a batch failed");
             error.into()
         }
     };

@@ -184,7 +184,10 @@ impl CredentialStore {
             self.database.node.as_str(),
         )
         .map(|row| row.known);
-        self.database.background.fetch_one(tenant, query).await
+        self.database
+            .background
+            .fetch_one(TenantScope::one_or_all(tenant), query)
+            .await
     }
 
     /// Credentials that changed lately, by the database's own clock.

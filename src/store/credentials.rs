@@ -36,7 +36,9 @@ impl BatchStatement for ReadCredentials {
             Credential,
             r#"
             select c.tenant_id as "tenant: TenantId", c.credential_id as "id: CredentialId", c.role as "role: RoleName",
-                   c.bound_id, c.secret_hash as "secret_hash: [u8; 32]", c.thumbprint as "thumbprint: [u8; 32]",
+                   c.bound_id,
+                   case when octet_length(c.secret_hash) = 32 then c.secret_hash end as "secret_hash: [u8; 32]",
+                   case when octet_length(c.thumbprint) = 32 then c.thumbprint end as "thumbprint: [u8; 32]",
                    c.expires_at as "expires_at: Timestamp",
                    c.revoked_at is not null or t.disabled_at is not null as "revoked!"
               from unnest($1::text[]) as i (credential_id)
@@ -70,7 +72,9 @@ impl BatchStatement for ReadCertificates {
             Credential,
             r#"
             select c.tenant_id as "tenant: TenantId", c.credential_id as "id: CredentialId", c.role as "role: RoleName",
-                   c.bound_id, c.secret_hash as "secret_hash: [u8; 32]", c.thumbprint as "thumbprint: [u8; 32]",
+                   c.bound_id,
+                   case when octet_length(c.secret_hash) = 32 then c.secret_hash end as "secret_hash: [u8; 32]",
+                   case when octet_length(c.thumbprint) = 32 then c.thumbprint end as "thumbprint: [u8; 32]",
                    c.expires_at as "expires_at: Timestamp",
                    c.revoked_at is not null or t.disabled_at is not null as "revoked!"
               from unnest($1::bytea[]) as i (thumbprint)

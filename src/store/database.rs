@@ -79,9 +79,11 @@ impl Database {
         self.ahead.store(micros, Ordering::Relaxed);
         self.metrics().clock_offset.set(ahead.as_seconds_f64());
     }
+
     pub fn node(&self) -> &NodeId {
         &self.node
     }
+
     pub fn metrics(&self) -> &Arc<Metrics> {
         self.pool.metrics()
     }

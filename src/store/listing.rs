@@ -126,7 +126,11 @@ impl CredentialStore {
             id,
             part.count(),
         );
-        let found = self.database.background.fetch_all(tenant, query).await?;
+        let found = self
+            .database
+            .background
+            .fetch_all(TenantScope::one_or_all(tenant), query)
+            .await?;
         Ok(part.cut(found, |last| Position {
             at: last.created_at.inner(),
             id: last.credential_id.to_string(),

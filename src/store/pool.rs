@@ -171,12 +171,20 @@ impl Pool {
         let error = match lease.set_tenants(&setting).await {
             Ok(lease) => return Ok(lease),
             Err(error) if classify(&error) == Class::Lost => error,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.failed(error)),
         };
         // The idle connection was dead, and nothing of the call has been sent yet. The next one is new, since the idle ones
         // were closed with it.
         tracing::debug!(%error, "an idle connection was dead");
-        Ok(self.acquire().await?.set_tenants(&setting).await?)
+        let lease = self.acquire().await?.set_tenants(&setting).await;
+        lease.map_err(|error| self.failed(error))
+    }
+
+    /// The error of a connection whose tenants could not be set, logged.
+    fn failed(&self, error: sqlx::Error) -> StoreError {
+        let error = error.into();
+        self.warn(&error);
+        error
     }
 
     /// Runs one statement about these tenants and returns its rows.
@@ -252,6 +260,7 @@ impl Pool {
             tracing::warn!(%error, "cannot get a connection to the database");
         }
     }
+
     pub fn row_security(&self) -> bool {
         self.row_security
     }
@@ -261,6 +270,7 @@ impl Pool {
         let status = self.pool.status();
         (status.size, status.available)
     }
+
     pub fn metrics(&self) -> &Arc<NodeMetrics> {
         &self.metrics
     }

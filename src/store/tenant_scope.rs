@@ -22,16 +22,14 @@ impl<'a> From<&'a TenantId> for TenantScope<'a> {
     }
 }
 
-/// One tenant, or every one if none is named.
-impl<'a> From<Option<&'a TenantId>> for TenantScope<'a> {
-    fn from(tenant: Option<&'a TenantId>) -> Self {
-        tenant.map_or(Self::All, Self::Tenant)
-    }
-}
-
 impl<'a> TenantScope<'a> {
     pub fn of(tenants: impl IntoIterator<Item = &'a TenantId>) -> Self {
         Self::Tenants(tenants.into_iter().collect())
+    }
+
+    /// One tenant, or every tenant if none is named. Spelled out, so that a missing tenant never widens a scope by accident.
+    pub fn one_or_all(tenant: Option<&'a TenantId>) -> Self {
+        tenant.map_or(Self::All, Self::Tenant)
     }
 
     /// The value of the database's setting. Each id ends with a newline, which no id contains, so that a tenant named `*` is

@@ -184,6 +184,39 @@ async fn a_client_that_is_gone_leaves_no_channel_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_may_list_more_than_is_asked_for() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let cluster = Cluster::start(1).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let address = cluster.nodes[0].url.replace("http://", "");
+    for (headers, status) in [
+        ("Connection: Upgrade\r\nUpgrade: websocket", "101"),
+        (
+            "Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket",
+            "101",
+        ),
+        (
+            "Connection: keep-alive\r\nConnection:\tupgrade\r\nUpgrade: websocket, other",
+            "101",
+        ),
+        ("Connection: keep-alive\r\nUpgrade: websocket", "400"),
+        ("Connection: Upgrade\r\nUpgrade: other", "400"),
+    ] {
+        let mut raw = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let handshake = format!(
+            "GET /v1/ws?role=enforcer&id=build-bot HTTP/1.1\r\nHost: test\r\n{headers}\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Authorization: Bearer {}\r\n\r\n",
+            enforcer.client.key()
+        );
+        raw.write_all(handshake.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        raw.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer[9..], status.as_bytes(), "{headers}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_never_answers_a_ping_is_let_go() {
     let cluster = Cluster::with(1, |config| {
         config.push.ping_seconds = 1;
