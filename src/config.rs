@@ -177,24 +177,18 @@ section! {
         enabled: bool = true,
         /// Artifacts, prompts, session events and new pairings.
         submissions: u32 = 50,
-        /// How many of them at once.
         submissions_burst: u32 = 100,
         /// Decisions, withdrawals, refreshes, removals, pairings completed or revoked, administration.
         decisions: u32 = 50,
-        /// How many of them at once.
         decisions_burst: u32 = 100,
         acks: u32 = 200,
-        /// How many of them at once.
         acks_burst: u32 = 400,
         reads: u32 = 200,
-        /// How many of them at once.
         reads_burst: u32 = 400,
         connects: u32 = 5,
-        /// How many of them at once.
         connects_burst: u32 = 20,
         /// All calls from one address, before authentication.
         address: u32 = 100,
-        /// How many of them at once.
         address_burst: u32 = 200,
     }
 }

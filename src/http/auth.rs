@@ -1,4 +1,4 @@
-//! Takes the credential out of a request. What it is worth is judged by the gateway; which role a handler needs is the
+//! Takes the credential out of a request. The gateway judges it; which role a handler needs is the
 //! type it asks for. No body has been read when this runs.
 
 use axum::extract::FromRequestParts;
@@ -56,7 +56,7 @@ fn text(value: &HeaderValue) -> Option<&str> {
 }
 
 /// What a request presents: a bearer token, an id and secret, an API key in its own header, or, from a browser that cannot
-/// set headers on a WebSocket, one of the subprotocols it offers. A certificate speaks only where none of these does.
+/// set headers on a WebSocket, one of the subprotocols it offers. A certificate counts only if there is none of these.
 fn presented(parts: &Parts) -> Option<Presented<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {
         let (scheme, token) = text(value)?.split_once(' ')?;

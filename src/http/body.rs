@@ -22,7 +22,7 @@ use crate::protocol::json;
 
 const MAX_KEY_BYTES: usize = 255;
 
-/// Bodies up to this size need no room of their own: there are only so many connections.
+/// Bodies up to this size need no permit: the number of connections bounds them.
 const SMALL: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Kind {
     /// A session event: it may be a snapshot, whose payload has a limit of its own.
     Snapshot,
     Other,
-    /// Anything else, where nothing at all will do too.
+    /// Anything else; the body may be missing.
     Optional,
 }
 
@@ -233,7 +233,7 @@ pub fn query<T: for<'de> Deserialize<'de>>(uri: &Uri) -> Result<T, Error> {
         .map_err(|_| refused)
 }
 
-/// The names in a path. One that is not even text names nothing, and is refused in the frame of its route.
+/// The parameters of a path. One that is not text is not found, in the framing of its route.
 pub struct Path<T>(pub T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Node> for Path<T> {

@@ -1,4 +1,4 @@
-//! The exchange's life over REST: parse, call, print. No rule about exchanges lives here.
+//! Exchanges over REST: parses requests, calls the use cases and prints answers. It holds no rule about exchanges.
 
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ pub async fn decide(
     Ok(node.respond(StatusCode::OK, &envelope))
 }
 
-/// The exchange a path names: one that cannot be an id names nothing.
+/// The exchange in a path. Text that cannot be an id is not found.
 fn path_request(text: &str) -> Result<RequestId, Error> {
     use crate::protocol::id::TextId as _;
     RequestId::parse(text).ok_or(Error::NotFound)

@@ -30,7 +30,6 @@ pub async fn one(
     As(caller): As<Member>,
     Path(enforcer): Path<String>,
 ) -> Result<Response, Refusal> {
-    // What cannot be an id names nobody.
     let enforcer = EnforcerId::parse(&enforcer).ok_or(Error::NotFound)?;
     let record = presence.enforcer(&caller, &enforcer).await?;
     Ok(plain(StatusCode::OK, &record))

@@ -25,10 +25,10 @@ use crate::protocol::id::RequestId;
 use crate::protocol::timestamp::Timestamp;
 use crate::telemetry::trace;
 
-/// Answers up to this size need no room of their own.
+/// Answers up to this size need no permit.
 const SMALL: usize = 64 << 10;
 
-/// What handlers work with. One pointer: every layer of every request has its own.
+/// The state of handlers and layers. One pointer, as each layer of each request clones it.
 #[derive(Clone)]
 pub struct Node(Arc<Shared>);
 
@@ -37,7 +37,7 @@ pub struct Shared {
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
-    /// Room for large bodies and answers, in KiB.
+    /// Memory for large bodies and answers, in KiB.
     pub memory: Arc<Semaphore>,
 }
 
@@ -135,15 +135,15 @@ impl Node {
     }
 }
 
-/// A large answer, and its place among all that is held at once: whoever asks and does not read must not take all memory. It
-/// is the bytes that hold it, since they outlive the answer's body in the buffers of the connection.
+/// A large answer with its share of the memory for answers, so that clients that do not read cannot use it all up. The bytes
+/// hold the permit, since they outlive the body in the buffers of the connection.
 struct Held {
     text: Vec<u8>,
     _memory: OwnedSemaphorePermit,
 }
 
 impl Held {
-    /// An answer as it is if it is small, or with its place; nothing where there is no room.
+    /// A small answer as it is, a large one with its permit; `None` if there is no memory left.
     fn within(memory: &Arc<Semaphore>, text: Vec<u8>) -> Option<Bytes> {
         if text.len() <= SMALL {
             return Some(text.into());

@@ -47,7 +47,6 @@ pub async fn read(
     As(caller): As<Member>,
     Path(session): Path<String>,
 ) -> Result<Response, Refusal> {
-    // What cannot be an id names nothing.
     let session = SessionId::parse(&session).ok_or(Error::NotFound)?;
     let session = sessions.session(&caller, &session).await?;
     Ok(plain(StatusCode::OK, &session))
