@@ -89,6 +89,8 @@ section! {
         statement_timeout_ms: u64 = 5_000,
         lock_timeout_ms: u64 = 2_000,
         idle_in_transaction_timeout_ms: u64 = 10_000,
+        /// How long a connection is used, give or take a fifth.
+        connection_max_age_seconds: u64 = 1_800,
         statement_cache: usize = 100,
         /// Whether to set the timeouts on connect; false behind `PgBouncer`, where `alter role … set` does it.
         session_settings: bool = true,

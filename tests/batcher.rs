@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::store::batch::{BatchStatement, Batcher};
 use countersign::store::error::StoreError;
-use countersign::store::pool::{Pool, connect_options};
+use countersign::store::pool::Pool;
 use countersign::store::tenant_scope::TenantScope;
 use countersign::telemetry::Metrics;
 use futures_util::future::{join, join_all};
@@ -82,9 +82,9 @@ async fn measured(
     metrics: &Arc<Metrics>,
 ) -> (Vec<Vec<Row>>, Vec<Result<Row, StoreError>>) {
     let database = Database::create().await;
-    let config = config(&database).database;
-    let options = connect_options(&config).unwrap();
-    let pool = Pool::new("tests", metrics, options, 2, Duration::from_secs(5), false).unwrap();
+    let mut config = config(&database).database;
+    config.acquire_timeout_ms = 5_000;
+    let pool = Pool::new("tests", metrics, &config, 2).unwrap();
     let (batches, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let work = Noted {
         batches: Arc::clone(&batches),

@@ -208,6 +208,20 @@ impl Config {
             "database.pool_size",
             "this and database.background_pool_size must be at least 1",
         )?;
+        // PostgreSQL takes 0 for no limit, but a node that waits without one stands still when the server falls silent.
+        for (value, key) in [
+            (database.acquire_timeout_ms, "database.acquire_timeout_ms"),
+            (
+                database.statement_timeout_ms,
+                "database.statement_timeout_ms",
+            ),
+            (
+                database.connection_max_age_seconds,
+                "database.connection_max_age_seconds",
+            ),
+        ] {
+            require(value > 0, key, "must be at least 1")?;
+        }
         // With 0, sqlx would still prepare named statements and never close them.
         require(
             database.statement_cache > 0,

@@ -284,7 +284,7 @@ async fn run_batch<S: BatchStatement>(
             Class::Conflict | Class::Lost => {
                 measures.retried.increment();
                 tracing::debug!(statement = S::NAME, %error, rows = rows.len(), "a batch is retried");
-                attempt(statement, pool, &rows).await
+                attempt(statement, &pool.after(&error), &rows).await
             }
             Class::Other => Err(Failure::Statement(error)),
         },
@@ -307,7 +307,7 @@ async fn attempt<S: BatchStatement>(
     let lease = pool.lease(S::tenant_scope(rows)).await;
     let mut lease = lease.map_err(Failure::Store)?;
     let connection = lease.connection().map_err(Failure::Statement)?;
-    let facts = statement.run(connection, rows).await;
+    let facts = pool.within(statement.run(connection, rows)).await;
     let facts = lease.settle(facts).map_err(Failure::Statement)?;
     if facts.len() == rows.len() {
         return Ok(facts);

@@ -47,7 +47,7 @@ impl ChannelStore {
         // All: nodes belong to no tenant.
         let mut lease = self.database.background.lease(TenantScope::All).await?;
         let before = self.database.clock.now();
-        let beat = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with renewed as (
                 update nodes set heartbeat_at = clock_timestamp(), secret_check = $4
@@ -72,9 +72,9 @@ impl ChannelStore {
             LEASE_SECONDS,
             secret_check,
             self.database.clock.offset(),
-        )
-        .fetch_one(lease.connection()?)
-        .await;
+        );
+        let beat = query.fetch_one(lease.connection()?);
+        let beat = self.database.background.within(beat).await;
         let beat = lease.settle(beat)?;
         self.database
             .compare_clocks(before, beat.now, self.database.clock.now());

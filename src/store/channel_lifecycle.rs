@@ -171,9 +171,11 @@ impl ChannelStore {
         if !stale.is_empty() {
             let clock = self.database.clock.clone();
             let scope = CloseChannels::tenant_scope(&stale);
-            let mut lease = self.database.background.lease(scope).await?;
+            let pool = &self.database.background;
+            let mut lease = pool.lease(scope).await?;
             let statement = CloseChannels { clock };
-            let closed = statement.run(lease.connection()?, &stale).await;
+            let closed = pool.within(statement.run(lease.connection()?, &stale));
+            let closed = closed.await;
             lease.settle(closed)?;
         }
         Ok(stale.into_iter().map(|row| row.key).collect())

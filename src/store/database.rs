@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use time::OffsetDateTime;
 use tokio_util::task::TaskTracker;
@@ -10,7 +9,7 @@ use uuid::Uuid;
 
 use super::batch::{BatchStatement, Batcher};
 use super::error::Result;
-use super::pool::{self, Pool};
+use super::pool::Pool;
 use crate::clock::Clock;
 use crate::config;
 use crate::protocol::id::NodeId;
@@ -39,12 +38,7 @@ impl Database {
         clock: &Clock,
         metrics: &Arc<Metrics>,
     ) -> Result<Self> {
-        let options = pool::connect_options(config)?;
-        let wait = Duration::from_millis(config.acquire_timeout_ms);
-        let open = |name, size| {
-            let options = options.clone();
-            Pool::new(name, metrics, options, size, wait, config.row_security)
-        };
+        let open = |name, size| Pool::new(name, metrics, config, size);
         Ok(Self {
             pool: open("requests", config.pool_size)?,
             background: open("quiet", config.background_pool_size)?,

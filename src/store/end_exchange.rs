@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use super::ExchangeStore;
 use super::audit::AuditSource;
-use super::error::{Result, RetryOnce};
+use super::error::Result;
+use super::retry::RetryOnce;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::exchange::{EndFact, ExchangeState};
@@ -61,10 +62,11 @@ impl ExchangeStore {
 
     /// Ends an exchange if it is pending, and queues a message for each approver that still has it.
     pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact> {
-        let mut retry = RetryOnce::default();
+        let mut retry = RetryOnce::new(&self.database.pool);
         loop {
-            let mut lease = self.database.pool.lease(row.tenant).await?;
-            let fact = self.end_on(lease.connection()?, row).await;
+            let mut lease = retry.pool().lease(row.tenant).await?;
+            let fact = self.end_on(lease.connection()?, row);
+            let fact = retry.pool().within(fact).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
                     tracing::debug!(%error, "ending an exchange is retried");

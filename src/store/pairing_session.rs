@@ -6,7 +6,8 @@ use sqlx::postgres::types::PgInterval;
 
 use super::PairingStore;
 use super::audit::Actor;
-use super::error::{Result, RetryOnce};
+use super::error::Result;
+use super::retry::RetryOnce;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{Initiate, Nonce};
@@ -121,10 +122,11 @@ impl PairingStore {
 
     /// Completes a session if it is open.
     pub async fn complete_pairing(&self, row: &CompleteRow<'_>) -> Result<CompleteFact> {
-        let mut retry = RetryOnce::default();
+        let mut retry = RetryOnce::new(&self.database.pool);
         loop {
-            let mut lease = self.database.pool.lease(row.tenant).await?;
-            let fact = self.complete_on(lease.connection()?, row).await;
+            let mut lease = retry.pool().lease(row.tenant).await?;
+            let fact = self.complete_on(lease.connection()?, row);
+            let fact = retry.pool().within(fact).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
                     tracing::debug!(%error, "completing a pairing is retried");

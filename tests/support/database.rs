@@ -14,28 +14,42 @@ use tokio::sync::OnceCell;
 pub struct Server {
     /// Where it is, with a database that has no schema yet.
     pub url: String,
+    /// Where its standby is, if it has one.
+    pub standby: Option<String>,
     _script: Child,
 }
 
 impl Server {
     /// Starts one.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts one, and a standby that follows it.
+    pub fn with_standby() -> Self {
+        Self::start_with(&["--standby"])
+    }
+
+    fn start_with(options: &[&str]) -> Self {
         let mut script = Command::new(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/scripts/with-postgres"
         ))
-        .args(["sh", "-c", "echo \"$DATABASE_URL\"; cat"])
+        .args(options)
+        .args(["sh", "-c", "echo \"$DATABASE_URL $STANDBY_URL\"; cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("scripts/with-postgres starts");
-        let mut url = String::new();
+        let mut urls = String::new();
         BufReader::new(script.stdout.take().expect("a pipe"))
-            .read_line(&mut url)
+            .read_line(&mut urls)
             .expect("a URL");
-        assert!(url.starts_with("postgres://"), "PostgreSQL did not start");
+        assert!(urls.starts_with("postgres://"), "PostgreSQL did not start");
+        let mut urls = urls.split_whitespace().map(str::to_owned);
         Self {
-            url: url.trim().to_owned(),
+            url: urls.next().expect("a URL"),
+            standby: urls.next(),
             _script: script,
         }
     }
