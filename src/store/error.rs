@@ -49,10 +49,9 @@ pub(super) fn classify(error: &sqlx::Error) -> Class {
     match error {
         sqlx::Error::Database(error) => match error.code().as_deref() {
             Some("40001" | "40P01") => Class::Conflict,
-            // As a standby is: another connection may lead to the primary. Nothing was written.
-            Some(READ_ONLY) => Class::Lost,
-            // An idle transaction was ended, and the connection with it.
-            Some("25P03") => Class::Lost,
+            // Read-only as a standby is: another connection may lead to the primary, and nothing was written. Or idle for too
+            // long in a transaction, which ended with its connection.
+            Some(READ_ONLY | "25P03") => Class::Lost,
             // The server or this backend was shut down, or takes no connections yet.
             Some(code) if code.starts_with("57P") => Class::Lost,
             Some(code) if code.starts_with("08") => Class::Lost,

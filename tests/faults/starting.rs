@@ -79,7 +79,7 @@ async fn a_node_that_waits_for_its_database_is_not_said_to_be_ready_and_can_be_s
     let proxy = Proxy::start(&database.url).await;
     proxy.refuse(true);
     let directory = tempfile::tempdir().unwrap();
-    let ready = directory.path().join("url");
+    let (ready, log) = (directory.path().join("url"), directory.path().join("log"));
     let start = |port: u16| {
         let listen = format!("127.0.0.1:{port}");
         let mut command = countersign();
@@ -87,6 +87,7 @@ async fn a_node_that_waits_for_its_database_is_not_said_to_be_ready_and_can_be_s
             .args(["--database-url", &proxy.url, "serve", "--listen", &listen])
             .arg("--ready-file")
             .arg(&ready)
+            .stderr(std::fs::File::create(&log).unwrap())
             .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET", CLUSTER_SECRET)
             .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0");
         Process::start(&mut command)
@@ -102,6 +103,15 @@ async fn a_node_that_waits_for_its_database_is_not_said_to_be_ready_and_can_be_s
     let waiting = start(port);
     until("it is live", Duration::from_secs(30), live).await;
     assert!(!ready.exists());
+    let said = || std::fs::read_to_string(&log).unwrap();
+    until("it says why", Duration::from_secs(30), async || {
+        said().contains("the node waits for the database")
+    })
+    .await;
+    let address = proxy.url.split(['@', '/']).nth(3).unwrap();
+    for expected in [address, "check that it is running", "database.url"] {
+        assert!(said().contains(expected), "{}", said());
+    }
     signal(waiting.pid(), Signal::SIGTERM);
     let ended = tokio::task::spawn_blocking(move || waiting.end());
     let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
