@@ -133,6 +133,6 @@ async fn pass(
         }
     }
     if silent.load(Ordering::SeqCst) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
