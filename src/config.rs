@@ -153,6 +153,8 @@ section! {
         /// Memory for large bodies and messages being read or processed and large responses being sent, in total; beyond it they wait, then get 503, or 1013 over a WebSocket.
         body_memory_bytes: usize = 256 << 20,
         pending_per_approver: u32 = 10_000,
+        /// Most approvers that one submission may ask.
+        approvers_per_exchange: u32 = 200,
         waits_per_identity: usize = 1_000,
         /// Most channels of one identity on a node; the oldest is closed.
         channels_per_identity: usize = 50,

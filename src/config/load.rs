@@ -188,6 +188,11 @@ impl Config {
             "must hold at least one body of the largest kind",
         )?;
         require(
+            limits.approvers_per_exchange > 0,
+            "limits.approvers_per_exchange",
+            "must be at least 1",
+        )?;
+        require(
             (1..=limits.page_max).contains(&limits.page_default),
             "limits.page_default",
             "must lie between 1 and limits.page_max",

@@ -14,6 +14,7 @@ use super::error::Result;
 use super::listing::cut_page;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
+use crate::config;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
@@ -82,32 +83,61 @@ pub struct PairedRow {
     pub enforcer: EnforcerId,
 }
 
-pub struct ReadPaired;
+/// The approvers that an enforcer is paired with.
+#[derive(Debug, Default)]
+pub struct Paired {
+    pub count: usize,
+    /// All of them, if they are no more than may be asked.
+    pub approvers: Vec<ApproverId>,
+}
+
+pub struct ReadPaired {
+    pub most: u32,
+}
 
 impl BatchStatement for ReadPaired {
     const NAME: &'static str = "read_paired";
     type Row = PairedRow;
-    type Fact = Vec<ApproverId>;
+    type Fact = Paired;
 
     fn tenant_scope(rows: &[PairedRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
+    fn bytes(_: &PairedRow) -> usize {
+        // As many ids as may be asked may come back.
+        8 << 10
+    }
+
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
-            select i.n as "n!", p.approver_id as "approver_id: ApproverId"
+            select i.n as "n!", p.approver_id as "approver_id!: ApproverId", p.count as "count!"
               from unnest($1::text[], $2::text[]) with ordinality as i (tenant_id, enforcer_id, n)
-              join pairings p on p.tenant_id = i.tenant_id and p.enforcer_id = i.enforcer_id and p.revoked_at is null
-             order by p.approver_id
+             cross join lateral (
+                 select q.approver_id, count(*) over () as count
+                   from pairings q
+                  where q.tenant_id = i.tenant_id and q.enforcer_id = i.enforcer_id and q.revoked_at is null
+                  order by q.approver_id
+                  limit $3) p
             "#,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.enforcer) as _,
+            i64::from(self.most),
         )
         .fetch_all(connection)
         .await?;
-        let found = found.into_iter().map(|row| (row.n, row.approver_id));
-        by_row(rows.len(), found)
+        let found = found
+            .into_iter()
+            .map(|row| (row.n, (row.approver_id, row.count)));
+        let paired = by_row(rows.len(), found)?.into_iter().map(|found| Paired {
+            count: found
+                .first()
+                .and_then(|(_, count)| usize::try_from(*count).ok())
+                .unwrap_or_default(),
+            approvers: found.into_iter().map(|(approver, _)| approver).collect(),
+        });
+        Ok(paired.collect())
     }
 }
 
@@ -152,10 +182,15 @@ pub struct PairingStore {
 }
 
 impl PairingStore {
-    pub(super) fn new(database: &Arc<Database>, tasks: &TaskTracker) -> Self {
+    pub(super) fn new(
+        database: &Arc<Database>,
+        limits: &config::Limits,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let most = limits.approvers_per_exchange;
         Self {
             tokens: database.batch(ReadTokens, tasks),
-            paired: database.batch(ReadPaired, tasks),
+            paired: database.batch(ReadPaired { most }, tasks),
             database: Arc::clone(database),
         }
     }
@@ -175,11 +210,7 @@ impl PairingStore {
         self.tokens.run(row).await
     }
 
-    pub async fn paired_with(
-        &self,
-        tenant: &TenantId,
-        enforcer: &EnforcerId,
-    ) -> Result<Vec<ApproverId>> {
+    pub async fn paired_with(&self, tenant: &TenantId, enforcer: &EnforcerId) -> Result<Paired> {
         let (tenant, enforcer) = (tenant.clone(), enforcer.clone());
         self.paired.run(PairedRow { tenant, enforcer }).await
     }

@@ -20,7 +20,9 @@ use super::client::{Approver, Client, Enforcer};
 use super::database::Database;
 use super::proxy::Proxy;
 use super::roles::Roles;
+use super::scrape::scrape;
 use super::tls::Pair;
+use super::until;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
@@ -172,6 +174,21 @@ impl Cluster {
     /// Every node's address.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.url.clone()).collect()
+    }
+
+    /// Waits until a node has found a row locked that this statement needs.
+    pub async fn busy(&self, statement: &str) {
+        let labels = [("statement", statement)];
+        until("a row is busy", Duration::from_secs(10), async || {
+            for node in &self.nodes {
+                let read = scrape(&node.metrics).await;
+                if read.count("countersign_busy_rows_total", &labels) > 0.0 {
+                    return true;
+                }
+            }
+            false
+        })
+        .await;
     }
 
     /// Lets time pass on every node and in the database.

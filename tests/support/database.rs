@@ -190,6 +190,37 @@ impl Database {
         connection
     }
 
+    /// A transaction of the test's own that has done this.
+    pub async fn holding(&self, sql: &str) -> PgConnection {
+        let mut connection = self.connect().await;
+        finish(&mut connection, &format!("begin; {sql}")).await;
+        connection
+    }
+
+    /// A transaction of the test's own that holds up whoever writes a row of this table, in the middle of the statement.
+    pub async fn holding_writes(&self, table: &str) -> PgConnection {
+        let hold = format!(
+            "create function hold_up() returns trigger language plpgsql
+                 as 'begin perform pg_advisory_xact_lock(7); return new; end';
+             create trigger hold_up before insert or update on {table} for each row execute function hold_up()"
+        );
+        self.run(&hold).await;
+        self.holding("select pg_advisory_xact_lock(7)").await
+    }
+
+    /// Waits until a statement with these words, among the first that the server shows, waits for a lock.
+    pub async fn blocked_in(&self, words: &str) {
+        let waiting = format!(
+            "select count(*) from pg_stat_activity
+              where datname = current_database() and wait_event_type = 'Lock' and strpos(query, $${words}$$) > 0
+                and pid <> pg_backend_pid()"
+        );
+        super::until("it waits", Duration::from_secs(10), async || {
+            self.number(&waiting).await > 0
+        })
+        .await;
+    }
+
     /// Waits until this many backends of the database wait for a lock.
     pub async fn blocked(&self, count: i64) {
         let waiting = "select count(*) from pg_stat_activity
