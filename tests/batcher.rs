@@ -234,9 +234,12 @@ impl BatchStatement for Locking {
     async fn run(&self, _: &mut PgConnection, rows: &[&'static str]) -> BatchResult<Self> {
         self.batches.lock().unwrap().push(rows.to_vec());
         let locked = self.locked.lock().unwrap();
-        let facts = rows.iter().map(|row| match locked.contains(row) {
-            true => Lockable::Busy,
-            false => Lockable::Locked(*row),
+        let facts = rows.iter().map(|row| {
+            if locked.contains(row) {
+                Lockable::Busy
+            } else {
+                Lockable::Locked(*row)
+            }
         });
         Ok(facts.collect())
     }

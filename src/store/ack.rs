@@ -117,9 +117,9 @@ impl BatchStatement for TakeAcks {
                 select m.operation_id, m.tenant_id, m.recipient_kind, m.recipient, m.message_id, m.kind, m.request_id, c.at
                   from mine m
                   join held h on h.operation_id = m.operation_id
+                  left join locked l on l.operation_id = m.operation_id
                  cross join clock c
-                 where m.kind <> 'decision.deliver'
-                    or exists (select from locked l where l.operation_id = m.operation_id)
+                 where m.kind <> 'decision.deliver' or l.operation_id is not null
             ),
             acked_items as (
                 update inbox_items x

@@ -131,7 +131,9 @@ impl BatchStatement for Decide {
             ),
             ready as materialized (
                 select j.tenant_id, j.request_id, j.operation_id, j.approver_id, j.decision, j.signer_key_id, j.nonce,
-                       j.signature, j.message_id, j.public_key is not null as verified, j.seq + 1 as seq, j.at
+                       j.signature, j.message_id, j.public_key is not null as verified, j.seq + 1 as seq, j.at,
+                       (select count(*) from inbox_items x
+                         where x.tenant_id = j.tenant_id and x.request_id = j.request_id) as items
                   from judged j
                   left join keyed k on k.operation_id = j.operation_id
                  where j.unread and j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
@@ -141,7 +143,7 @@ impl BatchStatement for Decide {
                             else true end
             ),
             items as materialized (
-                select x.tenant_id, x.request_id, x.approver_id, r.operation_id
+                select r.operation_id
                   from inbox_items x
                   join ready r on r.tenant_id = x.tenant_id and r.request_id = x.request_id
                    for no key update of x skip locked
@@ -152,8 +154,7 @@ impl BatchStatement for Decide {
                   from ready r
                   join (select i.operation_id, count(*) as locked from items i group by i.operation_id) i
                     on i.operation_id = r.operation_id
-                 where i.locked = (select count(*) from inbox_items x
-                                    where x.tenant_id = r.tenant_id and x.request_id = r.request_id)
+                 where i.locked = r.items
             ),
             won as (
                 update exchanges e
@@ -176,8 +177,8 @@ impl BatchStatement for Decide {
             closed as (
                 update inbox_items x
                    set closed_at = w.decided_at, closed_as = 'decided'
-                  from items i join won w on w.operation_id = i.operation_id
-                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                  from won w
+                 where x.tenant_id = w.tenant_id and x.request_id = w.request_id
             ),
             queued as (
                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender,

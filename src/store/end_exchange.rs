@@ -141,8 +141,8 @@ impl ExchangeStore {
             closed as (
                 update inbox_items x
                    set closed_at = w.at, closed_as = $5
-                  from items i, won w
-                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                  from won w
+                 where x.tenant_id = w.tenant_id and x.request_id = w.request_id
             ),
             queued as (
                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, created_at)
@@ -231,7 +231,7 @@ impl ExchangeStore {
                    for no key update of e skip locked
             ),
             items as materialized (
-                select x.tenant_id, x.request_id, x.approver_id
+                select x.tenant_id, x.request_id
                   from inbox_items x
                   join locked l on l.tenant_id = x.tenant_id and l.request_id = x.request_id
                    for no key update of x skip locked
@@ -257,8 +257,8 @@ impl ExchangeStore {
             closed as (
                 update inbox_items x
                    set closed_at = w.at, closed_as = 'expired'
-                  from items i join won w on w.tenant_id = i.tenant_id and w.request_id = i.request_id
-                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                  from won w
+                 where x.tenant_id = w.tenant_id and x.request_id = w.request_id
             ),
             history as (
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)

@@ -92,16 +92,21 @@ impl BatchStatement for TakePromptAcks {
                               and r.enforcer_id = m.recipient and r.message_id = m.message_id
                    for no key update of m skip locked
             ),
+            pick as materialized (
+                select r.operation_id, r.tenant_id, r.request_id, r.status, r.ack_at, r.details
+                  from ready r
+                  left join held h on h.operation_id = r.operation_id
+                 where h.operation_id is not null
+                    or (select true from messages m
+                         where m.tenant_id = r.tenant_id and m.recipient_kind = 'enforcer'
+                           and m.recipient = r.enforcer_id and m.message_id = r.message_id limit 1) is null
+            ),
             moved as (
                 update prompts p
-                   set status = r.status, ack_at = r.ack_at, details = r.details::json, operation_id = r.operation_id
-                  from ready r
-                 where p.tenant_id = r.tenant_id and p.request_id = r.request_id
-                   and (exists (select from held h where h.operation_id = r.operation_id)
-                        or (select true from messages m
-                             where m.tenant_id = r.tenant_id and m.recipient_kind = 'enforcer'
-                               and m.recipient = r.enforcer_id and m.message_id = r.message_id limit 1) is null)
-                returning r.operation_id
+                   set status = k.status, ack_at = k.ack_at, details = k.details::json, operation_id = k.operation_id
+                  from pick k
+                 where p.tenant_id = k.tenant_id and p.request_id = k.request_id
+                returning k.operation_id
             ),
             acked as (
                 update messages m
@@ -268,15 +273,20 @@ impl PromptStore {
                             and d.enforcer_id = m.recipient and d.message_id = m.message_id
                    for no key update of m skip locked
             ),
+            pick as materialized (
+                select d.tenant_id, d.request_id
+                  from due d
+                  left join held h on h.message_id = d.message_id
+                 where h.message_id is not null
+                    or (select true from messages m
+                         where m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
+                           and m.recipient = d.enforcer_id and m.message_id = d.message_id limit 1) is null
+            ),
             expired as (
                 update prompts p
                    set status = 'expired', ack_at = p.expires_at
-                  from due d
-                 where p.tenant_id = d.tenant_id and p.request_id = d.request_id and p.status = 'queued'
-                   and (exists (select from held h where h.message_id = d.message_id)
-                        or (select true from messages m
-                             where m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
-                               and m.recipient = d.enforcer_id and m.message_id = d.message_id limit 1) is null)
+                  from pick k
+                 where p.tenant_id = k.tenant_id and p.request_id = k.request_id and p.status = 'queued'
                 returning p.tenant_id, p.enforcer_id, p.message_id, p.expires_at
             ),
             -- Acknowledged here, since it is never sent again.
