@@ -205,7 +205,9 @@ section! {
         /// First delay before an unacknowledged message is sent again; it doubles.
         reoffer_seconds: u64 = 10,
         reoffer_max_seconds: u64 = 300,
-        /// Over how long a draining node spreads the closing of its channels.
+        /// How long channels stay open while the node does not reach the database.
+        outage_seconds: u64 = 300,
+        /// Over how long the closing of all channels is spread, when the node drains or `outage_seconds` are over.
         drain_spread_ms: u64 = 2_000,
     }
 }

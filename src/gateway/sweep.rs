@@ -25,6 +25,8 @@ const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 const USES_EVERY: Duration = Duration::from_secs(75);
 /// Three times before the lease expires.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(4);
+/// After a failure, so that channels go on soon after the database is back.
+const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
 /// Routing judges leases itself; the sweep only removes rows and wakes other channels.
 const REAP_EVERY: Duration = Duration::from_secs(5);
 const COUNT_EVERY: Duration = Duration::from_secs(15);
@@ -50,7 +52,12 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     sweeps.every("credentials", REFRESH_EVERY, |gateway| async move {
         gateway.authenticator.refresh_credentials().await
     });
-    sweeps.every("heartbeat", HEARTBEAT_EVERY, |gateway| async move {
+    let periods = [HEARTBEAT_EVERY, HEARTBEAT_RETRY];
+    sweeps.every_with_retry("heartbeat", periods, |gateway| async move {
+        if gateway.channels.is_cut_off() {
+            // Channels go on once the lease is renewed: those whose credential has ended must be closed before.
+            gateway.authenticator.refresh_credentials().await?;
+        }
         gateway.channels.heartbeat().await
     });
     sweeps.every("dead_nodes", REAP_EVERY, |gateway| async move {
@@ -95,6 +102,15 @@ impl Sweeps<'_> {
         J: Fn(Arc<Gateway>) -> F + Send + 'static,
         F: Future<Output = Result<()>> + Send,
     {
+        self.every_with_retry(name, [period; 2], job);
+    }
+
+    /// The same with another period after a failure.
+    fn every_with_retry<J, F>(&self, name: &'static str, [period, retry]: [Duration; 2], job: J)
+    where
+        J: Fn(Arc<Gateway>) -> F + Send + 'static,
+        F: Future<Output = Result<()>> + Send,
+    {
         let (gateway, stop) = (Arc::clone(self.gateway), self.stop.clone());
         self.tasks.spawn(async move {
             while !stop.is_cancelled() {
@@ -103,10 +119,11 @@ impl Sweeps<'_> {
                 let outcome = if swept.is_ok() { "ok" } else { "failed" };
                 let times = gateway.context.metrics.sweep_time.of([name, outcome]);
                 times.took(begun.elapsed());
+                let pause = if swept.is_ok() { period } else { retry };
                 if let Err(error) = swept {
                     tracing::warn!(sweep = name, %error, "a sweep failed and will be tried again");
                 }
-                let _stopped = stop.run_until_cancelled(sleep(jitter(period))).await;
+                let _stopped = stop.run_until_cancelled(sleep(jitter(pause))).await;
             }
         });
     }

@@ -18,10 +18,16 @@ pub const LEASE_SECONDS: f64 = 15.0;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Heartbeat {
-    /// Whether the lease was still valid; if not, others may have acted on its end.
-    pub renewed: bool,
     /// Whether another live node has another cluster secret.
     pub secrets_differ: bool,
+}
+
+/// Someone with a message that may not have been sent.
+#[derive(Debug)]
+pub struct Recipient {
+    pub key: Key,
+    /// Of an approver: when the oldest such message was created.
+    pub unseen_since: Option<OffsetDateTime>,
 }
 
 /// Whose channel a wake key stands for, as it is stored: tenant, kind, identity.
@@ -50,19 +56,12 @@ impl ChannelStore {
         let beat = sqlx::query!(
             r#"
             with renewed as (
-                update nodes set heartbeat_at = clock_timestamp(), secret_check = $4
-                 where node_id = $1 and heartbeat_at > clock_timestamp() - make_interval(secs => $3)
-                returning node_id
-            ),
-            joined as (
                 insert into nodes (node_id, name, started_at, heartbeat_at, secret_check)
-                select $1, $2, clock_timestamp(), clock_timestamp(), $4
-                 where not exists (select from renewed)
+                values ($1, $2, clock_timestamp(), clock_timestamp(), $4)
                 on conflict on constraint nodes_pkey do update
                    set heartbeat_at = excluded.heartbeat_at, secret_check = excluded.secret_check
             )
             select clock_timestamp() + $5::interval as "now!",
-                   exists (select from renewed) as "renewed!",
                    exists (select from nodes n
                             where n.node_id <> $1 and n.secret_check <> $4
                               and n.heartbeat_at > clock_timestamp() - make_interval(secs => $3)) as "secrets_differ!"
@@ -79,7 +78,6 @@ impl ChannelStore {
         self.database
             .compare_clocks(before, beat.now, self.database.clock.now());
         Ok(Heartbeat {
-            renewed: beat.renewed,
             secrets_differ: beat.secrets_differ,
         })
     }
@@ -104,38 +102,76 @@ impl ChannelStore {
         Ok(())
     }
 
-    /// Of these recipients, the ones with a message that may not have been sent: a recent one, or one due again.
+    /// The oldest transaction that is under way: what older ones wrote is visible.
+    pub async fn oldest_transaction(&self) -> Result<i64> {
+        let query = sqlx::query!(
+            r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "transaction!""#,
+        )
+        .map(|row| row.transaction);
+        // All: transactions belong to no tenant.
+        let scope = TenantScope::All;
+        self.database.background.fetch_one(scope, query).await
+    }
+
+    /// Of these recipients, the ones with a message that may not have been sent: a recent one, or one due again. With
+    /// `since_transaction` also one of any age that this or a later transaction wrote: a row may commit long after it was
+    /// created, or be created by a clock that has stepped back.
     pub async fn recipients_with_messages(
         &self,
         keys: &[Key],
         recent_seconds: f64,
-    ) -> Result<Vec<Key>> {
+        since_transaction: Option<i64>,
+    ) -> Result<Vec<Recipient>> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
         let query = sqlx::query!(
             r#"
-            select i.tenant_id as "tenant_id!: TenantId", i.kind as "kind!", i.identity as "identity!"
+            select i.tenant_id as "tenant_id!: TenantId", i.kind as "kind!", i.identity as "identity!",
+                   f.since as "since?"
               from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
-             cross join (select clock_timestamp() + $4::interval as at) c
-             where exists (select
-                             from (values ('enforcer', 'decision.deliver', c.at - make_interval(secs => $6)),
-                                          ('enforcer', 'refresh.request', '-infinity'),
-                                          ('enforcer', 'prompt.send', '-infinity'),
-                                          ('approver', 'exchange.withdrawn', c.at - make_interval(secs => $5)))
-                                  as k (recipient_kind, kind, since)
+             cross join (select w.at, w.at - make_interval(secs => $5) as recent,
+                                case when $7::bigint is null then w.at - make_interval(secs => $5)
+                                     else '-infinity' end as since,
+                                w.at - make_interval(secs => $6) as pushed_since,
+                                -- How many transactions ago. Of another server, or of none, all are later.
+                                case when w.age < 0 then 2147483647 else w.age end as age
+                           from (select clock_timestamp() + $4::interval as at,
+                                        age(coalesce($7 % 4294967296, 0)::text::xid) as age) w) c
+             cross join lateral (
+                 -- The transaction that wrote a row is in xmin.
+                 select least((select min(x.created_at)
+                                 from inbox_items x
+                                where i.kind = 'approver' and x.tenant_id = i.tenant_id and x.approver_id = i.identity
+                                  and x.closed_at is null and x.removed_at is null and x.acked_at is null
+                                  and x.created_at > c.since
+                                  and (x.created_at > c.recent or age(x.xmin) <= c.age)),
+                              (select min(m.created_at)
+                                 from messages m
+                                where i.kind = 'approver' and m.tenant_id = i.tenant_id
+                                  and m.recipient_kind = 'approver' and m.recipient = i.identity and m.kind = 'exchange.withdrawn' and m.acked_at is null
+                                  and m.created_at > greatest(c.since, c.pushed_since)
+                                  and (m.created_at > c.recent or age(m.xmin) <= c.age))) as since) f
+             where case i.kind
+                       when 'approver' then f.since is not null
+                       else exists (
+                           -- Never offered, or due again. Older decisions are not pushed, and not read.
+                           select from (values ('decision.deliver', timestamptz '-infinity', c.pushed_since,
+                                                timestamptz '-infinity'),
+                                               ('decision.deliver', c.pushed_since, '-infinity', c.at),
+                                               ('refresh.request', '-infinity', '-infinity', c.at),
+                                               ('prompt.send', '-infinity', '-infinity', c.at))
+                                       as k (kind, due_from, created_from, due_to)
                             -- One index scan per kind: the limit keeps the planner from joining the other way around.
                             cross join lateral (
                                 select from messages m
-                                 where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
-                                   and m.kind = k.kind and m.created_at > k.since and m.acked_at is null
+                                 where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                                   and m.recipient = i.identity and m.kind = k.kind and m.acked_at is null
+                                   and (coalesce(m.next_attempt_at, '-infinity'), m.created_at)
+                                       > (k.due_from, k.created_from)
+                                   and coalesce(m.next_attempt_at, '-infinity') <= k.due_to
+                                   and (m.kind <> 'decision.deliver' or m.created_at > c.pushed_since)
                                    and (m.expires_at is null or m.expires_at > c.at)
-                                   and (m.next_attempt_at is null or m.next_attempt_at <= c.at)
-                                 limit 1) m
-                            where k.recipient_kind = i.kind)
-                or (i.kind = 'approver'
-                    and exists (select from inbox_items x
-                                 where x.tenant_id = i.tenant_id and x.approver_id = i.identity
-                                   and x.closed_at is null and x.removed_at is null and x.acked_at is null
-                                   and x.created_at > c.at - make_interval(secs => $5)))
+                                 limit 1) m)
+                   end
             "#,
             column(&owners, |(tenant, _, _)| *tenant) as _,
             column(&owners, |(_, kind, _)| *kind) as _,
@@ -143,13 +179,16 @@ impl ChannelStore {
             self.database.clock.offset(),
             recent_seconds,
             PUSHED_FOR_SECONDS,
+            since_transaction,
         );
         let scope = TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant));
         let found = self.database.background.fetch_all(scope, query).await?;
-        let keys = found
-            .into_iter()
-            .map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
-        Ok(keys.collect::<Result<_, _>>()?)
+        let recipients = found.into_iter().map(|row| {
+            let key = key_of(row.tenant_id, &row.kind, &row.identity)?;
+            let unseen_since = row.since;
+            Ok(Recipient { key, unseen_since })
+        });
+        recipients.collect()
     }
 
     /// When a message of this approver was created; `None` if it has no such message.

@@ -25,6 +25,7 @@ mod credentials;
 mod database;
 pub mod decide;
 pub mod end_exchange;
+pub mod enforcer_messages;
 pub mod error;
 pub mod exchange;
 pub mod idempotency;

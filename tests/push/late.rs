@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::approver_socket;
 use crate::support::push::Socket;
+use crate::support::scrape::scrape;
 use crate::support::{Approver, Cluster, Enforcer, request_id, sealed, until};
 
 /// Unacknowledged requests in the inbox.
@@ -127,4 +128,35 @@ async fn what_commits_long_after_its_time_is_pushed_all_the_same() {
     )
     .await
     .expect("it came");
+}
+
+/// Without a word from anyone, as its node may have died or its hint been lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_commits_minutes_after_its_time_is_found_by_the_fallback_poll() {
+    let (cluster, enforcer, approver) = scene().await;
+    let mut socket = approver_socket(&cluster, 0, &approver).await;
+    let mut seen = HashSet::new();
+    for round in 1..=3 {
+        push(&enforcer, &mut socket, &mut seen).await;
+        fill(&cluster, 2, 600 * round).await;
+        let all = seen.len() + 2;
+        receive(&mut socket, &mut seen, all).await;
+    }
+}
+
+/// The database's clock was ten minutes ahead, until a failover.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_created_by_a_clock_that_stepped_back_is_pushed() {
+    let (cluster, enforcer, approver) = scene().await;
+    let mut socket = approver_socket(&cluster, 0, &approver).await;
+    let mut seen = HashSet::new();
+    fill(&cluster, 100, -600).await;
+    receive(&mut socket, &mut seen, 100).await;
+    // The first is found by the fallback poll, the others by their hints.
+    for _ in 0..10 {
+        push(&enforcer, &mut socket, &mut seen).await;
+    }
+    let scraped = scrape(&cluster.nodes[0].metrics).await;
+    let missed = scraped.value("countersign_wake_missed_total", &[("waiter", "approver")]);
+    assert!(missed <= 2.0, "{missed} of ten had to be found by the poll");
 }
