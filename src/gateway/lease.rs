@@ -27,25 +27,23 @@ impl Channels {
         self.lease_age().as_secs_f64() > LEASE_SECONDS
     }
 
-    /// Renews the node's lease, registers channels whose row is gone, and removes rows without a channel. Channels are
-    /// closed after a long time without the database: it may be only this node that does not reach it.
+    /// Closes all channels after a long time without the database: it may be only this node that does not reach it.
+    pub(super) fn close_after_outage(&self) {
+        let patience = Duration::from_secs(self.context.config.push.outage_seconds);
+        if self.is_cut_off() && self.lease_age() > patience {
+            for handle in self.registry.all() {
+                handle.close(Closing::LeaseLost);
+            }
+        }
+    }
+
+    /// Renews the node's lease, registers channels whose row is gone, and removes rows without a channel.
     pub(super) async fn heartbeat(&self) -> Result<()> {
         let begun = Instant::now();
         let check = self.secret.check();
         // An unreachable database would otherwise block the call for minutes.
         let beat = timeout(HEARTBEAT_TIMEOUT, self.store.heartbeat(&check)).await;
-        let beat = match beat.map_err(|_| Error::Unavailable) {
-            Ok(Ok(beat)) => beat,
-            failed => {
-                let patience = Duration::from_secs(self.context.config.push.outage_seconds);
-                if self.is_cut_off() && self.lease_age() > patience {
-                    for handle in self.registry.all() {
-                        handle.close(Closing::LeaseLost);
-                    }
-                }
-                return failed.and_then(|beat| Ok(beat?)).map(|_| ());
-            }
-        };
+        let beat = beat.map_err(|_| Error::Unavailable)??;
         *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = begun;
         self.note_secrets(beat.secrets_differ);
         self.compare_channels().await

@@ -54,11 +54,18 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     });
     let periods = [HEARTBEAT_EVERY, HEARTBEAT_RETRY];
     sweeps.every_with_retry("heartbeat", periods, |gateway| async move {
-        if gateway.channels.is_cut_off() {
-            // Channels go on once the lease is renewed: those whose credential has ended must be closed before.
-            gateway.authenticator.refresh_credentials().await?;
-        }
-        gateway.channels.heartbeat().await
+        let channels = &gateway.channels;
+        // Channels go on once the lease is renewed: those whose credential has ended must be closed before.
+        let beat = match channels.is_cut_off() {
+            true => gateway.authenticator.refresh_credentials().await,
+            false => Ok(()),
+        };
+        let beat = match beat {
+            Ok(()) => channels.heartbeat().await,
+            failed => failed,
+        };
+        channels.close_after_outage();
+        beat
     });
     sweeps.every("dead_nodes", REAP_EVERY, |gateway| async move {
         gateway.channels.reap_expired_nodes().await

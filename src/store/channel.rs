@@ -1,6 +1,8 @@
 //! Nodes and the channels they hold. A node's heartbeat is the lease of all its channels: once it is 15 s old, they count as
 //! closed.
 
+use std::collections::HashSet;
+
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -20,6 +22,21 @@ pub const LEASE_SECONDS: f64 = 15.0;
 pub struct Heartbeat {
     /// Whether another live node has another cluster secret.
     pub secrets_differ: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Running {
+    pub oldest: i64,
+    pub all: HashSet<i64>,
+}
+
+/// Messages that committed long after they were created, or that a clock created which has stepped back.
+#[derive(Debug, Clone, Copy)]
+pub struct Late {
+    /// They were written by this transaction or a later one.
+    pub since: i64,
+    /// How many open messages of each recipient are looked at.
+    pub most: i64,
 }
 
 /// Someone with a message that may not have been sent.
@@ -102,25 +119,31 @@ impl ChannelStore {
         Ok(())
     }
 
-    /// The oldest transaction that is under way: what older ones wrote is visible.
-    pub async fn oldest_transaction(&self) -> Result<i64> {
+    /// The transactions that are under way.
+    pub async fn running_transactions(&self) -> Result<Running> {
         let query = sqlx::query!(
-            r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "transaction!""#,
+            r#"
+            select pg_snapshot_xmin(s)::text::bigint as "oldest!",
+                   array(select x::text::bigint from pg_snapshot_xip(s) x) as "all!"
+              from pg_current_snapshot() s
+            "#,
         )
-        .map(|row| row.transaction);
+        .map(|row| Running {
+            oldest: row.oldest,
+            all: row.all.into_iter().collect(),
+        });
         // All: transactions belong to no tenant.
         let scope = TenantScope::All;
         self.database.background.fetch_one(scope, query).await
     }
 
     /// Of these recipients, the ones with a message that may not have been sent: a recent one, or one due again. With
-    /// `since_transaction` also one of any age that this or a later transaction wrote: a row may commit long after it was
-    /// created, or be created by a clock that has stepped back.
+    /// `late` also older ones, by the transaction that wrote them.
     pub async fn recipients_with_messages(
         &self,
         keys: &[Key],
         recent_seconds: f64,
-        since_transaction: Option<i64>,
+        late: Option<Late>,
     ) -> Result<Vec<Recipient>> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
         let query = sqlx::query!(
@@ -129,27 +152,44 @@ impl ChannelStore {
                    f.since as "since?"
               from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
              cross join (select w.at, w.at - make_interval(secs => $5) as recent,
-                                case when $7::bigint is null then w.at - make_interval(secs => $5)
-                                     else '-infinity' end as since,
                                 w.at - make_interval(secs => $6) as pushed_since,
                                 -- How many transactions ago. Of another server, or of none, all are later.
                                 case when w.age < 0 then 2147483647 else w.age end as age
                            from (select clock_timestamp() + $4::interval as at,
-                                        age(coalesce($7 % 4294967296, 0)::text::xid) as age) w) c
+                                        age(($7::bigint % 4294967296)::text::xid) as age) w) c
              cross join lateral (
-                 -- The transaction that wrote a row is in xmin.
-                 select least((select min(x.created_at)
-                                 from inbox_items x
-                                where i.kind = 'approver' and x.tenant_id = i.tenant_id and x.approver_id = i.identity
-                                  and x.closed_at is null and x.removed_at is null and x.acked_at is null
-                                  and x.created_at > c.since
-                                  and (x.created_at > c.recent or age(x.xmin) <= c.age)),
-                              (select min(m.created_at)
-                                 from messages m
-                                where i.kind = 'approver' and m.tenant_id = i.tenant_id
-                                  and m.recipient_kind = 'approver' and m.recipient = i.identity and m.kind = 'exchange.withdrawn' and m.acked_at is null
-                                  and m.created_at > greatest(c.since, c.pushed_since)
-                                  and (m.created_at > c.recent or age(m.xmin) <= c.age))) as since) f
+                 select min(u.created_at) as since
+                   from (select min(x.created_at) as created_at
+                           from inbox_items x
+                          where x.tenant_id = i.tenant_id and x.approver_id = i.identity
+                            and x.closed_at is null and x.removed_at is null and x.acked_at is null
+                            and x.created_at > c.recent
+                         union all
+                         select min(m.created_at)
+                           from messages m
+                          where m.tenant_id = i.tenant_id and m.recipient_kind = 'approver' and m.recipient = i.identity
+                            and m.kind = 'exchange.withdrawn' and m.acked_at is null and m.created_at > c.recent
+                         union all
+                         -- The limit counts what the index has, acknowledged or not: that many rows are read at most.
+                         select min(l.created_at)
+                           from (select x.created_at, x.acked_at, age(x.xmin) as age
+                                   from inbox_items x
+                                  where x.tenant_id = i.tenant_id and x.approver_id = i.identity
+                                    and x.closed_at is null and x.removed_at is null and x.created_at <= c.recent
+                                  order by x.created_at
+                                  limit $8) l
+                          where l.acked_at is null and l.age <= c.age
+                         union all
+                         select min(l.created_at)
+                           from (select m.created_at, age(m.xmin) as age
+                                   from messages m
+                                  where m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
+                                    and m.recipient = i.identity and m.kind = 'exchange.withdrawn' and m.acked_at is null
+                                    and m.created_at > c.pushed_since and m.created_at <= c.recent
+                                  order by m.created_at
+                                  limit $8) l
+                          where l.age <= c.age) u
+                  where i.kind = 'approver') f
              where case i.kind
                        when 'approver' then f.since is not null
                        else exists (
@@ -179,7 +219,8 @@ impl ChannelStore {
             self.database.clock.offset(),
             recent_seconds,
             PUSHED_FOR_SECONDS,
-            since_transaction,
+            late.as_ref().map_or(0, |late| late.since),
+            late.as_ref().map_or(0, |late| late.most),
         );
         let scope = TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant));
         let found = self.database.background.fetch_all(scope, query).await?;

@@ -202,8 +202,8 @@ async fn pile_up(cluster: &Cluster, request: &str, count: i64, offered: &str) {
          )
          insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender, created_at,
                                target_channel, offers, offered_at, next_attempt_at)
-         select m.tenant_id, m.recipient_kind, m.recipient, id, m.kind, id::text, m.seq, m.sender, at, o.channel, o.offers,
-                o.at, o.next
+         select m.tenant_id, m.recipient_kind, m.recipient, id, m.kind, id::text, m.seq, m.sender, made.at, o.channel,
+                o.offers, o.at, o.next
            from made, messages m, ({offered}) as o (channel, offers, at, next)
           where m.request_id = '{request}' and m.kind = 'decision.deliver'"
     );
