@@ -56,11 +56,12 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     sweeps.every_with_retry("heartbeat", periods, |gateway| async move {
         let channels = &gateway.channels;
         // Channels go on once the lease is renewed: those whose credential has ended must be closed before.
-        let beat = match channels.is_cut_off() {
-            true => gateway.authenticator.refresh_credentials().await,
-            false => Ok(()),
+        let refreshed = if channels.is_cut_off() {
+            gateway.authenticator.refresh_credentials().await
+        } else {
+            Ok(())
         };
-        let beat = match beat {
+        let beat = match refreshed {
             Ok(()) => channels.heartbeat().await,
             failed => failed,
         };
