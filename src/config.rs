@@ -242,9 +242,13 @@ section! {
         /// Sessions, since their last event, and enforcers that have not been seen since.
         session_seconds: u64 = 90 * 24 * 3_600,
         audit_seconds: u64 = 400 * 24 * 3_600,
+        /// Pairings after they were revoked, and routing tokens after they were replaced.
+        pairing_seconds: u64 = 400 * 24 * 3_600,
         /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as the row.
         scrub_seconds: u64 = 0,
         every_seconds: u64 = 600,
+        /// The share of the time that deleting may take.
+        share_percent: u32 = 10,
     }
 }
 

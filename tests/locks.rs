@@ -20,19 +20,7 @@ use crate::support::{
 
 /// How many deadlocks the database has seen. The nodes are stopped first: a backend reports at its end at the latest.
 async fn deadlocks(cluster: Cluster) -> i64 {
-    let database = cluster.database;
-    drop(cluster.administration);
-    for node in cluster.nodes {
-        node.stop().await;
-    }
-    let connected = "select count(*) from pg_stat_activity
-                      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";
-    until(
-        "all backends have ended",
-        Duration::from_secs(20),
-        async || database.number(connected).await == 0,
-    )
-    .await;
+    let database = cluster.stop().await;
     let seen = "select deadlocks from pg_stat_database where datname = current_database()";
     database.number(seen).await
 }

@@ -36,6 +36,7 @@ mod encryption;
 mod faults;
 mod generic;
 mod history;
+mod hot_updates;
 mod idempotency;
 mod inbox;
 mod life;

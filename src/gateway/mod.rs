@@ -30,6 +30,7 @@ mod presence;
 mod prompt;
 mod push;
 mod refresh;
+mod retention;
 pub mod secret;
 mod session;
 mod submit;

@@ -1,5 +1,5 @@
-//! The periodic work of every node: expiry, retention, refreshing credentials and more. Statements are guarded and periods
-//! have jitter, so that nodes may run the same sweep at once and no leader is needed.
+//! The periodic work of every node: expiry, refreshing credentials and more. Statements are guarded and periods have jitter, so
+//! that nodes may run the same sweep at once and no leader is needed. Retention alone is done by one node at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,7 @@ use super::error::Result;
 use super::presence;
 use crate::jitter::jitter;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::TenantId;
 use crate::store::error::StoreError;
-use crate::store::listing::Part;
-use crate::store::seconds;
 use crate::wake::Key;
 
 /// Readers judge expiry themselves; the sweep only writes it.
@@ -143,73 +140,6 @@ impl Gateway {
             Ok(u64::try_from(count).unwrap_or(u64::MAX))
         })
         .await
-    }
-
-    /// Deletes what is past its retention. After a failure the rest is still tried; the first failure is returned.
-    async fn forget(&self) -> Result<()> {
-        let store = &self.context.store;
-        let keep = seconds(self.context.config.pairing.keep_seconds);
-        let keys = self
-            .repeat(BATCH, || store.exchanges.forget_keys(BATCH))
-            .await;
-        let attempts = || store.pairings.forget_pairing_sessions(keep, BATCH);
-        let attempts = self.repeat(BATCH, attempts).await;
-        let guesses = self
-            .repeat(BATCH, || store.pairings.forget_guesses(BATCH))
-            .await;
-        let mut all = keys.and(attempts).and(guesses);
-        for tenant in store.credentials.tenants(&Part::default()).await?.0 {
-            // Stop if the database is unavailable or a standby: the rest would fail as well, one timeout at a time.
-            if all.is_err() && !store.database.writable().await? {
-                break;
-            }
-            let forgotten = self.forget_of(&tenant.tenant_id).await;
-            if let Err(error) = &forgotten {
-                tracing::warn!(tenant = %tenant.tenant_id, %error, "retention failed and will be tried again");
-            }
-            all = all.and(forgotten);
-        }
-        all
-    }
-
-    async fn forget_of(&self, tenant: &TenantId) -> Result<()> {
-        let (store, retention) = (&self.context.store, &self.context.config.retention);
-        let keep = seconds(retention.exchange_seconds);
-        let exchanges = || store.exchanges.forget_exchanges(tenant, keep, BATCH);
-        let exchanges = self.repeat(BATCH, exchanges).await;
-        let keep = seconds(retention.session_seconds);
-        let sessions = || store.sessions.forget_sessions(tenant, keep);
-        let sessions = self.repeat(1, sessions).await;
-        let enforcers = || store.channels.forget_enforcers(tenant, keep, BATCH);
-        let enforcers = self.repeat(BATCH, enforcers).await;
-        let keep = seconds(retention.audit_seconds);
-        let audit = || store.audit.forget_audit(tenant, keep, BATCH);
-        let audit = self.repeat(BATCH, audit).await;
-        let keep = seconds(retention.prompt_seconds);
-        let prompts = || store.prompts.forget_prompts(tenant, keep, BATCH);
-        let prompts = self.repeat(BATCH, prompts).await;
-        let scrubbed = self.scrub(tenant).await;
-        let forgotten = exchanges.and(sessions).and(enforcers);
-        forgotten.and(audit).and(prompts).and(scrubbed)
-    }
-
-    /// Deletes the payloads of rows that are kept without them.
-    async fn scrub(&self, tenant: &TenantId) -> Result<()> {
-        let (store, after) = (
-            &self.context.store,
-            self.context.config.retention.scrub_seconds,
-        );
-        if after == 0 {
-            return Ok(());
-        }
-        let keep = seconds(after);
-        let snapshots = || store.sessions.scrub_snapshots(tenant, keep);
-        let snapshots = self.repeat(1, snapshots).await;
-        let artifacts = || store.exchanges.scrub_artifacts(tenant, keep, BATCH);
-        let artifacts = self.repeat(BATCH, artifacts).await;
-        let prompts = || store.prompts.scrub_prompts(tenant, keep, BATCH);
-        let prompts = self.repeat(BATCH, prompts).await;
-        snapshots.and(artifacts).and(prompts)
     }
 
     /// Repeats a step while it finds `full` rows and the node is not draining.

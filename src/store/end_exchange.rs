@@ -180,11 +180,13 @@ impl ExchangeStore {
         let query = sqlx::query_as!(
             ExpiredExchange,
             r#"
+            -- By their inbox items, which are open as long as they are pending.
             with found as materialized (
-                select e.tenant_id, e.request_id
-                  from exchanges e
-                 where e.state = 'pendingApproval' and e.expires_at <= (select clock_timestamp() + $1::interval)
-                 order by e.expires_at
+                select distinct i.expires_at, i.tenant_id, i.request_id
+                  from inbox_items i
+                 where coalesce(i.closed_at, 'infinity') = 'infinity'
+                   and i.expires_at <= (select clock_timestamp() + $1::interval)
+                 order by i.expires_at, i.tenant_id, i.request_id
                  limit $2
             ),
             due as materialized (

@@ -294,19 +294,24 @@ impl ExchangeStore {
     /// Counts for the metrics. Past a thousand the exact figure is of no use, and a long backlog must not make the count
     /// slow.
     pub async fn count_pending(&self) -> Result<PendingCounts> {
-        // Ordered as the index is, or the planner would read all of it before it applies the limit.
+        // By their inbox items, which are open as long as they are pending. Ordered as the index is, or the planner would read
+        // all of it before it applies the limit.
         let query = sqlx::query_as!(
             PendingCounts,
             r#"
             select (select count(*)
-                      from (select e.expires_at from exchanges e
-                             where e.state = 'pendingApproval' and e.expires_at > (select clock_timestamp() + $1::interval)
-                             order by e.expires_at
+                      from (select distinct i.expires_at, i.tenant_id, i.request_id
+                              from inbox_items i
+                             where coalesce(i.closed_at, 'infinity') = 'infinity'
+                               and i.expires_at > (select clock_timestamp() + $1::interval)
+                             order by i.expires_at, i.tenant_id, i.request_id
                              limit $2) p) as "pending!",
                    (select count(*)
-                      from (select e.expires_at from exchanges e
-                             where e.state = 'pendingApproval' and e.expires_at <= (select clock_timestamp() + $1::interval)
-                             order by e.expires_at
+                      from (select distinct i.expires_at, i.tenant_id, i.request_id
+                              from inbox_items i
+                             where coalesce(i.closed_at, 'infinity') = 'infinity'
+                               and i.expires_at <= (select clock_timestamp() + $1::interval)
+                             order by i.expires_at, i.tenant_id, i.request_id
                              limit $2) o) as "overdue!"
             "#,
             self.database.clock.offset(),

@@ -178,6 +178,13 @@ impl PairingStore {
                 select w.tenant_id, $7, w.enforcer_id, $5, w.at
                   from won w
             ),
+            replaced as (
+                update routing_tokens t
+                   set replaced_at = w.at
+                  from won w
+                  join pairings p on p.tenant_id = w.tenant_id and p.enforcer_id = w.enforcer_id and p.approver_id = $5
+                 where t.tenant_id = p.tenant_id and t.token_hash = p.token_hash and p.token_hash <> $7
+            ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
                 select w.tenant_id, w.at, $4, $8, $9, 'pairing.completed', w.enforcer_id || '/' || $5, $10, $11

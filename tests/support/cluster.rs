@@ -179,6 +179,24 @@ impl Cluster {
         self.clock.advance(time);
     }
 
+    /// Stops the nodes. Once their backends have ended, the database has counted all that they did.
+    pub async fn stop(self) -> Database {
+        drop(self.administration);
+        for node in self.nodes {
+            node.stop().await;
+        }
+        let connected = "select count(*) from pg_stat_activity
+                          where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";
+        let database = self.database;
+        super::until(
+            "all backends have ended",
+            Duration::from_secs(20),
+            async || database.number(connected).await == 0,
+        )
+        .await;
+        database
+    }
+
     /// A new API key.
     pub async fn key(&self, tenant: &TenantId, role: RoleName, bound: Option<&str>) -> String {
         let request = CredentialRequest {

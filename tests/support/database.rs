@@ -172,9 +172,20 @@ impl Database {
     /// Every table but those that nodes write to now and then, on their own.
     async fn tables(&self) -> Vec<String> {
         let names = "select string_agg(tablename, ',' order by tablename) from pg_tables
-                      where schemaname = 'public' and tablename not in ('nodes', 'enforcers')";
+                      where schemaname = 'public' and tablename not in ('nodes', 'enforcers', 'sweep_leases')";
         let names = self.text(names).await;
         names.split(',').map(str::to_owned).collect()
+    }
+
+    /// Rows of a table that were read since the statistics were reset, as far as backends have reported them: at the latest
+    /// when they end.
+    pub async fn rows_read(&self, table: &str) -> i64 {
+        let read = format!(
+            "select (coalesce(sum(i.idx_tup_read), 0) + max(t.seq_tup_read))::bigint
+               from pg_stat_user_tables t left join pg_stat_user_indexes i using (relid)
+              where t.relname = '{table}'"
+        );
+        self.number(&read).await
     }
 
     /// A transaction of the test's own that has locked an exchange, as a statement of some other node would.
