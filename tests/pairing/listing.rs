@@ -135,7 +135,7 @@ async fn a_page_reads_its_own_pairings_and_not_those_of_others() {
     let many = format!(
         "insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, paired_at, revoked_at)
          select '{}', case when n <= 2000 then 'bot-' || n else 'build-bot' end,
-                case when n <= 2000 then 'alice' else 'approver-' || n end, 'n-' || n, '', now() - n * interval '1 s',
+                case when n <= 2000 then 'alice' else 'approver-' || n end, translate(encode(sha256(n::text::bytea), 'base64'), '+/=', '-_'), '', now() - n * interval '1 s',
                 case when n % 2 = 0 then now() end
            from generate_series(1, 4000) n",
         cluster.tenant

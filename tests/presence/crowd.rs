@@ -158,12 +158,7 @@ async fn a_list_reads_what_it_shows_and_one_enforcer_reads_one() {
     let admin = cluster.admin().await;
     let many = format!(
         "insert into enforcers (tenant_id, enforcer_id, transport, seen_at)
-         select '{0}', 'bot-' || n, 'poll', clock_timestamp() - n * interval '1 minute' from generate_series(1, 3000) n;
-         insert into nodes (node_id, name, started_at, heartbeat_at)
-         select '00000000-0000-0000-0000-000000000001', 'another', now(), now() + interval '1 hour';
-         insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at)
-         select '{0}', 'approver', 'live-' || n, gen_random_uuid(), '00000000-0000-0000-0000-000000000001', 'sse', now()
-           from generate_series(1, 3000) n",
+         select '{}', 'bot-' || n, 'poll', clock_timestamp() - n * interval '1 minute' from generate_series(1, 3000) n",
         cluster.tenant
     );
     cluster.database.run(&many).await;
@@ -173,10 +168,7 @@ async fn a_list_reads_what_it_shows_and_one_enforcer_reads_one() {
     assert_eq!(list.as_array().unwrap().len(), 10);
     let one = "/v1/presence/enforcers/bot-2999";
     admin.get(one).await.expect(200);
-    let database = cluster.stop().await;
-    for table in ["enforcers", "channels"] {
-        let read = database.rows_read(table).await;
-        println!("rows of {table} read: {read}");
-        assert!(read <= 200, "{read} rows of {table} read");
-    }
+    let read = cluster.stop().await.rows_read("enforcers").await;
+    println!("rows read: {read}");
+    assert!((11..=200).contains(&read), "{read} rows read");
 }
