@@ -14,9 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::support::database::finish;
-use crate::support::{
-    Answer, Approver, Cluster, Enforcer, HASH, compact, now, request_id, sealed, until,
-};
+use crate::support::{Answer, Approver, Cluster, Enforcer, HASH, compact, now, request_id, sealed};
 
 /// How many deadlocks the database has seen. The nodes are stopped first: a backend reports at its end at the latest.
 async fn deadlocks(cluster: Cluster) -> i64 {

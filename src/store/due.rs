@@ -21,6 +21,10 @@ pub struct Keep {
 
 /// What of a tenant may be due: something of the kind is old enough.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one for each kind, read from one row"
+)]
 pub struct DueTenant {
     pub tenant: TenantId,
     pub exchanges: bool,
