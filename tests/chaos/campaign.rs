@@ -40,20 +40,19 @@ pub async fn run(
         Some(exchanges) => book.count() >= exchanges,
         None => book.now() >= end,
     };
-    'rounds: loop {
-        for name in &chosen {
-            lines.push(endure(name, cluster, crew, calm).await?);
-            if over(&book) {
-                break 'rounds;
-            }
-        }
-        // Without a number of exchanges one round is enough, if it was a whole one.
-        if options.exchanges.is_none() && options.faults.is_empty() {
-            break;
-        }
-        crew.clients.random.shuffle(&mut chosen);
+    // The first round is always finished, so that no fault is left out.
+    for name in &chosen {
+        lines.push(endure(name, cluster, crew, calm).await?);
     }
-    Ok(lines)
+    loop {
+        crew.clients.random.shuffle(&mut chosen);
+        for name in &chosen {
+            if over(&book) {
+                return Ok(lines);
+            }
+            lines.push(endure(name, cluster, crew, calm).await?);
+        }
+    }
 }
 
 fn chosen(options: &Options) -> anyhow::Result<Vec<String>> {

@@ -15,7 +15,7 @@ pub struct Options {
     /// List the faults.
     #[arg(long)]
     pub list: bool,
-    /// How long to inject faults; the one under way is finished.
+    /// How long to inject faults, one round of them at least.
     #[arg(long, default_value_t = 540)]
     pub seconds: u64,
     /// Run until this many exchanges were made, however long it takes.
