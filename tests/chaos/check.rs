@@ -66,10 +66,9 @@ pub fn check(record: &Record, rows: &HashMap<String, Row>) -> Vec<Violation> {
         pushed(exchange, record, &mut found);
         waited(exchange, record, &mut found);
         known.insert(request.clone());
-        let at = exchange.finished.unwrap_or(exchange.begun);
         let named = found.into_iter().map(|(rule, what)| Violation {
             rule,
-            at,
+            at: exchange.begun,
             what: format!("{request}: {what}"),
         });
         violations.extend(named);

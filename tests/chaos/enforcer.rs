@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::calls::{Answer, Call, Clients, code, envelope, in_seconds};
+use super::calls::{Answer, Call, Clients, PATIENCE, code, envelope, in_seconds};
 use super::channel::{self, Address, By, Received};
 use super::record::{Decision, Fact, Kind, Party, Refusal};
 
@@ -290,7 +290,8 @@ impl Enforcer {
         }
     }
 
-    /// Over a socket by a frame: if it is lost, the message comes again. Otherwise by a call.
+    /// Over a socket by a frame, otherwise by a call. A frame whose answer was lost is followed by a call, too: what was
+    /// acknowledged does not come again.
     fn acknowledge(
         self: &Arc<Self>,
         number: usize,
@@ -298,13 +299,20 @@ impl Enforcer {
         message: Uuid,
         socket: Option<&mpsc::UnboundedSender<Value>>,
     ) {
-        if let Some(socket) = socket {
-            drop(socket.send(ack(request, "enforcer", &self.id, message)));
-            return;
-        }
+        let framed = socket.is_some_and(|socket| {
+            let frame = ack(request, "enforcer", &self.id, message);
+            socket.send(frame).is_ok()
+        });
         let (call, request) = (self.ack_call(request, message), request.to_owned());
         let enforcer = Arc::clone(self);
         self.clients.tasks.spawn(async move {
+            if framed {
+                sleep(PATIENCE / 2).await;
+                let waits = |waiting: &Waiting| waiting.acked.is_some();
+                if !enforcer.lock().get(&number).is_some_and(waits) {
+                    return Some(());
+                }
+            }
             let answer = enforcer.clients.definite(&call).await?;
             if answer.status != 200 {
                 enforcer.unexpected("acknowledgement", &request, &answer);

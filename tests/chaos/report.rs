@@ -26,9 +26,7 @@ pub struct Line {
 /// The table, and whether everything is as it should be.
 pub fn print(lines: &mut [Line], violations: &[Violation], exchanges: usize) -> bool {
     for violation in violations {
-        let during = lines.iter_mut().rev();
-        let mut during = during.filter(|line| line.begun <= violation.at);
-        if let Some(line) = during.next() {
+        if let Some(line) = under(lines, violation) {
             line.violations += 1;
         }
     }
@@ -70,20 +68,27 @@ pub fn print(lines: &mut [Line], violations: &[Violation], exchanges: usize) -> 
         total += line.exchanges;
     }
     println!("\n{exchanges} exchanges in all, {total} of them under faults and after them");
-    print_violations(violations);
+    print_violations(lines, violations);
     println!("{} violations, {missed} missed targets", violations.len());
     violations.is_empty() && missed == 0
 }
 
-fn print_violations(violations: &[Violation]) {
-    const SHOWN: usize = 8;
-    let mut by_rule: BTreeMap<String, Vec<&Violation>> = BTreeMap::new();
+/// The fault that an exchange began under, or after.
+fn under<'a>(lines: &'a mut [Line], violation: &Violation) -> Option<&'a mut Line> {
+    let mut before = lines.iter_mut().rev();
+    before.find(|line| line.begun <= violation.at)
+}
+
+fn print_violations(lines: &mut [Line], violations: &[Violation]) {
+    const SHOWN: usize = 3;
+    let mut groups: BTreeMap<(String, String), Vec<&Violation>> = BTreeMap::new();
     for violation in violations {
-        let rule = format!("{:?}", violation.rule);
-        by_rule.entry(rule).or_default().push(violation);
+        let fault = under(lines, violation).map(|line| line.fault.clone());
+        let group = (format!("{:?}", violation.rule), fault.unwrap_or_default());
+        groups.entry(group).or_default().push(violation);
     }
-    for (rule, found) in by_rule {
-        println!("\n{rule}: {}", found.len());
+    for ((rule, fault), found) in groups {
+        println!("{rule} under {fault}: {}", found.len());
         for violation in found.iter().take(SHOWN) {
             let at = violation.at.as_secs_f64();
             println!("  at {at:.1} s: {}", violation.what);
