@@ -25,8 +25,7 @@ pub fn p99(record: &Record, from: Duration, to: Duration, through: Entrances) ->
             && sample.begun < to
             && through.get(sample.entrance).copied().unwrap_or_default()
     };
-    let mut times: Vec<Duration> = record
-        .samples
+    let mut times: Vec<Duration> = ended_between(record, from, to + FAILED * 2)
         .iter()
         .filter(counts)
         .map(|sample| match sample.outcome {
@@ -37,6 +36,13 @@ pub fn p99(record: &Record, from: Duration, to: Duration, through: Entrances) ->
     times.sort_unstable();
     let at = (times.len() * 99 / 100).min(times.len().saturating_sub(1));
     times.get(at).map(|time| time.as_secs_f64() * 1_000.0)
+}
+
+/// Samples are noted as calls end, so those of a period lie together. No call lasts much longer than `FAILED`.
+fn ended_between(record: &Record, from: Duration, to: Duration) -> &[Sample] {
+    let first = record.samples.partition_point(|sample| sample.ended < from);
+    let end = record.samples.partition_point(|sample| sample.ended < to);
+    record.samples.get(first..end).unwrap_or_default()
 }
 
 /// How long after `ended` calls were as in the calm phase again.
@@ -55,8 +61,7 @@ pub fn normal(record: &Record, ended: Duration, end: Duration, calm: f64) -> Opt
 /// The errors that clients saw in a period, by what they were.
 pub fn errors(record: &Record, from: Duration, to: Duration) -> BTreeMap<String, usize> {
     let mut errors = BTreeMap::new();
-    let during = |sample: &&Sample| sample.ended >= from && sample.ended < to;
-    for sample in record.samples.iter().filter(during) {
+    for sample in ended_between(record, from, to) {
         let name = match sample.outcome {
             Outcome::Answered => continue,
             Outcome::Status(status) => status.to_string(),

@@ -26,6 +26,7 @@ fsync = off
 full_page_writes = off
 max_wal_size = 1GB
 wal_keep_size = 512MB
+log_min_error_statement = panic
 wal_retrieve_retry_interval = 200ms
 wal_receiver_timeout = 5s
 wal_sender_timeout = 5s
