@@ -216,3 +216,12 @@ impl Server {
         run("mount", &["-o", &size, home]).map(drop)
     }
 }
+
+impl Drop for Server {
+    /// The directory cannot be removed while something is mounted in it.
+    fn drop(&mut self) {
+        if let (true, Some(home)) = (is_root(), self.home.to_str()) {
+            drop(run("umount", &["--lazy", home]));
+        }
+    }
+}
