@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use nix::sys::signal::Signal;
 use sqlx::{Connection as _, Executor as _};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
+use super::calls::{Call, in_seconds};
 use super::cluster::Cluster;
 use super::crew::Crew;
 use super::database::NAME;
@@ -93,9 +97,18 @@ pub async fn inject(
             return Ok(Err("libfaketime is not installed".to_owned()));
         }
         "clock" => {
-            for jump in ["+3600", "-45", "+0"] {
-                each(cluster, WITH_CLOCK, |node| node.move_clock(jump))?;
+            for jump in [3_600, -45, 0] {
+                each(cluster, WITH_CLOCK, |node| {
+                    node.move_clock(&format!("{jump:+}"))
+                })?;
                 cluster.hold(seconds(6)).await?;
+                let seen = clock_offset(crew).await?;
+                let moved = (seen - time::Duration::seconds(jump)).abs();
+                // A fault that was not injected proves nothing.
+                anyhow::ensure!(
+                    moved < time::Duration::seconds(5),
+                    "the node's clock should be {jump} s ahead, it is {seen}"
+                );
             }
             Target::None
         }
@@ -108,6 +121,15 @@ pub async fn inject(
         }
     };
     Ok(Ok(Effect { target, crash }))
+}
+
+/// How far the clock of the node with the library is ahead of ours, as the node says itself.
+async fn clock_offset(crew: &Crew) -> anyhow::Result<time::Duration> {
+    let call = Call::get(WITH_CLOCK + 1, "/v1/status", &crew.clients.keys.admin);
+    let answer = crew.clients.definite(&call).await;
+    let time = answer.and_then(|answer| Some(answer.body["time"].as_str()?.to_owned()));
+    let theirs = OffsetDateTime::parse(&time.context("no time")?, &Rfc3339)?;
+    Ok(theirs - OffsetDateTime::parse(&in_seconds(0), &Rfc3339)?)
 }
 
 fn each(
