@@ -65,6 +65,12 @@ audit: ## Check the dependencies' licenses, sources and, where they can be fetch
 bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes some fifteen minutes.
 	scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench
 
+.PHONY: chaos
+chaos: postgres ## Inject faults into a cluster and check what clients were told; some ten minutes; ARGS="--self-test" and the like are passed on.
+	@scripts/install haproxy
+	@scripts/install faketime || echo 'going on: only the fault "clock" needs it' >&2
+	$(CARGO) bench --locked --bench countersign-chaos -- $(ARGS)
+
 .PHONY: api-check
 api-check: postgres ## Drive a node with schemathesis, as everyone, by its own /openapi.json; needs Python and PyPI.
 	$(CARGO) build --locked

@@ -5,7 +5,7 @@
 --
 -- Run it before the first migration, and again after every one; again with another reader for each further reader. Twice is
 -- no harm, nor are nodes that run meanwhile. Run it as a superuser, or always as the same role that may create roles and owns
--- the database. The database is Countersign's own: every table and domain in its schema public goes to the owner. Roles are
+-- the database. The database is Countersign's own: every table, domain and function in its schema public goes to the owner. Roles are
 -- made without a password: \password sets one.
 --
 -- tenants: those the reader is confined to, separated by commas; * for all of them; by default none.
@@ -63,6 +63,12 @@ select format('alter domain public.%I owner to %I', t.typname, :'owner')
   from pg_type t
  where t.typnamespace = 'public'::regnamespace and t.typtype = 'd' and pg_get_userbyid(t.typowner) <> :'owner'
    and not exists (select from pg_depend d where d.classid = 'pg_type'::regclass and d.objid = t.oid and d.deptype = 'e')
+\gexec
+
+select format('alter function %s owner to %I', p.oid::regprocedure, :'owner')
+  from pg_proc p
+ where p.pronamespace = 'public'::regnamespace and p.prokind = 'f' and pg_get_userbyid(p.proowner) <> :'owner'
+   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
 \gexec
 
 -- The application: what the nodes' statements need, and nothing more. History is written and forgotten, never rewritten.

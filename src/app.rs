@@ -1,15 +1,15 @@
-//! A node: built from a configuration and a listener, run until stopped. Stopping has two stages: draining finishes the
-//! requests in progress and accepts no new ones; then the background tasks end.
+//! A node: built from a configuration and a listener, run until stopped. While it is built it answers health checks, and waits
+//! for a database that is away. Stopping has two stages: draining finishes the requests in progress and accepts no new ones;
+//! then the background tasks end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry_sdk::trace::SpanData;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
@@ -20,6 +20,7 @@ use crate::http;
 use crate::http::listener_mode::ListenerMode;
 use crate::http::reply::Node;
 use crate::http::serve::Stops;
+use crate::jitter::jitter;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
 use crate::store::channel::LEASE_SECONDS;
@@ -34,6 +35,8 @@ const BACKGROUND_STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a node waits for a dead predecessor beyond its lease.
 const HEARTBEAT_MARGIN: Duration = Duration::from_secs(3);
 const JOIN_RETRY: Duration = Duration::from_millis(500);
+/// Pause before a node that starts without its database tries again.
+const DATABASE_RETRY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -74,19 +77,51 @@ pub enum AppError {
     },
 }
 
-/// Registers the node. With a generated cluster secret it must be the only live node: it waits until the lease of a
-/// crashed predecessor has expired, and then gives up.
+/// Joins as soon as the database can be reached. What waiting does not mend is an error.
+async fn join_when_reachable(
+    store: &Store,
+    secret: &ClusterSecret,
+    generated: bool,
+) -> Result<(), AppError> {
+    let mut waiting = false;
+    loop {
+        match join(store, secret, generated).await {
+            Err(AppError::Store(
+                error @ (StoreError::Unavailable(_) | StoreError::ReadOnly(_)),
+            )) => {
+                if !std::mem::replace(&mut waiting, true) {
+                    tracing::warn!(%error, "the node waits for the database");
+                }
+                sleep(jitter(DATABASE_RETRY)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Checks the database and registers the node. With a generated cluster secret it must be the only live node: it waits until
+/// the lease of a crashed predecessor has expired, and then gives up.
 async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<(), AppError> {
+    match store.database.schema().await? {
+        Schema::Known => {}
+        Schema::Behind => return Err(AppError::Schema("behind this binary")),
+        Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
+    }
+    match store.database.row_security().await? {
+        RowSecurity::Fits => {}
+        RowSecurity::Missing => return Err(AppError::RowSecurity),
+        RowSecurity::Idle => tracing::warn!("{}", RowSecurity::IDLE),
+    }
     let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
-    let deadline = tokio::time::Instant::now() + time_limit;
+    let deadline = Instant::now() + time_limit;
     let channels = &store.channels;
     while channels.heartbeat(&secret.check()).await?.secrets_differ && generated {
-        if tokio::time::Instant::now() >= deadline {
+        if Instant::now() >= deadline {
             // Otherwise the next node that starts would wait for this one.
             channels.leave().await?;
             return Err(AppError::Alone);
         }
-        tokio::time::sleep(JOIN_RETRY).await;
+        sleep(JOIN_RETRY).await;
     }
     Ok(())
 }
@@ -103,16 +138,14 @@ async fn listen_for_scrapes(config: &Config) -> Result<Option<TcpListener>, AppE
 
 pub struct App {
     config: Arc<Config>,
-    listener: TcpListener,
     address: SocketAddr,
-    listener_mode: ListenerMode,
-    scrapes: Option<TcpListener>,
-    /// Where metrics and spans are sent, and the spans to be.
-    exports: Option<(Exporter, mpsc::Receiver<SpanData>)>,
+    metrics_address: Option<SocketAddr>,
     gateway: Arc<Gateway>,
+    /// Accepts connections until the node drains.
+    serving: AbortOnDropHandle<()>,
     work: TaskTracker,
     background: TaskTracker,
-    drain: CancellationToken,
+    stops: Stops,
     end: CancellationToken,
 }
 
@@ -125,7 +158,8 @@ impl App {
         Self::build_on(config, clock, listener).await
     }
 
-    /// Builds a node on a socket that is already listening.
+    /// Builds a node on a socket that is already listening. Until it has joined, which takes as long as the database is away,
+    /// it answers health checks and refuses calls.
     pub async fn build_on(
         mut config: Config,
         clock: Clock,
@@ -149,11 +183,13 @@ impl App {
         let node = NodeId::parse(&name)
             .filter(|node| !node.as_str().contains(' '))
             .ok_or_else(|| ConfigError::invalid("node.id", problem))?;
-        let background = TaskTracker::new();
-        let (drain, end) = (CancellationToken::new(), CancellationToken::new());
+        let (work, background) = (TaskTracker::new(), TaskTracker::new());
+        let (stops, end) = (Stops::default(), CancellationToken::new());
+        let end_on_failure = end.clone().drop_guard();
         let metrics = Arc::new(Metrics::of_node(&config.telemetry, node.as_str(), &clock));
         let listener_mode = ListenerMode::open(&config.tls, &metrics, &background, &end)?;
         let scrapes = listen_for_scrapes(&config).await?;
+        let metrics_address = scrapes.as_ref().and_then(|it| it.local_addr().ok());
         let store = Store::open(&config, &node, &clock, &metrics, &background)?;
         let store = Arc::new(store);
         let exporter = Exporter::new(&config.telemetry, node.as_str(), &metrics)?;
@@ -165,33 +201,42 @@ impl App {
                 (tracer, Some((exporter, spans)))
             }
         };
-        match store.database.schema().await? {
-            Schema::Known => {}
-            Schema::Behind => return Err(AppError::Schema("behind this binary")),
-            Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
-        }
-        match store.database.row_security().await? {
-            RowSecurity::Fits => {}
-            RowSecurity::Missing => return Err(AppError::RowSecurity),
-            RowSecurity::Idle => tracing::warn!("{}", RowSecurity::IDLE),
-        }
-        // Before the first channel: a channel on an unregistered node counts as dead.
-        let secret = ClusterSecret::new(&config.security.cluster_secret);
-        join(&store, &secret, generated).await?;
-        let gateway = Gateway::start(&config, clock, store, tracer, &background, &drain, &end)
+        let (kept, drain) = (Arc::clone(&store), &stops.drain);
+        let gateway = Gateway::new(&config, clock, kept, tracer, &background, drain, &end)
             .map_err(AppError::Certificates)?;
         gateway.health.observe();
+        let node = Node::new(Arc::clone(&gateway), work.clone());
+        node.observe();
+        if let Some(listener) = scrapes {
+            let (metrics, tasks) = (Arc::clone(&metrics), background.clone());
+            background.spawn(http::metrics::serve(listener, metrics, tasks, end.clone()));
+        }
+        if let Some((exporter, spans)) = exports {
+            exporter.start(spans, node.clone(), &background, &end);
+        }
+        let serving = {
+            let (config, work, stops) = (Arc::clone(&config), work.clone(), stops.clone());
+            let router = http::router(node);
+            tokio::spawn(async move {
+                let (server, mode) = (&config.server, listener_mode);
+                http::serve::serve(listener, mode, router, server, &metrics, &work, &stops).await;
+            })
+        };
+        let serving = AbortOnDropHandle::new(serving);
+        // Before the first channel: a channel on an unregistered node counts as dead.
+        let secret = ClusterSecret::new(&config.security.cluster_secret);
+        join_when_reachable(&store, &secret, generated).await?;
+        gateway.open(&end);
+        end_on_failure.disarm();
         Ok(Self {
             config,
-            listener,
             address,
-            listener_mode,
-            scrapes,
-            exports,
+            metrics_address,
             gateway,
-            work: TaskTracker::new(),
+            serving,
+            work,
             background,
-            drain,
+            stops,
             end,
         })
     }
@@ -201,7 +246,7 @@ impl App {
     }
 
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.scrapes.as_ref()?.local_addr().ok()
+        self.metrics_address
     }
 
     /// The use cases, for tests that run the node in their own process.
@@ -216,59 +261,33 @@ impl App {
             gateway,
             work,
             background,
+            stops,
             end,
             ..
         } = self;
         tracing::info!(address = %self.address, node = %gateway.context.node, "serving");
-        let stops = Stops {
-            drain: self.drain,
-            hard: CancellationToken::new(),
-        };
-        let leaving = Arc::clone(&gateway);
-        let metrics = Arc::clone(&gateway.context.metrics);
-        let node = Node::new(gateway, work.clone());
-        node.observe();
-        if let Some(listener) = self.scrapes {
-            let (metrics, tasks) = (Arc::clone(&metrics), background.clone());
-            background.spawn(http::metrics::serve(listener, metrics, tasks, end.clone()));
+        stop.cancelled().await;
+        stops.drain.cancel();
+        if let Err(error) = self.serving.await {
+            tracing::error!(%error, "the accept loop panicked");
         }
-        if let Some((exporter, spans)) = self.exports {
-            exporter.start(spans, node.clone(), &background, &end);
-        }
-        let router = http::router(node);
-        let drain_when_told = async {
-            stop.cancelled().await;
-            stops.drain.cancel();
-        };
-        tokio::join!(
-            drain_when_told,
-            http::serve::serve(
-                self.listener,
-                self.listener_mode,
-                router,
-                &config.server,
-                &metrics,
-                &work,
-                &stops
-            )
-        );
         tracing::info!("draining");
         work.close();
         let time_limit = Duration::from_secs(config.server.drain_seconds)
             .saturating_sub(BACKGROUND_STOP_TIMEOUT)
             .saturating_sub(Duration::from_millis(config.server.lame_duck_ms));
-        if tokio::time::timeout(time_limit, work.wait()).await.is_err() {
+        if timeout(time_limit, work.wait()).await.is_err() {
             tracing::warn!(left = work.len(), "aborting what did not finish in time");
             stops.hard.cancel();
         }
         let ending = async {
-            leaving.channels.leave().await;
-            drop(leaving);
+            gateway.channels.leave().await;
+            drop(gateway);
             end.cancel();
             background.close();
             background.wait().await;
         };
-        let ended = tokio::time::timeout(BACKGROUND_STOP_TIMEOUT, ending).await;
+        let ended = timeout(BACKGROUND_STOP_TIMEOUT, ending).await;
         if ended.is_err() {
             let left = background.len();
             tracing::warn!(left, "leaving background work unfinished");

@@ -232,7 +232,12 @@ async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
         TlsMode::On => "https",
         TlsMode::Off | TlsMode::Upstream => "http",
     };
-    let app = App::build(config, Clock::system()).await?;
+    // It waits for a database that is away.
+    let building = App::build(config, Clock::system());
+    let Some(app) = stop.run_until_cancelled(Box::pin(building)).await else {
+        return Ok(());
+    };
+    let app = app?;
     if let Some(file) = args.ready_file {
         let part = file.with_extension("part");
         let metrics = app.metrics_address();

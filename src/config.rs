@@ -89,6 +89,8 @@ section! {
         statement_timeout_ms: u64 = 5_000,
         lock_timeout_ms: u64 = 2_000,
         idle_in_transaction_timeout_ms: u64 = 10_000,
+        /// How long a connection is used, give or take a fifth.
+        connection_max_age_seconds: u64 = 1_800,
         statement_cache: usize = 100,
         /// Whether to set the timeouts on connect; false behind `PgBouncer`, where `alter role … set` does it.
         session_settings: bool = true,
@@ -153,6 +155,8 @@ section! {
         /// Memory for large bodies and messages being read or processed and large responses being sent, in total; beyond it they wait, then get 503, or 1013 over a WebSocket.
         body_memory_bytes: usize = 256 << 20,
         pending_per_approver: u32 = 10_000,
+        /// Most approvers that one submission may ask.
+        approvers_per_exchange: u32 = 200,
         waits_per_identity: usize = 1_000,
         /// Most channels of one identity on a node; the oldest is closed.
         channels_per_identity: usize = 50,
@@ -205,7 +209,9 @@ section! {
         /// First delay before an unacknowledged message is sent again; it doubles.
         reoffer_seconds: u64 = 10,
         reoffer_max_seconds: u64 = 300,
-        /// Over how long a draining node spreads the closing of its channels.
+        /// How long channels stay open while the node does not reach the database.
+        outage_seconds: u64 = 300,
+        /// Over how long the closing of all channels is spread, when the node drains or `outage_seconds` are over.
         drain_spread_ms: u64 = 2_000,
     }
 }
@@ -242,9 +248,13 @@ section! {
         /// Sessions, since their last event, and enforcers that have not been seen since.
         session_seconds: u64 = 90 * 24 * 3_600,
         audit_seconds: u64 = 400 * 24 * 3_600,
+        /// Pairings after they were revoked, and routing tokens after they were replaced.
+        pairing_seconds: u64 = 400 * 24 * 3_600,
         /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as the row.
         scrub_seconds: u64 = 0,
         every_seconds: u64 = 600,
+        /// The share of the time that deleting may take.
+        share_percent: u32 = 10,
     }
 }
 

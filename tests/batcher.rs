@@ -1,11 +1,13 @@
 //! How calls share a statement: what may be in one batch, and what becomes of the neighbours when one row fails.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::store::batch::{BatchStatement, Batcher};
+use countersign::store::batch::{BatchResult, BatchStatement, Batcher};
+use countersign::store::busy::Lockable;
 use countersign::store::error::StoreError;
-use countersign::store::pool::{Pool, connect_options};
+use countersign::store::pool::Pool;
 use countersign::store::tenant_scope::TenantScope;
 use countersign::telemetry::Metrics;
 use futures_util::future::{join, join_all};
@@ -22,6 +24,7 @@ use crate::support::scrape::{read, whole};
 struct Row {
     conflict_keys: Vec<String>,
     bytes: usize,
+    weight: usize,
     sql: &'static str,
 }
 
@@ -29,6 +32,7 @@ fn row(twin: &str) -> Row {
     Row {
         conflict_keys: vec![twin.to_owned()],
         bytes: 1,
+        weight: 1,
         sql: "select 1",
     }
 }
@@ -54,6 +58,10 @@ impl BatchStatement for Noted {
 
     fn bytes(row: &Row) -> usize {
         row.bytes
+    }
+
+    fn weight(row: &Row) -> usize {
+        row.weight
     }
 
     async fn run(
@@ -82,15 +90,15 @@ async fn measured(
     metrics: &Arc<Metrics>,
 ) -> (Vec<Vec<Row>>, Vec<Result<Row, StoreError>>) {
     let database = Database::create().await;
-    let config = config(&database).database;
-    let options = connect_options(&config).unwrap();
-    let pool = Pool::new("tests", metrics, options, 2, Duration::from_secs(5), false).unwrap();
+    let mut config = config(&database).database;
+    config.acquire_timeout_ms = 5_000;
+    let pool = Pool::new("tests", metrics, &config, 2).unwrap();
     let (batches, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let work = Noted {
         batches: Arc::clone(&batches),
         gate: Arc::clone(&gate),
     };
-    let batcher = Batcher::start(work, &pool, 1, &TaskTracker::new());
+    let batcher = Batcher::start(work, &pool, 1, Duration::ZERO, &TaskTracker::new());
     let first = batcher.run(row("the first"));
     let begun = async {
         crate::support::until(
@@ -181,6 +189,113 @@ async fn a_batch_ends_at_its_most_rows_and_at_its_most_bytes() {
     let (batches, _) = gathered((0..7).map(large).collect()).await;
     let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
     assert_eq!(sizes, [3, 3, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_writes_many_counts_as_many() {
+    let mut rows: Vec<Row> = (0..300).map(|n| row(&n.to_string())).collect();
+    for heavy in [10, 20] {
+        rows[heavy].weight = 200;
+    }
+    let (batches, answers) = gathered(rows).await;
+    assert!(answers.iter().all(Result::is_ok));
+    let weights: Vec<usize> = batches
+        .iter()
+        .map(|batch| batch.iter().map(|row| row.weight).sum())
+        .collect();
+    assert_eq!(batches[0].len(), 21, "both are in the first");
+    assert_eq!(weights, [419, 256, 23]);
+}
+
+/// Work whose rows are locked by their names, and which notes its batches.
+#[derive(Clone, Default)]
+struct Locking {
+    locked: Arc<Mutex<HashSet<&'static str>>>,
+    batches: Arc<Mutex<Vec<Vec<&'static str>>>>,
+}
+
+impl BatchStatement for Locking {
+    const NAME: &'static str = "locking";
+    type Row = &'static str;
+    type Fact = Lockable<&'static str>;
+
+    fn tenant_scope<'r>(_: &'r [&'static str]) -> TenantScope<'r> {
+        TenantScope::All
+    }
+
+    fn conflict_keys(row: &&'static str) -> Vec<String> {
+        vec![(*row).to_owned()]
+    }
+
+    fn is_busy(fact: &Self::Fact) -> bool {
+        fact.is_busy()
+    }
+
+    async fn run(&self, _: &mut PgConnection, rows: &[&'static str]) -> BatchResult<Self> {
+        self.batches.lock().unwrap().push(rows.to_vec());
+        let locked = self.locked.lock().unwrap();
+        let facts = rows.iter().map(|row| {
+            if locked.contains(row) {
+                Lockable::Busy
+            } else {
+                Lockable::Locked(*row)
+            }
+        });
+        Ok(facts.collect())
+    }
+}
+
+impl Locking {
+    /// Starts it, with this much patience.
+    async fn start(&self, patience: Duration) -> Batcher<Self> {
+        let database = Database::create().await;
+        let mut config = config(&database).database;
+        config.acquire_timeout_ms = 5_000;
+        let pool = Pool::new("tests", &metrics(), &config, 2).unwrap();
+        Batcher::start(self.clone(), &pool, 2, patience, &TaskTracker::new())
+    }
+
+    /// How often a row was tried.
+    fn tries(&self, row: &str) -> usize {
+        let batches = self.batches.lock().unwrap();
+        batches.iter().flatten().filter(|one| **one == row).count()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_row_is_tried_again_until_it_is_free_and_holds_up_no_other() {
+    let work = Locking::default();
+    work.locked.lock().unwrap().insert("locked");
+    let batcher = work.start(Duration::from_secs(60)).await;
+    let others = async {
+        crate::support::until("it is busy", Duration::from_secs(5), async || {
+            work.tries("locked") > 0
+        })
+        .await;
+        for _ in 0..100 {
+            batcher.run("free").await.unwrap().locked().unwrap();
+        }
+        work.locked.lock().unwrap().clear();
+    };
+    let (row, ()) = join(batcher.run("locked"), others).await;
+    assert_eq!(row.unwrap().locked().unwrap(), "locked");
+    assert!(work.tries("locked") > 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_stays_busy_is_given_up_and_many_cost_as_little_as_one() {
+    let work = Locking::default();
+    work.locked.lock().unwrap().insert("locked");
+    let batcher = work.start(Duration::from_millis(400)).await;
+    let alone = batcher.run("locked").await.unwrap();
+    assert!(alone.is_busy());
+    assert!(matches!(alone.locked(), Err(StoreError::Unavailable(_))));
+    let tries = work.tries("locked");
+    let many = join_all((0..1_000).map(|_| batcher.run("locked"))).await;
+    assert!(many.into_iter().all(|fact| fact.unwrap().is_busy()));
+    // Each at its end once more, to learn what is to be told.
+    let tries = (tries, work.tries("locked") - tries);
+    assert!(tries.1 <= 1_000 + 10 * tries.0, "{tries:?}");
 }
 
 /// How many batches were counted as tried again, and as given up.

@@ -24,7 +24,7 @@ use crate::support::{
 };
 
 /// Two nodes that are patient with locks, and two parties.
-async fn scene() -> (Cluster, Enforcer, Approver) {
+pub async fn scene() -> (Cluster, Enforcer, Approver) {
     let cluster = Cluster::with(2, |config| {
         config.database.lock_timeout_ms = 20_000;
         config.database.statement_timeout_ms = 30_000;
@@ -38,7 +38,7 @@ async fn scene() -> (Cluster, Enforcer, Approver) {
 }
 
 /// An exchange of another node, not yet committed.
-async fn uncommitted_twin(cluster: &Cluster, request: &str, hash: &str) -> PgConnection {
+pub async fn uncommitted_twin(cluster: &Cluster, request: &str, hash: &str) -> PgConnection {
     let mut connection = cluster.database.connect().await;
     let insert = format!(
         "begin;
@@ -193,6 +193,7 @@ async fn a_flood_of_twins_and_strangers_on_one_node_is_told_apart() {
 async fn while_time_runs_out<F: Future<Output = Answer>>(
     cluster: &Cluster,
     enforcer: &Enforcer,
+    statement: &str,
     call: impl Fn(String) -> F,
 ) -> (String, String) {
     let request = request_id();
@@ -202,7 +203,7 @@ async fn while_time_runs_out<F: Future<Output = Answer>>(
         .expect(202);
     let mut lock = cluster.database.locking(&request).await;
     let (answer, ()) = join(call(request.clone()), async {
-        cluster.database.blocked(1).await;
+        cluster.busy(statement).await;
         let sql = format!(
             "select count(*) from exchanges where request_id = '{request}' and expires_at <= clock_timestamp()"
         );
@@ -223,7 +224,7 @@ async fn a_decision_that_waited_past_the_end_is_too_late() {
     let (cluster, enforcer, approver) = scene().await;
     let approver = &approver;
     let decide = async |request: String| approver.decide(&request, compact("approve")).await;
-    let late = while_time_runs_out(&cluster, &enforcer, decide).await;
+    let late = while_time_runs_out(&cluster, &enforcer, "decide", decide).await;
     assert_eq!(late, ("409 EXPIRED".to_owned(), "expired".to_owned()));
 }
 
@@ -231,12 +232,12 @@ async fn a_decision_that_waited_past_the_end_is_too_late() {
 async fn a_withdrawal_that_waited_past_the_end_is_too_late() {
     let (cluster, enforcer, _) = scene().await;
     let withdraw = async |request: String| enforcer.withdraw(&request).await;
-    let late = while_time_runs_out(&cluster, &enforcer, withdraw).await;
+    let late = while_time_runs_out(&cluster, &enforcer, "end_exchange", withdraw).await;
     assert_eq!(late, ("409 EXPIRED".to_owned(), "expired".to_owned()));
 }
 
 /// Submits with an idempotency key.
-async fn submit_keyed(enforcer: &Enforcer, request: &str, body: Value, key: &str) -> Answer {
+pub async fn submit_keyed(enforcer: &Enforcer, request: &str, body: Value, key: &str) -> Answer {
     let envelope = enforcer.submission(request, "alice", body);
     let call = enforcer.client.call(Method::POST, "/v1/artifacts");
     call.header("idempotency-key", key)

@@ -16,7 +16,6 @@ fn a_database_that_refuses_connections_is_named_once_with_what_to_do() {
     for arguments in [
         &["migrate"][..],
         &["check"],
-        &["serve", "--listen", "127.0.0.1:0"],
         &["tenant", "list"],
         &["dev", "--ephemeral", "--listen", "127.0.0.1:0"],
     ] {

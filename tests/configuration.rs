@@ -240,7 +240,8 @@ fn a_variable_of_no_section_is_ignored_with_a_warning() {
     assert!(found(" configuration ").starts_with("ok "), "{text}");
     let warning = found(" environment ");
     assert!(warning.starts_with("warning "), "{text}");
-    let (_, log) = node(&["serve", "--listen", "127.0.0.1:0"]);
+    // Its standard input is empty, so it stops at once.
+    let (_, log) = node(&["serve", "--listen", "127.0.0.1:0", "--stop-with-stdin"]);
     for name in ["COUNTERSIGN_BIN", "COUNTERSIGN_PROFILE"] {
         assert!(warning.contains(name), "{text}");
         assert!(log.contains(name), "{log}");

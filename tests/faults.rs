@@ -1,5 +1,10 @@
 //! Faults on purpose, with nodes that are processes: killed between commit and wake, and a PostgreSQL that goes away.
 
+mod mendable;
+mod silent;
+mod standby;
+mod starting;
+
 use std::time::Duration;
 
 use crate::support::cluster::CLUSTER_SECRET;
@@ -182,6 +187,15 @@ async fn retried(call: impl AsyncFn() -> Answer) -> Answer {
         assert_eq!(answer.json()["body"]["retryable"], true);
     }
     call().await
+}
+
+/// Waits until `/readyz` says so.
+async fn becomes_ready(client: &Client, status: u16) {
+    let what = format!("/readyz says {status}");
+    until(&what, Duration::from_secs(15), async || {
+        client.get("/readyz").await.status == status
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,17 @@
-//! Batches that cross each other on two nodes lock in one order, so that none is ever a deadlock's victim.
+//! Batches that cross each other on two nodes are never a deadlock's victim: their statements wait for no lock on a row.
 
 use std::time::Duration;
 
 use countersign::clock::Clock;
 use countersign::protocol::decision::{Decision, Trust};
 use countersign::protocol::envelope::Incoming;
-use countersign::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, TextId as _};
+use countersign::protocol::id::{
+    ApproverId, EnforcerId, MessageId, NodeId, SignerKeyId, TextId as _,
+};
+use countersign::protocol::signature::PublicKey;
 use countersign::store::ack::{AckRecipient, AckRow, TakeAcks};
 use countersign::store::batch::BatchStatement;
+use countersign::store::busy::Lockable;
 use countersign::store::decide::{Decide, DecisionRow};
 use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
@@ -15,24 +19,13 @@ use tokio::time::Instant;
 
 use crate::support::database::finish;
 use crate::support::{
-    Answer, Approver, Cluster, Enforcer, HASH, compact, now, request_id, sealed, until,
+    Answer, Approver, Cluster, Enforcer, HASH, compact, now, public_key, request_id, sealed,
+    signing_key,
 };
 
 /// How many deadlocks the database has seen. The nodes are stopped first: a backend reports at its end at the latest.
 async fn deadlocks(cluster: Cluster) -> i64 {
-    let database = cluster.database;
-    drop(cluster.administration);
-    for node in cluster.nodes {
-        node.stop().await;
-    }
-    let connected = "select count(*) from pg_stat_activity
-                      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";
-    until(
-        "all backends have ended",
-        Duration::from_secs(20),
-        async || database.number(connected).await == 0,
-    )
-    .await;
+    let database = cluster.stop().await;
     let seen = "select deadlocks from pg_stat_database where datname = current_database()";
     database.number(seen).await
 }
@@ -170,28 +163,6 @@ async fn acknowledgements_of_prompts_and_of_their_messages_never_deadlock() {
     assert_eq!(deadlocks(cluster).await, 0);
 }
 
-/// Runs a statement against a lock on one exchange, and asserts that meanwhile these rows are free.
-async fn assert_free_behind<W: BatchStatement>(
-    cluster: &Cluster,
-    work: &W,
-    rows: &[W::Row],
-    lock: &str,
-    free: &[String],
-) {
-    let mut held = cluster.database.locking(lock).await;
-    let mut own = cluster.database.connect().await;
-    let (facts, ()) = join(work.run(&mut own, rows), async {
-        cluster.database.blocked(1).await;
-        for row in free {
-            let sql = format!("select from {row} for no key update nowait");
-            cluster.database.run(&sql).await;
-        }
-        finish(&mut held, "rollback").await;
-    })
-    .await;
-    assert_eq!(facts.expect("it runs once it may").len(), rows.len());
-}
-
 /// One node, and a statement's own view of it.
 async fn one_node() -> (Cluster, Enforcer, Approver, Clock, NodeId) {
     let cluster = Cluster::start(1).await;
@@ -200,51 +171,104 @@ async fn one_node() -> (Cluster, Enforcer, Approver, Clock, NodeId) {
     (cluster, enforcer, approver, Clock::system(), node)
 }
 
+/// Runs a statement while a transaction of the test's own holds this, and returns which rows were busy. It waits for nothing.
+async fn busy_beside<F, W: BatchStatement<Fact = Lockable<F>>>(
+    cluster: &Cluster,
+    held: &str,
+    work: &W,
+    rows: &[W::Row],
+) -> Vec<bool> {
+    let mut held = cluster.database.holding(held).await;
+    let mut own = cluster.database.connect().await;
+    finish(&mut own, "set lock_timeout = '1ms'").await;
+    let facts = work.run(&mut own, rows).await.expect("it does not wait");
+    finish(&mut held, "rollback").await;
+    facts.iter().map(Lockable::is_busy).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn decisions_lock_exchanges_by_key_in_whatever_order_they_came() {
+async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
     let (cluster, enforcer, approver, clock, node) = one_node().await;
-    for turn in ["forth", "back"] {
-        let mut requests = ["a", "b", "c", "d"].map(|letter| format!("{letter}-{turn}"));
-        let free: Vec<String> = requests[1..]
-            .iter()
-            .map(|request| format!("exchanges where request_id = '{request}'"))
-            .collect();
-        let first = requests[0].clone();
-        if turn == "back" {
-            requests.reverse();
-        }
-        let rows: Vec<DecisionRow> = join_all(requests.iter().map(async |request| {
-            enforcer
-                .submit(request, "alice", sealed())
-                .await
-                .expect(202);
-            let text = approver.decision(request, compact("approve")).to_string();
-            let document = countersign::protocol::json::parse(text.as_bytes()).unwrap();
-            let envelope = Incoming::parse(&document, "decision.submit").unwrap();
-            DecisionRow {
-                operation: clock.operation_id(),
-                tenant: cluster.tenant.clone(),
-                approver: ApproverId::parse("alice").unwrap(),
-                decision: Decision::parse(&envelope).unwrap(),
-                trust: Trust::Unchecked,
-                message: clock.message_id(),
-            }
-        }))
-        .await;
+    let key = countersign::protocol::decision::SigningKey {
+        id: SignerKeyId::parse("key-1").unwrap(),
+        public_key: PublicKey::from_bytes(signing_key(1).verifying_key().as_bytes()).unwrap(),
+        not_before: None,
+        not_after: None,
+        created_at: clock.now(),
+        revoked_at: None,
+    };
+    let body = json!({ "publicKey": public_key(&signing_key(1)) });
+    let path = "/platform/v1/approvers/alice/keys/key-1";
+    approver.client.put(path, &body).await.expect(200);
+    let register = format!(
+        "select pg_advisory_xact_lock(hashtextextended('{}' || chr(10) || 'bob', 0))",
+        cluster.tenant
+    );
+    let held = [
+        (
+            "select from exchanges where request_id like 'b-%' for update",
+            [false, true, false, false],
+        ),
+        (
+            "select from inbox_items where request_id like 'c-%' for update",
+            [false, false, true, false],
+        ),
+        (
+            "select from signing_keys for update",
+            [true, true, false, false],
+        ),
+        (register.as_str(), [false, false, true, true]),
+    ];
+    for (turn, (held, expected)) in held.into_iter().enumerate() {
         let work = Decide {
             clock: clock.clone(),
             node: node.clone(),
             traced: false,
         };
-        assert_free_behind(&cluster, &work, &rows, &first, &free).await;
+        let requests = ["a", "b", "c", "d"].map(|letter| format!("{letter}-{turn}"));
+        // The first two are signed, the others rely on the absence of a key.
+        let rows: Vec<DecisionRow> =
+            join_all(requests.iter().enumerate().map(async |(index, request)| {
+                let who = if index < 2 { "alice" } else { "bob" };
+                enforcer.submit(request, who, sealed()).await.expect(202);
+                let text = approver.decision(request, compact("approve")).to_string();
+                let document = countersign::protocol::json::parse(text.as_bytes()).unwrap();
+                let envelope = Incoming::parse(&document, "decision.submit").unwrap();
+                let mut decision = Decision::parse(&envelope).unwrap();
+                decision.signer_key_id = key.id.clone();
+                DecisionRow {
+                    operation: clock.operation_id(),
+                    tenant: cluster.tenant.clone(),
+                    approver: ApproverId::parse(who).unwrap(),
+                    decision,
+                    trust: match who {
+                        "alice" => Trust::Verified(Box::new(key.clone())),
+                        _ => Trust::Unregistered,
+                    },
+                    message: clock.message_id(),
+                }
+            }))
+            .await;
+        let busy = busy_beside(&cluster, held, &work, &rows).await;
+        assert_eq!(busy, expected, "{held}");
+        for (request, busy) in requests.iter().zip(busy) {
+            let state = if busy { "pendingApproval" } else { "decided" };
+            assert_eq!(enforcer.state(request).await, state, "{held}");
+        }
+        // Then it is free, and the others are known to be this attempt's own.
+        let mut own = cluster.database.connect().await;
+        let facts = work.run(&mut own, &rows).await.unwrap();
+        assert!(facts.iter().all(|fact| !fact.is_busy()), "{held}");
         for request in &requests {
-            assert_eq!(enforcer.state(request).await, "decided");
+            assert_eq!(enforcer.state(request).await, "decided", "{held}");
         }
     }
+    let unknown = "select count(*) from exchange_events where to_state = 'decided'";
+    assert_eq!(cluster.database.number(unknown).await, 16, "each once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn acks_lock_exchanges_by_key_and_before_items_and_messages() {
+async fn an_ack_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
     let (cluster, enforcer, approver, clock, node) = one_node().await;
     let row = |recipient: AckRecipient, message: &str| AckRow {
         operation: clock.operation_id(),
@@ -252,15 +276,23 @@ async fn acks_lock_exchanges_by_key_and_before_items_and_messages() {
         recipient,
         message: MessageId(message.parse().unwrap()),
     };
-    for turn in ["forth", "back", "decisions only"] {
+    let held = [
+        (
+            "select from exchanges where request_id like 'a-%' for update",
+            [false, true, false, false],
+        ),
+        (
+            "select from messages where request_id like 'a-%' for update",
+            [false, true, false, false],
+        ),
+        (
+            "select from inbox_items where request_id like 'b-%' for update",
+            [false, false, true, false],
+        ),
+    ];
+    for (turn, (held, expected)) in held.into_iter().enumerate() {
         let mut rows = Vec::new();
-        let mut free = Vec::new();
-        // Rows lie in the order in which they were made: once against the keys'.
-        let mut letters = ["a", "b", "c"];
-        if turn == "back" {
-            letters.reverse();
-        }
-        for letter in letters {
+        for letter in ["a", "b"] {
             let request = format!("{letter}-{turn}");
             enforcer
                 .submit(&request, "alice", sealed())
@@ -268,27 +300,29 @@ async fn acks_lock_exchanges_by_key_and_before_items_and_messages() {
                 .expect(202);
             let item = approver.inbox("").await.body("/items/0/msgId");
             let alice = AckRecipient::Approver(ApproverId::parse("alice").unwrap());
-            if turn != "decisions only" {
-                rows.push(row(alice, item.as_str().unwrap()));
-            }
+            rows.push(row(alice, item.as_str().unwrap()));
             let decided = approver.decide(&request, compact("approve")).await;
             decided.expect(200);
             let message = enforcer.wait(&request, 5).await.expect(200).json()["msgId"].clone();
             let bot = AckRecipient::Enforcer(EnforcerId::parse("build-bot").unwrap());
             rows.push(row(bot, message.as_str().unwrap()));
-            if letter != "a" {
-                free.push(format!("exchanges where request_id = '{request}'"));
-            }
-            free.push(format!("inbox_items where request_id = '{request}'"));
-            free.push(format!("messages where request_id = '{request}'"));
         }
         let work = TakeAcks {
             clock: clock.clone(),
             node: node.clone(),
             traced: false,
         };
-        let first = format!("a-{turn}");
-        assert_free_behind(&cluster, &work, &rows, &first, &free).await;
-        assert_eq!(enforcer.state(&first).await, "delivered");
+        let busy = busy_beside(&cluster, held, &work, &rows).await;
+        assert_eq!(busy, expected, "{held}");
+        let acked = format!(
+            "select (select count(*) from inbox_items where acked_at is not null and request_id like '%-{turn}')
+                  + (select count(*) from messages where acked_at is not null and request_id like '%-{turn}')"
+        );
+        assert_eq!(cluster.database.number(&acked).await, 3, "{held}");
+        let mut own = cluster.database.connect().await;
+        let facts = work.run(&mut own, &rows).await.unwrap();
+        assert!(facts.iter().all(|fact| !fact.is_busy()), "{held}");
+        assert_eq!(cluster.database.number(&acked).await, 4, "{held}");
+        assert_eq!(enforcer.state(&format!("a-{turn}")).await, "delivered");
     }
 }

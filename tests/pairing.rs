@@ -2,6 +2,7 @@
 
 mod bodies;
 mod codes;
+mod forgotten;
 mod guessing;
 mod listing;
 mod routing;

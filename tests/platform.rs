@@ -4,6 +4,7 @@ mod credentials;
 mod exchanges;
 mod keys;
 mod pages;
+mod states;
 
 use serde_json::{Value, json};
 

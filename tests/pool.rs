@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::store::pool::{Pool, connect_options};
+use countersign::store::connect::connect_options;
+use countersign::store::pool::Pool;
 use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -19,16 +20,9 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
     database
         .run("create table trial (n bigint primary key)")
         .await;
-    let options = connect_options(&config(&database).database).unwrap();
-    let pool = Pool::new(
-        "tests",
-        &metrics(),
-        options,
-        8,
-        Duration::from_secs(5),
-        false,
-    )
-    .unwrap();
+    let mut config = config(&database).database;
+    config.acquire_timeout_ms = 5_000;
+    let pool = Pool::new("tests", &metrics(), &config, 8).unwrap();
     stream::iter(0..4_000_i64)
         .for_each_concurrent(32, |n| {
             let pool = pool.clone();
@@ -80,9 +74,8 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exhausted_pool_says_so_in_time() {
     let database = Database::create().await;
-    let options = connect_options(&config(&database).database).unwrap();
     let metrics = metrics();
-    let pool = Pool::new("tests", &metrics, options, 1, Duration::from_secs(2), false).unwrap();
+    let pool = Pool::new("tests", &metrics, &config(&database).database, 1).unwrap();
     let gauges = || {
         let read = read(&metrics);
         let open = |state| {
@@ -129,4 +122,26 @@ async fn the_server_notices_soon_when_a_node_has_vanished() {
         .await
         .unwrap();
     assert_eq!(patience, "30 10 3 30000");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_is_replaced_when_it_is_old() {
+    let database = Database::create().await;
+    let mut config = config(&database).database;
+    config.connection_max_age_seconds = 1;
+    let pool = Pool::new("tests", &metrics(), &config, 1).unwrap();
+    let backend = async || {
+        let mut lease = pool.lease(TenantScope::All).await.unwrap();
+        let asked = sqlx::query_scalar("select pg_backend_pid()");
+        let found: sqlx::Result<i32> = asked.fetch_one(lease.connection().unwrap()).await;
+        lease.settle(found).unwrap()
+    };
+    let first = backend().await;
+    assert_eq!(backend().await, first);
+    until(
+        "there is another connection",
+        Duration::from_secs(10),
+        async || backend().await != first,
+    )
+    .await;
 }

@@ -8,6 +8,8 @@ mod hints;
 mod killed;
 mod late;
 mod memory;
+mod outage;
+mod registration;
 mod rolling;
 mod routing;
 

@@ -278,22 +278,21 @@ async fn a_decision_judged_in_time_and_committed_late_is_never_read_as_expired()
         .submit(&request, "alice", sealed_for(life))
         .await
         .expect(202);
-    // The decision gets as far as the inbox item, which the test holds: judged, but not committed.
-    let mut holding = cluster.database.connect().await;
-    let hold = format!("begin; select from inbox_items where request_id = '{request}' for update");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(hold))
-        .execute(&mut holding)
-        .await
-        .unwrap();
+    // The decision gets as far as its payload, whose place the test holds: judged, but not committed.
+    let place = format!(
+        "insert into exchange_payloads (tenant_id, request_id, part, body) values ('{}', '{request}', 'decision', '{{}}')",
+        cluster.tenant
+    );
+    let mut holding = cluster.database.holding(&place).await;
     let deciding = async { approver.on(0).decide(&request, compact("approve")).await };
     let reading = async {
-        cluster.database.blocked(1).await;
+        cluster.database.blocked_in("-- For each row").await;
         cluster.pass(life);
         let there = enforcer.on(1);
         let (status, waited, ()) =
             tokio::join!(there.status(&request), there.wait(&request, 5), async {
-                cluster.database.blocked(2).await;
-                crate::support::database::finish(&mut holding, "commit").await;
+                cluster.busy("read_exchange").await;
+                crate::support::database::finish(&mut holding, "rollback").await;
             });
         (status, waited)
     };

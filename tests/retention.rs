@@ -169,13 +169,13 @@ async fn forgetting_waits_for_locks_in_the_order_of_everyone_else() {
     lock(&mut other, "a").await;
     let forgetting = store
         .exchanges
-        .forget_exchanges(&cluster.tenant, seconds(0), 100);
+        .forget_exchanges(&cluster.tenant, seconds(0), None, 100);
     let crossing = async {
         database.blocked(1).await;
         lock(&mut other, "b").await;
         finish(&mut other, "commit").await;
     };
     let (forgotten, ()) = tokio::join!(forgetting, crossing);
-    assert_eq!(forgotten.unwrap(), 2);
+    assert_eq!(forgotten.unwrap().rows, 2);
     assert_eq!(traces(&cluster, "a").await + traces(&cluster, "b").await, 0);
 }

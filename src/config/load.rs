@@ -188,6 +188,11 @@ impl Config {
             "must hold at least one body of the largest kind",
         )?;
         require(
+            limits.approvers_per_exchange > 0,
+            "limits.approvers_per_exchange",
+            "must be at least 1",
+        )?;
+        require(
             (1..=limits.page_max).contains(&limits.page_default),
             "limits.page_default",
             "must lie between 1 and limits.page_max",
@@ -208,6 +213,20 @@ impl Config {
             "database.pool_size",
             "this and database.background_pool_size must be at least 1",
         )?;
+        // PostgreSQL takes 0 for no limit, but a node that waits without one stands still when the server falls silent.
+        for (value, key) in [
+            (database.acquire_timeout_ms, "database.acquire_timeout_ms"),
+            (
+                database.statement_timeout_ms,
+                "database.statement_timeout_ms",
+            ),
+            (
+                database.connection_max_age_seconds,
+                "database.connection_max_age_seconds",
+            ),
+        ] {
+            require(value > 0, key, "must be at least 1")?;
+        }
         // With 0, sqlx would still prepare named statements and never close them.
         require(
             database.statement_cache > 0,

@@ -33,7 +33,7 @@ use crate::store::CredentialStore;
 use crate::store::credential::{ChangedCredential, Credential};
 
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
-/// How far back a refresh asks: much longer than a change takes to become visible.
+/// How far back before the last refresh one asks: much longer than a change takes to become visible.
 const CHANGED_WITHIN: Duration = Duration::from_secs(60);
 /// Most cached credentials.
 const MAX_CACHED: usize = 100_000;
@@ -75,6 +75,12 @@ impl Credentials {
         let state = self.state();
         state.refreshed.filter(|at| at.elapsed() < FRESH_FOR)?;
         state.known.get(id).cloned()
+    }
+
+    /// The time since the last refresh. Channels stay open without one, so that their credentials may have ended since.
+    fn refreshed_ago(&self) -> Duration {
+        let refreshed = self.state().refreshed;
+        refreshed.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
     fn generation(&self) -> u64 {
@@ -275,8 +281,8 @@ impl Authenticator {
     /// Reads which credentials changed, and closes the channels of those that are no longer valid.
     async fn learn_changes(&self) -> Result<()> {
         let asked = Instant::now();
-        let within = CHANGED_WITHIN.as_secs_f64();
-        let changed = self.store.changed_credentials(within).await?;
+        let within = self.credentials.refreshed_ago() + CHANGED_WITHIN;
+        let changed = self.store.changed_credentials(within.as_secs_f64()).await?;
         self.credentials.refresh(&changed, asked);
         self.channels.close_revoked(&changed);
         Ok(())

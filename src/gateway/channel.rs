@@ -1,13 +1,13 @@
 //! The live channels of this node. Each has a row that routing reads; when a channel ends, its row is removed and the other
 //! channels of its identity are woken.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::AtomicBool;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -21,12 +21,17 @@ use crate::config::{self, Secret};
 use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
 use crate::store::ChannelStore;
+use crate::store::channel_lifecycle::OpenRow;
 use crate::wake::{Key, Waiter};
 
 pub(super) struct Handle {
     pub(super) id: Uuid,
     pub(super) principal: String,
     pub(super) recheck: Option<Secret>,
+    transport: Transport,
+    opened: Instant,
+    /// Whether the peer responds.
+    active: AtomicBool,
     closed: CancellationToken,
     why: OnceLock<Closing>,
 }
@@ -103,6 +108,23 @@ impl ChannelRegistry {
         let state = self.state();
         state.by_identity.values().flatten().cloned().collect()
     }
+
+    /// The rows of those of these channels that are still open.
+    pub(super) fn rows_of(&self, ids: &HashSet<Uuid>) -> Vec<OpenRow> {
+        let state = self.state();
+        let channels = (state.by_identity.iter())
+            .flat_map(|(key, handles)| handles.iter().map(move |handle| (key, handle)));
+        channels
+            .filter(|(_, handle)| ids.contains(&handle.id))
+            .map(|(key, handle)| OpenRow {
+                key: key.clone(),
+                channel: handle.id,
+                transport: handle.transport,
+                age: handle.opened.elapsed(),
+                active: handle.active.load(Ordering::Relaxed),
+            })
+            .collect()
+    }
 }
 
 /// A live channel. Dropping it removes its registration.
@@ -122,6 +144,8 @@ pub(super) struct Watch {
     handle: Arc<Handle>,
     draining: CancellationToken,
     spread: Duration,
+    /// When it closes, once all channels of the node are to.
+    closes_at: OnceLock<Instant>,
     /// When the credential expires.
     ends: Option<Instant>,
 }
@@ -136,14 +160,24 @@ impl Watch {
             }
         };
         tokio::select! {
-            () = self.handle.closed.cancelled() => self.handle.why.get().copied().unwrap_or(Closing::Drain),
+            closing = self.told() => closing,
             () = expiry => Closing::Credential,
-            () = self.draining.cancelled() => {
-                // Spread over time, so that clients do not reconnect to the other nodes all at once.
-                sleep(crate::jitter::below(self.spread)).await;
-                Closing::Drain
-            }
         }
+    }
+
+    /// Waits until this channel or the node ends. What ends all channels is spread over time, so that clients do not
+    /// reconnect to the other nodes all at once.
+    async fn told(&self) -> Closing {
+        let closing = tokio::select! {
+            () = self.handle.closed.cancelled() => self.handle.why.get().copied().unwrap_or(Closing::Drain),
+            () = self.draining.cancelled() => Closing::Drain,
+        };
+        if matches!(closing, Closing::Drain | Closing::LeaseLost) {
+            // Chosen once: this future is made anew for every page.
+            let at = || Instant::now() + crate::jitter::below(self.spread);
+            sleep_until(*self.closes_at.get_or_init(at)).await;
+        }
+        closing
     }
 }
 
@@ -170,8 +204,15 @@ impl Channel {
         channels.of([self.transport.as_str(), role]).add(by);
     }
 
+    /// Whether the node's lease has expired, because it does not reach the database. The channel then sends nothing: it
+    /// counts as closed on the other nodes, and its credential may have been revoked.
+    pub fn is_cut_off(&self) -> bool {
+        self.channels.is_cut_off()
+    }
+
     /// Stores whether the peer responds; decisions are sent only to one that does. Returns false if it could not be stored.
     pub async fn set_active(&self, active: bool) -> bool {
+        self.watch.handle.active.store(active, Ordering::Relaxed);
         let store = &self.channels.store;
         let noted = store.set_channel_active(&self.key, self.id, active).await;
         if let Err(error) = &noted {
@@ -241,6 +282,9 @@ impl Channels {
             id,
             principal: origin.principal.clone(),
             recheck: origin.recheck.clone(),
+            transport,
+            opened: Instant::now(),
+            active: AtomicBool::new(true),
             closed: CancellationToken::new(),
             why: OnceLock::new(),
         });
@@ -263,12 +307,20 @@ impl Channels {
                 handle,
                 draining: self.context.draining.clone(),
                 spread,
+                closes_at: OnceLock::new(),
                 ends,
             },
             channels: Arc::clone(self),
         };
         channel.count(1.0);
-        self.store.open_channel(&channel.key, id, transport).await?;
+        let row = OpenRow {
+            key: channel.key.clone(),
+            channel: id,
+            transport,
+            age: Duration::ZERO,
+            active: true,
+        };
+        self.store.open_channel(row).await?;
         Ok(channel)
     }
 

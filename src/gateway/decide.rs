@@ -63,7 +63,7 @@ impl Exchanges {
                 trust,
                 message,
             };
-            let outcome = self.store.decisions.run(row).await?;
+            let outcome = self.store.decisions.run(row).await?.locked()?;
             trace::adopt(outcome.origin.as_ref());
             let Some(decided) = judge_decision(&outcome.fact, verified)? else {
                 continue;

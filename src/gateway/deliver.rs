@@ -168,7 +168,8 @@ impl Exchanges {
             recipient: command.recipient,
             message,
         };
-        let acked = self.store.acks.run(row).await?.ok_or(Error::NotFound)?;
+        let acked = self.store.acks.run(row).await?.locked()?;
+        let acked = acked.ok_or(Error::NotFound)?;
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
             self.context.note_transition(

@@ -17,7 +17,7 @@ impl From<NotJson> for Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) => {
+            StoreError::Unavailable(_) | StoreError::Refused(_) | StoreError::ReadOnly(_) => {
                 tracing::debug!(%error, "a call could not be served");
                 Self::Unavailable
             }

@@ -14,7 +14,8 @@ use super::error::{Error, Result};
 use super::inbox_scan::{InboxScan, OVERLAP, PER_PAGE};
 use super::push::{Push, for_enforcer};
 use crate::protocol::id::{EnforcerId, TenantId};
-use crate::store::claim::{self, ClaimRow, Claimed};
+use crate::store::claim::{self, ClaimRow, TakeOver};
+use crate::store::enforcer_messages::Claimed;
 use crate::wake::{Cause, Key};
 
 pub struct Feed {
@@ -31,6 +32,10 @@ enum FeedSource {
         enforcer: EnforcerId,
         /// Whether there may be something to claim.
         look: bool,
+        /// How far it has taken over what other channels were offered, which it does when channels open and close.
+        take_over: Option<TakeOver>,
+        /// A digest of the enforcer's channels, as last seen.
+        channels: Option<Uuid>,
     },
 }
 
@@ -72,6 +77,8 @@ impl Feed {
             tenant,
             enforcer,
             look: true,
+            take_over: Some(TakeOver::START),
+            channels: None,
         };
         Ok(Self {
             source,
@@ -124,7 +131,7 @@ impl Feed {
                     tokio::select! {
                         cause = waiter.woken() => {
                             *woken = cause;
-                            scan.start();
+                            scan.start(waiter.unseen_since());
                         }
                         () = sleep_until(scan.next_due()) => scan.take_due(),
                     }
@@ -142,6 +149,9 @@ impl Feed {
 
     /// The next few messages; empty if there are none for now.
     pub async fn next_page(&mut self) -> Result<Vec<Push>> {
+        if self.channel.is_cut_off() {
+            return Err(Error::Unavailable);
+        }
         match &mut self.source {
             FeedSource::Approver(scan) => {
                 scan.next_page(&self.context, self.channel.opened_at).await
@@ -150,14 +160,30 @@ impl Feed {
                 tenant,
                 enforcer,
                 look,
+                take_over,
+                channels,
             } => {
                 let row = ClaimRow {
                     tenant: tenant.clone(),
                     enforcer: enforcer.clone(),
                     channel: self.channel.id,
                     limit: i64::try_from(PER_PAGE).unwrap_or(1),
+                    take_over: *take_over,
                 };
-                let claimed = self.context.store.channels.claims.run(row).await?;
+                let page = self.context.store.channels.claims.run(row).await?;
+                if !page.live {
+                    // It is woken when it is registered again, or when its peer responds again.
+                    *look = false;
+                    return Ok(Vec::new());
+                }
+                let before = channels.replace(page.channels);
+                let changed = before.is_some_and(|before| before != page.channels);
+                *take_over = if changed {
+                    Some(TakeOver::START)
+                } else {
+                    page.take_over
+                };
+                let claimed = page.messages;
                 let lag = self.context.metrics.sweep_lag.of(["redelivery"]);
                 let late = claimed.iter().filter_map(|message| message.late);
                 late.for_each(|late| lag.observe(late));
@@ -173,7 +199,7 @@ impl Feed {
                     .collect();
                 // A page that is not full is the last one; later messages wake the channel.
                 let bytes: usize = page.iter().map(|push| push.text.len()).sum();
-                *look = count >= PER_PAGE || bytes >= claim::PAGE_BYTES;
+                *look = count >= PER_PAGE || bytes >= claim::PAGE_BYTES || take_over.is_some();
                 Ok(page)
             }
         }

@@ -1,6 +1,7 @@
 //! Whether the node should be sent requests, and the gauges that are read when metrics are collected.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -10,17 +11,22 @@ use super::channel::Channels;
 use super::context::Context;
 use super::error::Result;
 use super::exchanges::Exchanges;
+use crate::store::error::StoreError;
 use crate::store::schema::Schema;
 use crate::telemetry::instrument::as_f64;
 
 /// How long an answer about readiness is reused.
 const READINESS_FOR: Duration = Duration::from_secs(1);
+/// How long the database may take to answer. Whoever asks about readiness gets an answer within a second.
+const PROBE_LIMIT: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
     /// Ready, but wake-ups do not arrive and the node polls.
     Degraded,
+    /// The node has not joined the others yet.
+    Starting,
     Draining,
     DatabaseAway,
     /// The database takes no writes; it may be a standby.
@@ -35,6 +41,8 @@ pub struct Health {
     context: Arc<Context>,
     exchanges: Arc<Exchanges>,
     channels: Arc<Channels>,
+    joined: AtomicBool,
+    /// Locked while the database is asked, which has a limit.
     known: Mutex<Option<(Readiness, Instant)>>,
 }
 
@@ -48,6 +56,7 @@ impl Health {
             context: Arc::clone(context),
             exchanges: Arc::clone(exchanges),
             channels: Arc::clone(channels),
+            joined: AtomicBool::new(false),
             known: Mutex::new(None),
         }
     }
@@ -63,19 +72,27 @@ impl Health {
         {
             return readiness;
         }
-        let readiness = match self.context.store.database.schema().await {
+        let readiness = match self.context.store.database.probe(PROBE_LIMIT).await {
+            Err(StoreError::ReadOnly(_)) => Readiness::ReadOnly,
             Err(_) => Readiness::DatabaseAway,
             Ok(Schema::Behind) => Readiness::SchemaBehind,
             Ok(Schema::Ahead) => Readiness::SchemaAhead,
-            Ok(Schema::Known) => match self.context.store.database.writable().await {
-                Err(_) => Readiness::DatabaseAway,
-                Ok(false) => Readiness::ReadOnly,
-                Ok(true) if self.context.wake.healthy() => Readiness::Ready,
-                Ok(true) => Readiness::Degraded,
-            },
+            // Not remembered: it may join at any moment.
+            Ok(Schema::Known) if !self.has_joined() => return Readiness::Starting,
+            Ok(Schema::Known) if self.context.wake.healthy() => Readiness::Ready,
+            Ok(Schema::Known) => Readiness::Degraded,
         };
         *known = Some((readiness, Instant::now()));
         readiness
+    }
+
+    /// Whether the node has joined the others, before which it serves no calls.
+    pub fn has_joined(&self) -> bool {
+        self.joined.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_joined(&self) {
+        self.joined.store(true, Ordering::Release);
     }
 
     /// Database connections for requests: open, and idle among them.

@@ -1,5 +1,6 @@
 //! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules redelivery. Rows commit out of
-//! order, so a scan starts a little before the last row seen; all unacknowledged rows are scanned again periodically.
+//! order, so a scan starts a little before the last row seen. What commits even later, or with a clock that has stepped back,
+//! is found by the fallback poll, which says where to start.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -23,12 +24,10 @@ const PER_LIST: i64 = 500;
 pub(super) const PER_PAGE: usize = 8;
 /// Bytes read at once, unless a single message has more.
 const PAGE_BYTES: usize = 1 << 20;
-/// How far rows may commit out of order: a scan starts this much before the last row seen.
+/// How far rows usually commit out of order: a scan starts this much before the last row seen.
 pub(super) const OVERLAP: time::Duration = time::Duration::seconds(60);
 /// A scan starts at most this many rows back, or each wake-up would cost as much as arrived in that time.
 const LATE_ROWS: usize = 64;
-/// When the rows that such a scan left out are scanned.
-const LOOK_BACK_AFTER: Duration = Duration::from_secs(5);
 /// When a new channel scans again: submissions in progress when it opened did not see it and did not wake it. It scans once
 /// more when no statement can still be running that began before it.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -41,8 +40,10 @@ pub(super) struct InboxScan {
     withdrawals: bool,
     /// The row to continue after, while a scan is under way.
     position: Option<(OffsetDateTime, Uuid)>,
-    /// The newest row seen.
+    /// When the last new row was created: the newest one, unless it came late.
     mark: OffsetDateTime,
+    /// Whether everything older than the channel has been scanned.
+    caught_up: bool,
     /// The last few rows seen, up to `mark`.
     recent: VecDeque<OffsetDateTime>,
     /// Listed but not yet read, with their sizes.
@@ -51,7 +52,7 @@ pub(super) struct InboxScan {
     sent: HashMap<MessageId, Offer>,
     /// When each of them is due again, earliest first, so that a wake-up need not go through all of them.
     due: BTreeSet<(Instant, MessageId)>,
-    look_back_at: Option<Instant>,
+    look_again_at: Option<Instant>,
     /// When every statement that did not see the channel has ended.
     settled_at: Instant,
     scan_all_at: Instant,
@@ -82,11 +83,12 @@ impl InboxScan {
             withdrawals,
             position: Some((start, Uuid::nil())),
             mark: OffsetDateTime::UNIX_EPOCH,
+            caught_up: false,
             recent: VecDeque::new(),
             queue: VecDeque::new(),
             sent: HashMap::new(),
             due: BTreeSet::new(),
-            look_back_at: Some(Instant::now() + jitter(LOOK_AGAIN_AFTER)),
+            look_again_at: Some(Instant::now() + jitter(LOOK_AGAIN_AFTER)),
             settled_at: Instant::now() + longest + jitter(LOOK_AGAIN_AFTER),
             scan_all_at: Instant::now() + jitter(SCAN_ALL_EVERY),
             reoffer: (
@@ -101,17 +103,14 @@ impl InboxScan {
         self.position.is_some() || !self.queue.is_empty()
     }
 
-    /// Starts a scan a little before the last row seen.
-    pub fn start(&mut self) {
+    /// Starts a scan a little before the last row seen, or where rows may be unseen.
+    pub fn start(&mut self, unseen_since: Option<OffsetDateTime>) {
         let overlap = self.overlap();
         let start = match self.recent.front() {
-            Some(late) if self.recent.len() >= LATE_ROWS && *late > overlap => {
-                let soon = Instant::now() + jitter(LOOK_BACK_AFTER);
-                self.look_back_at = Some(self.look_back_at.map_or(soon, |at| at.min(soon)));
-                *late
-            }
+            Some(late) if self.recent.len() >= LATE_ROWS => overlap.max(*late),
             _ => overlap,
         };
+        let start = unseen_since.map_or(start, |since| start.min(since));
         self.position.get_or_insert((start, Uuid::nil()));
     }
 
@@ -123,7 +122,7 @@ impl InboxScan {
     /// When `take_due` is to be called, unless woken before.
     pub fn next_due(&self) -> Instant {
         let again = self.due.first().map(|(due, _)| *due);
-        [again, self.look_back_at]
+        [again, self.look_again_at]
             .into_iter()
             .flatten()
             .fold(self.scan_all_at, Instant::min)
@@ -141,8 +140,8 @@ impl InboxScan {
         }
         again.sort();
         self.queue.extend(again);
-        if self.look_back_at.is_some_and(|at| at <= now) {
-            self.look_back_at = (now < self.settled_at).then_some(self.settled_at);
+        if self.look_again_at.is_some_and(|at| at <= now) {
+            self.look_again_at = (now < self.settled_at).then_some(self.settled_at);
             self.position = Some((self.overlap(), Uuid::nil()));
         }
         if self.scan_all_at <= now {
@@ -158,8 +157,9 @@ impl InboxScan {
         opened_at: OffsetDateTime,
     ) -> Result<Vec<Push>> {
         loop {
-            if self.position.is_none() {
-                // Everything older than the channel has been scanned; later scans need not start before it.
+            if self.position.is_none() && !self.caught_up {
+                // Later scans need not start before the channel.
+                self.caught_up = true;
                 self.mark = self.mark.max(opened_at);
             }
             let found = if self.queue.is_empty() {
@@ -209,15 +209,17 @@ impl InboxScan {
             .map(|last| (last.created_at, last.message.0));
         let mut found = Vec::new();
         for line in listed {
-            self.note_seen(line.created_at);
             let Listed {
                 message,
+                created_at,
                 bytes,
                 body,
-                ..
             } = line;
+            if self.sent.contains_key(&message) {
+                continue;
+            }
+            self.note_new(created_at);
             match body {
-                _ if self.sent.contains_key(&message) => {}
                 // To keep the order, once one is queued, all later ones are.
                 Some(body) if self.queue.is_empty() => found.push((body, bytes)),
                 _ => self.queue.push_back((message, bytes)),
@@ -257,8 +259,11 @@ impl InboxScan {
         Ok(found)
     }
 
-    fn note_seen(&mut self, at: OffsetDateTime) {
-        if at <= self.mark {
+    fn note_new(&mut self, at: OffsetDateTime) {
+        if at < self.overlap() {
+            // Late, or the clock has stepped back: then the next ones are created right after this one.
+            self.recent.clear();
+        } else if at <= self.mark {
             return;
         }
         self.mark = at;

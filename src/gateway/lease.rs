@@ -1,6 +1,8 @@
-//! The node's lease, without which its channels count as dead. Renewed every few seconds, released when the node stops, and
-//! removed by other nodes once it has expired.
+//! The node's lease, without which its channels count as closed. Renewed every few seconds, released when the node stops, and
+//! removed by other nodes once it has expired. While the database is away channels stay open and send nothing; afterwards
+//! the heartbeat registers the node and its channels again.
 
+use std::collections::HashSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -20,30 +22,47 @@ impl Channels {
         renewed.elapsed()
     }
 
-    /// Renews the node's lease and removes rows without a channel. If the lease had expired, or could not be renewed for as
-    /// long, other nodes treat the channels as dead, so they are closed.
-    pub(super) async fn heartbeat(&self) -> Result<()> {
-        let live: Vec<Uuid> = self.registry.all().iter().map(|handle| handle.id).collect();
-        let check = self.secret.check();
-        // An unreachable database would otherwise block the call for minutes.
-        let beat = timeout(HEARTBEAT_TIMEOUT, self.store.heartbeat(&check)).await;
-        let lost = {
-            let mut last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Ok(Ok(beat)) = beat {
-                *last = Instant::now();
-                !beat.renewed
-            } else {
-                last.elapsed().as_secs_f64() > LEASE_SECONDS
-            }
-        };
-        if lost {
+    /// Whether the node's lease has expired: other nodes treat its channels as closed.
+    pub fn is_cut_off(&self) -> bool {
+        self.lease_age().as_secs_f64() > LEASE_SECONDS
+    }
+
+    /// Closes all channels after a long time without the database: it may be only this node that does not reach it.
+    pub(super) fn close_after_outage(&self) {
+        let patience = Duration::from_secs(self.context.config.push.outage_seconds);
+        if self.is_cut_off() && self.lease_age() > patience {
             for handle in self.registry.all() {
                 handle.close(Closing::LeaseLost);
             }
         }
+    }
+
+    /// Renews the node's lease, registers channels whose row is gone, and removes rows without a channel.
+    pub(super) async fn heartbeat(&self) -> Result<()> {
+        let begun = Instant::now();
+        let check = self.secret.check();
+        // An unreachable database would otherwise block the call for minutes.
+        let beat = timeout(HEARTBEAT_TIMEOUT, self.store.heartbeat(&check)).await;
         let beat = beat.map_err(|_| Error::Unavailable)??;
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = begun;
         self.note_secrets(beat.secrets_differ);
-        let stale = self.store.remove_stale_channels(&live).await?;
+        self.compare_channels().await
+    }
+
+    /// Makes the rows of this node's channels those of its live ones. They differ after a removal was lost, after other
+    /// nodes removed the rows of a node that seemed dead, and after a failover to a standby that lacked the latest.
+    async fn compare_channels(&self) -> Result<()> {
+        let live: Vec<Uuid> = self.registry.all().iter().map(|handle| handle.id).collect();
+        let differing = self.store.compare_channels(&live).await?;
+        let missing: HashSet<Uuid> = differing.missing.into_iter().collect();
+        if !missing.is_empty() {
+            let rows = self.registry.rows_of(&missing);
+            let keys: Vec<_> = rows.iter().map(|row| row.key.clone()).collect();
+            self.store.register_channels(&rows).await?;
+            // What was for them, and what came meanwhile.
+            self.context.wake.wake_here(keys);
+        }
+        let stale = self.store.remove_channels(differing.stale).await?;
         self.context.wake.wake(stale);
         Ok(())
     }

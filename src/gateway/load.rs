@@ -1,6 +1,7 @@
 //! How full inboxes are, approximately. Counting costs time in proportion to the inbox, so each node caches its counts and
 //! asks the store for an exact one only near the limit.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -47,27 +48,40 @@ impl Load {
 }
 
 impl Exchanges {
-    /// Whether an inbox may be near its limit, so that a submission to it must be judged by an exact count.
+    /// Whose inboxes may be near their limit, so that a submission to them must be judged by an exact count.
     pub(super) async fn must_count(
         &self,
         tenant: &TenantId,
-        approver: &ApproverId,
-    ) -> Result<bool> {
+        approvers: &[ApproverId],
+    ) -> Result<HashSet<ApproverId>> {
         let most = i64::from(self.context.config.limits.pending_per_approver);
         if most <= MARGIN {
-            return Ok(true);
+            return Ok(approvers.iter().cloned().collect());
         }
-        let inbox = (tenant.clone(), approver.clone());
-        let known = self.loads.0.get(&inbox);
-        let fresh = known.filter(|load| Instant::now() < load.until);
-        let pending = if let Some(load) = fresh {
-            load.pending.fetch_add(1, Ordering::Relaxed) + 1
-        } else {
-            let pending = self.store.pending(tenant, approver, most).await?;
-            let load = Arc::new(Load::counted(pending, most));
-            self.loads.0.insert(inbox, load);
-            pending
-        };
-        Ok(pending > most - MARGIN)
+        let mut near = HashSet::new();
+        let mut unknown = Vec::new();
+        for approver in approvers {
+            let known = self.loads.0.get(&(tenant.clone(), approver.clone()));
+            match known.filter(|load| Instant::now() < load.until) {
+                Some(load) if load.pending.fetch_add(1, Ordering::Relaxed) + 1 > most - MARGIN => {
+                    near.insert(approver.clone());
+                }
+                Some(_) => {}
+                None => unknown.push(approver),
+            }
+        }
+        if !unknown.is_empty() {
+            let counts = self.store.pending(tenant, &unknown, most).await?;
+            for (approver, pending) in unknown.into_iter().zip(counts) {
+                let load = Arc::new(Load::counted(pending, most));
+                self.loads
+                    .0
+                    .insert((tenant.clone(), approver.clone()), load);
+                if pending > most - MARGIN {
+                    near.insert(approver.clone());
+                }
+            }
+        }
+        Ok(near)
     }
 }

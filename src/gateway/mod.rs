@@ -30,6 +30,7 @@ mod presence;
 mod prompt;
 mod push;
 mod refresh;
+mod retention;
 pub mod secret;
 mod session;
 mod submit;
@@ -89,8 +90,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts a gateway on an open store, with its background tasks.
-    pub fn start(
+    /// A gateway on an open store. It serves no calls until it is opened.
+    pub fn new(
         config: &Arc<Config>,
         clock: Clock,
         store: Arc<Store>,
@@ -117,7 +118,7 @@ impl Gateway {
         let presence = Arc::new(EnforcerPresence::new(&context));
         let exchanges = Arc::new(Exchanges::new(&context, &presence));
         let channels = Arc::new(Channels::new(&context, &presence, &secret));
-        let gateway = Arc::new(Self {
+        Ok(Arc::new(Self {
             pairings: Arc::new(Pairings::new(&context, &presence, &secret)),
             prompts: Arc::new(Prompts::new(&context, &presence)),
             sessions: Arc::new(Sessions::new(&context, &presence)),
@@ -129,8 +130,12 @@ impl Gateway {
             exchanges,
             channels,
             presence,
-        });
-        sweep::start(&gateway, tasks, stopped);
-        Ok(gateway)
+        }))
+    }
+
+    /// Starts the sweeps and serves calls, once the node has joined the others.
+    pub fn open(self: &Arc<Self>, stopped: &CancellationToken) {
+        sweep::start(self, &self.context.tasks, stopped);
+        self.health.note_joined();
     }
 }

@@ -14,7 +14,8 @@ use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
 use crate::protocol::listing::{CredentialLine, ExchangeLine, Tenant};
 use crate::store::audit::Actor;
-use crate::store::listing::{ExchangeFilter, Part};
+use crate::store::exchange_listing::ExchangeFilter;
+use crate::store::listing::Part;
 use crate::store::signing_key::NewSigningKey;
 
 #[derive(Debug, Default)]
@@ -209,7 +210,7 @@ impl Platform {
             approver: listing.approver,
         };
         let name = format!(
-            "exchanges\n{tenant}\n{}\n{}\n{}",
+            "newest exchanges\n{tenant}\n{}\n{}\n{}",
             filter.state.map_or("", ExchangeState::as_str),
             filter.enforcer.as_ref().map_or("", EnforcerId::as_str),
             filter.approver.as_ref().map_or("", ApproverId::as_str),

@@ -209,7 +209,7 @@ impl Prompts {
             enforcer: command.enforcer,
             ack: ack.clone(),
         };
-        let fact = self.store.acks.run(row).await?;
+        let fact = self.store.acks.run(row).await?.locked()?;
         if let Some((enforcer, _)) = &fact {
             self.presence.seen(&tenant, enforcer);
         }

@@ -6,7 +6,7 @@ use crate::protocol::id::{ApproverId, EnforcerId, MessageId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
 use crate::store::approver_messages::ForApprover;
-use crate::store::claim::{Claimed, ForEnforcer};
+use crate::store::enforcer_messages::{Claimed, ForEnforcer};
 
 #[derive(Debug)]
 pub struct Push {

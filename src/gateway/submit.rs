@@ -12,7 +12,7 @@ use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::json::Node;
 use crate::protocol::routing::Route;
 use crate::store::idempotency::IdempotencyKey;
-use crate::store::pairing::TokenFact;
+use crate::store::pairing::{Paired, TokenFact};
 use crate::store::submit::{Asked, SubmissionRow};
 use crate::telemetry::trace;
 use crate::wake::Key;
@@ -70,14 +70,15 @@ impl Exchanges {
         // A repeat must be recognised even if it can no longer be routed, so the store is asked anyway: it never writes a
         // submission without approvers.
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &submission.route).await?;
-        let mut asked = Vec::with_capacity(approvers.len());
-        for approver in &approvers {
-            asked.push(Asked {
+        let counted = self.must_count(tenant, &approvers).await?;
+        let asked = approvers
+            .iter()
+            .map(|approver| Asked {
                 approver: approver.clone(),
                 message: self.context.clock.message_id(),
-                count: self.must_count(tenant, approver).await?,
-            });
-        }
+                count: counted.contains(approver),
+            })
+            .collect();
         let operation = self.context.clock.operation_id();
         let expires_at = submission.expires_at;
         let row = SubmissionRow {
@@ -127,12 +128,19 @@ impl Exchanges {
                     pointer: "/body/metadata/routingToken",
                 }),
             },
-            Route::Paired => match pairings.paired_with(tenant, enforcer).await? {
-                nobody if nobody.is_empty() => Err(Error::NoApprover {
-                    pointer: "/recipient/approverId",
-                }),
-                approvers => Ok(approvers),
-            },
+            Route::Paired => {
+                let most = self.context.config.limits.approvers_per_exchange;
+                let limit = usize::try_from(most).unwrap_or(usize::MAX);
+                match pairings.paired_with(tenant, enforcer).await? {
+                    Paired { count: 0, .. } => Err(Error::NoApprover {
+                        pointer: "/recipient/approverId",
+                    }),
+                    Paired { count, .. } if count > limit => {
+                        Err(Error::TooManyApprovers { count, limit })
+                    }
+                    Paired { approvers, .. } => Ok(approvers),
+                }
+            }
         };
         Ok(match asked {
             Ok(approvers) => (approvers, None),

@@ -89,6 +89,10 @@ async fn serve(
     admit_any(node, caller, key)?;
     let document = json::parse(bytes).map_err(Error::from)?;
     *head = read_head(&document)?;
+    // The credential may have been revoked since the node was cut off from the database.
+    if node.gateway.channels.is_cut_off() {
+        return Err(Error::Unavailable.into());
+    }
     let tracer = &node.context.tracer;
     let span = tracer.begin(head.context.clone());
     let call = read(node, caller, head, &document);

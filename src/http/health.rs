@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
-use super::reply::plain;
+use super::error::Refusal;
+use super::reply::{Node, plain};
 use crate::gateway::Health;
 use crate::gateway::Readiness;
+use crate::gateway::error::Error;
 
 /// `GET /livez`: the process runs.
 pub async fn live() -> Response {
@@ -24,6 +27,7 @@ pub async fn ready(State(health): State<Arc<Health>>) -> Response {
             StatusCode::OK,
             "degraded: notifications do not arrive, polling",
         ),
+        Readiness::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
         Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
         Readiness::DatabaseAway => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -43,4 +47,12 @@ pub async fn ready(State(health): State<Arc<Health>>) -> Response {
         ),
     };
     plain(status, &json!({ "status": word }))
+}
+
+/// Refuses calls until the node has joined the others.
+pub async fn refuse_early(State(node): State<Node>, request: Request, next: Next) -> Response {
+    if node.gateway.health.has_joined() {
+        return next.run(request).await;
+    }
+    Refusal::from(Error::Unavailable).into_response()
 }

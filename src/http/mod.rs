@@ -139,6 +139,7 @@ pub fn routes() -> Vec<(&'static str, &'static str)> {
 
 pub fn router(node: Node) -> Router {
     let run_to_end = from_fn_with_state(node.clone(), reply::run_to_end);
+    let refuse_early = from_fn_with_state(node.clone(), health::refuse_early);
     let protocol = protocol()
         .0
         .layer(run_to_end.clone())
@@ -147,13 +148,15 @@ pub fn router(node: Node) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied))
+        .layer(refuse_early.clone())
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
     let plain = plain()
         .0
         .layer(run_to_end.clone())
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
-        .layer(from_fn(proxied::refuse_unproxied));
+        .layer(from_fn(proxied::refuse_unproxied))
+        .layer(refuse_early);
     let health = health()
         .0
         .layer(run_to_end)

@@ -31,6 +31,7 @@ const MAX_STREAMS: u32 = 100;
 /// Pause when the process is out of file descriptors, until connections have ended.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+#[derive(Clone, Default)]
 pub struct Stops {
     /// Stops accepting connections; requests under way finish.
     pub drain: CancellationToken,

@@ -29,6 +29,9 @@ use crate::wake::Key;
 
 /// When a client should reconnect. Sent first, so that proxies forward the response at once.
 pub const RETRY: &str = "retry: 2000\n\n";
+/// Keepalives. A comment says that nothing will come for now.
+const PING: &str = "event: ping\ndata:\n\n";
+const PING_CUT_OFF: &str = ": the database is unavailable\nevent: ping\ndata:\n\n";
 /// Pause after the database was unavailable.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -117,11 +120,14 @@ impl StreamWriter {
         loop {
             let ready = {
                 let (closing, ready) = self.feed.closed_or_ready();
+                // In this order: a channel that is to be closed sends nothing more, and pings are sent even if every page
+                // fails.
                 tokio::select! {
+                    biased;
                     closing = closing => return self.feed.channel().note_closing(closing),
                     () = self.sender.closed() => return,
-                    () = ready => true,
                     () = sleep_until(next_ping) => false,
+                    () = ready => true,
                 }
             };
             let mut page = Vec::new();
@@ -140,7 +146,8 @@ impl StreamWriter {
                 }
             } else {
                 next_ping = Instant::now() + jitter(self.ping_every);
-                Bytes::from_static(b"event: ping\ndata:\n\n")
+                let cut_off = self.feed.channel().is_cut_off();
+                Bytes::from_static(if cut_off { PING_CUT_OFF } else { PING }.as_bytes())
             };
             if !self.send(bytes).await {
                 return;

@@ -65,6 +65,7 @@ pub fn described(
             "envelopeBytes": limits.envelope_bytes,
             "bodyBytes": limits.body_bytes,
             "pendingPerApprover": limits.pending_per_approver,
+            "approversPerExchange": limits.approvers_per_exchange,
             "channelsPerIdentity": limits.channels_per_identity,
             "waitsPerIdentity": limits.waits_per_identity,
             "waitDefaultSeconds": limits.wait_default_seconds,

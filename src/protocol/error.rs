@@ -76,6 +76,8 @@ pub enum Error {
     /// `pointer` is the member that names nobody.
     #[error("the submission names nobody to ask")]
     NoApprover { pointer: &'static str },
+    #[error("the submission would ask {count} approvers; at most {limit} may be asked")]
+    TooManyApprovers { count: usize, limit: usize },
     #[error("the prompt names no enforcer to send it to")]
     NoRecipient,
 
@@ -213,6 +215,10 @@ impl Error {
             Self::NoApprover { pointer } => refusal(422, Code::NoApprover)
                 .at(pointer)
                 .expecting("an approver, or a pairing with one"),
+            Self::TooManyApprovers { limit, .. } => refusal(422, Code::TooLarge)
+                .at("/recipient/approverId")
+                .expecting("an approver, or fewer pairings")
+                .with("limit", *limit),
             Self::NoRecipient => refusal(422, Code::NoRecipient)
                 .at("/recipient/enforcerId")
                 .expecting("an enforcer, the session of one, or metadata.enforcerId"),

@@ -79,6 +79,11 @@ impl<W, T, R> InsertFact<W, T, R> {
         })
     }
 
+    /// Whether its id belongs to another row.
+    pub fn already_exists(&self) -> bool {
+        matches!(self, Self::Unwritten { existing: Some(existing), .. } if !existing.same)
+    }
+
     /// The attempt that a repeat found, if an idempotency key of its own is to be bound to it.
     pub fn unbound_repeat(&self) -> Option<OperationId> {
         match self {

@@ -1,8 +1,10 @@
-//! Acknowledgements of messages by either kind of recipient. An enforcer's ack of a decision makes its exchange delivered.
+//! Acknowledgements of messages by either kind of recipient. An enforcer's ack of a decision makes its exchange delivered. The
+//! statement waits for no lock: an ack that meets one is busy, and is tried again.
 
 use sqlx::PgConnection;
 
 use super::batch::{BatchResult, BatchStatement};
+use super::busy::Lockable;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -56,7 +58,7 @@ impl BatchStatement for TakeAcks {
     const NAME: &'static str = "ack";
     type Row = AckRow;
     /// `None` if there is no such message for this recipient.
-    type Fact = Option<Acked>;
+    type Fact = Lockable<Option<Acked>>;
 
     fn tenant_scope(rows: &[AckRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -64,6 +66,10 @@ impl BatchStatement for TakeAcks {
 
     fn conflict_keys(row: &AckRow) -> Vec<String> {
         vec![row.message.to_string()]
+    }
+
+    fn is_busy(fact: &Self::Fact) -> bool {
+        fact.is_busy()
     }
 
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
@@ -82,24 +88,38 @@ impl BatchStatement for TakeAcks {
                                  and m.recipient = i.recipient and m.message_id = i.message_id
             ),
             locked as materialized (
-                select e.tenant_id, e.request_id, e.state
+                select m.operation_id
                   from exchanges e
                   join mine m on m.tenant_id = e.tenant_id and m.request_id = e.request_id and m.kind = 'decision.deliver'
-                 order by e.tenant_id, e.request_id
-                   for no key update of e
+                   for no key update of e skip locked
             ),
-            -- Read once the exchanges are locked: the count makes this wait for all of them, and whatever joins it too.
-            clock as materialized (
-                select clock_timestamp() + $6::interval as at, count(*) as locked from locked
+            held as materialized (
+                select i.operation_id
+                  from messages m
+                  join mine i on i.tenant_id = m.tenant_id and i.recipient_kind = m.recipient_kind
+                             and i.recipient = m.recipient and i.message_id = m.message_id
+                   for no key update of m skip locked
             ),
             items as materialized (
                 select i.operation_id, x.tenant_id, x.request_id, x.approver_id
                   from input i
-                 cross join clock c
                   join inbox_items x on i.recipient_kind = 'approver' and x.tenant_id = i.tenant_id
                                     and (x.approver_id = i.recipient) is true and x.message_id = i.message_id
-                 order by x.tenant_id, x.request_id, x.approver_id
-                   for no key update of x
+                   for no key update of x skip locked
+            ),
+            -- Read once everything is locked: the counts make this wait for it, and whatever joins it too.
+            clock as materialized (
+                select clock_timestamp() + $6::interval as at
+                  from (select count(*) as locked from locked) l, (select count(*) as held from held) h,
+                       (select count(*) as items from items) x
+            ),
+            ready as materialized (
+                select m.operation_id, m.tenant_id, m.recipient_kind, m.recipient, m.message_id, m.kind, m.request_id, c.at
+                  from mine m
+                  join held h on h.operation_id = m.operation_id
+                  left join locked l on l.operation_id = m.operation_id
+                 cross join clock c
+                 where m.kind <> 'decision.deliver' or l.operation_id is not null
             ),
             acked_items as (
                 update inbox_items x
@@ -108,33 +128,21 @@ impl BatchStatement for TakeAcks {
                  where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
                    and x.acked_at is null
             ),
-            held as materialized (
-                select m.tenant_id, m.recipient_kind, m.recipient, m.message_id
-                  from messages m
-                  join mine i on i.tenant_id = m.tenant_id and i.recipient_kind = m.recipient_kind
-                             and i.recipient = m.recipient and i.message_id = m.message_id
-                 -- Messages are locked after the exchanges, and after the items if there are any.
-                 cross join clock c
-                 cross join (select count(*) as items from items) behind
-                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
-                   for no key update of m
-            ),
             acked as (
                 update messages m
-                   set acked_at = c.at
-                  from held h, clock c
-                 where m.tenant_id = h.tenant_id and m.recipient_kind = h.recipient_kind
-                   and m.recipient = h.recipient and m.message_id = h.message_id
+                   set acked_at = r.at
+                  from ready r
+                 where m.tenant_id = r.tenant_id and m.recipient_kind = r.recipient_kind
+                   and m.recipient = r.recipient and m.message_id = r.message_id
                    and coalesce(m.acked_at, 'infinity') = 'infinity'
             ),
             delivered as (
                 update exchanges e
-                   set state = 'delivered', delivered_at = c.at, ended_at = c.at
-                  from mine m, locked l, clock c
-                 where m.kind = 'decision.deliver'
-                   and l.tenant_id = m.tenant_id and l.request_id = m.request_id and l.state = 'decided'
-                   and e.tenant_id = m.tenant_id and e.request_id = m.request_id and e.state = 'decided'
-                returning m.operation_id, e.tenant_id, e.request_id, e.enforcer_id, e.delivered_at
+                   set state = 'delivered', delivered_at = r.at, ended_at = r.at
+                  from ready r
+                 where r.kind = 'decision.deliver'
+                   and e.tenant_id = r.tenant_id and e.request_id = r.request_id and e.state = 'decided'
+                returning r.operation_id, e.tenant_id, e.request_id, e.enforcer_id, e.delivered_at
             ),
             history as (
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
@@ -143,6 +151,12 @@ impl BatchStatement for TakeAcks {
                   from delivered d
             )
             select i.operation_id as "operation!: OperationId",
+                   case when m.operation_id is not null then r.operation_id is null
+                        when i.recipient_kind = 'approver' and x.operation_id is null
+                        then (select true from inbox_items y
+                               where y.tenant_id = i.tenant_id and (y.approver_id = i.recipient) is true
+                                 and y.message_id = i.message_id) is not null
+                        else false end as "busy!",
                    coalesce(m.request_id, x.request_id) as "request_id?: RequestId",
                    coalesce(m.expires_at, e.expires_at) as "expires_at?: Timestamp",
                    d.operation_id is not null as "delivered!",
@@ -152,6 +166,7 @@ impl BatchStatement for TakeAcks {
                                          and y.part = 'artifact') end as "origin?"
               from input i
               left join mine m on m.operation_id = i.operation_id
+              left join ready r on r.operation_id = i.operation_id
               left join delivered d on d.operation_id = i.operation_id
               left join items x on x.operation_id = i.operation_id
               left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(m.request_id, x.request_id)
@@ -169,13 +184,16 @@ impl BatchStatement for TakeAcks {
         .fetch_all(connection)
         .await?;
         let facts = found.into_iter().map(|row| {
+            if row.busy {
+                return (row.operation, Lockable::Busy);
+            }
             let acked = row.request_id.map(|request_id| Acked {
                 request_id,
                 expires_at: row.expires_at,
                 delivered: row.delivered,
                 origin: rows::context(row.origin.as_deref(), None),
             });
-            (row.operation, acked)
+            (row.operation, Lockable::Locked(acked))
         });
         rows::in_order(rows.iter().map(|row| row.operation), facts)
     }

@@ -1,6 +1,8 @@
 //! Nodes and the channels they hold. A node's heartbeat is the lease of all its channels: once it is 15 s old, they count as
 //! closed.
 
+use std::collections::HashSet;
+
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -18,10 +20,31 @@ pub const LEASE_SECONDS: f64 = 15.0;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Heartbeat {
-    /// Whether the lease was still valid; if not, others may have acted on its end.
-    pub renewed: bool,
     /// Whether another live node has another cluster secret.
     pub secrets_differ: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Running {
+    pub oldest: i64,
+    pub all: HashSet<i64>,
+}
+
+/// Messages that committed long after they were created, or that a clock created which has stepped back.
+#[derive(Debug, Clone, Copy)]
+pub struct Late {
+    /// They were written by this transaction or a later one.
+    pub since: i64,
+    /// How many open messages of each recipient are looked at.
+    pub most: i64,
+}
+
+/// Someone with a message that may not have been sent.
+#[derive(Debug)]
+pub struct Recipient {
+    pub key: Key,
+    /// Of an approver: when the oldest such message was created.
+    pub unseen_since: Option<OffsetDateTime>,
 }
 
 /// Whose channel a wake key stands for, as it is stored: tenant, kind, identity.
@@ -47,22 +70,15 @@ impl ChannelStore {
         // All: nodes belong to no tenant.
         let mut lease = self.database.background.lease(TenantScope::All).await?;
         let before = self.database.clock.now();
-        let beat = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             with renewed as (
-                update nodes set heartbeat_at = clock_timestamp(), secret_check = $4
-                 where node_id = $1 and heartbeat_at > clock_timestamp() - make_interval(secs => $3)
-                returning node_id
-            ),
-            joined as (
                 insert into nodes (node_id, name, started_at, heartbeat_at, secret_check)
-                select $1, $2, clock_timestamp(), clock_timestamp(), $4
-                 where not exists (select from renewed)
+                values ($1, $2, clock_timestamp(), clock_timestamp(), $4)
                 on conflict on constraint nodes_pkey do update
                    set heartbeat_at = excluded.heartbeat_at, secret_check = excluded.secret_check
             )
             select clock_timestamp() + $5::interval as "now!",
-                   exists (select from renewed) as "renewed!",
                    exists (select from nodes n
                             where n.node_id <> $1 and n.secret_check <> $4
                               and n.heartbeat_at > clock_timestamp() - make_interval(secs => $3)) as "secrets_differ!"
@@ -72,14 +88,13 @@ impl ChannelStore {
             LEASE_SECONDS,
             secret_check,
             self.database.clock.offset(),
-        )
-        .fetch_one(lease.connection()?)
-        .await;
+        );
+        let beat = query.fetch_one(lease.connection()?);
+        let beat = self.database.background.within(beat).await;
         let beat = lease.settle(beat)?;
         self.database
             .compare_clocks(before, beat.now, self.database.clock.now());
         Ok(Heartbeat {
-            renewed: beat.renewed,
             secrets_differ: beat.secrets_differ,
         })
     }
@@ -104,38 +119,99 @@ impl ChannelStore {
         Ok(())
     }
 
-    /// Of these recipients, the ones with a message that may not have been sent: a recent one, or one due again.
+    /// The transactions that are under way.
+    pub async fn running_transactions(&self) -> Result<Running> {
+        let query = sqlx::query!(
+            r#"
+            select pg_snapshot_xmin(s)::text::bigint as "oldest!",
+                   array(select x::text::bigint from pg_snapshot_xip(s) x) as "all!"
+              from pg_current_snapshot() s
+            "#,
+        )
+        .map(|row| Running {
+            oldest: row.oldest,
+            all: row.all.into_iter().collect(),
+        });
+        // All: transactions belong to no tenant.
+        let scope = TenantScope::All;
+        self.database.background.fetch_one(scope, query).await
+    }
+
+    /// Of these recipients, the ones with a message that may not have been sent: a recent one, or one due again. With
+    /// `late` also older ones, by the transaction that wrote them.
     pub async fn recipients_with_messages(
         &self,
         keys: &[Key],
         recent_seconds: f64,
-    ) -> Result<Vec<Key>> {
+        late: Option<Late>,
+    ) -> Result<Vec<Recipient>> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
         let query = sqlx::query!(
             r#"
-            select i.tenant_id as "tenant_id!: TenantId", i.kind as "kind!", i.identity as "identity!"
+            select i.tenant_id as "tenant_id!: TenantId", i.kind as "kind!", i.identity as "identity!",
+                   f.since as "since?"
               from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
-             cross join (select clock_timestamp() + $4::interval as at) c
-             where exists (select
-                             from (values ('enforcer', 'decision.deliver', c.at - make_interval(secs => $6)),
-                                          ('enforcer', 'refresh.request', '-infinity'),
-                                          ('enforcer', 'prompt.send', '-infinity'),
-                                          ('approver', 'exchange.withdrawn', c.at - make_interval(secs => $5)))
-                                  as k (recipient_kind, kind, since)
+             cross join (select w.at, w.at - make_interval(secs => $5) as recent,
+                                w.at - make_interval(secs => $6) as pushed_since,
+                                -- How many transactions ago. Of another server, or of none, all are later.
+                                case when w.age < 0 then 2147483647 else w.age end as age
+                           from (select clock_timestamp() + $4::interval as at,
+                                        age(($7::bigint % 4294967296)::text::xid) as age) w) c
+             cross join lateral (
+                 select min(u.created_at) as since
+                   from (select min(x.created_at) as created_at
+                           from inbox_items x
+                          where x.tenant_id = i.tenant_id and x.approver_id = i.identity
+                            and x.closed_at is null and x.removed_at is null and x.acked_at is null
+                            and x.created_at > c.recent
+                         union all
+                         select min(m.created_at)
+                           from messages m
+                          where m.tenant_id = i.tenant_id and m.recipient_kind = 'approver' and m.recipient = i.identity
+                            and m.kind = 'exchange.withdrawn' and m.acked_at is null and m.created_at > c.recent
+                         union all
+                         -- The limit counts what the index has, acknowledged or not: that many rows are read at most.
+                         select min(l.created_at)
+                           from (select x.created_at, x.acked_at, age(x.xmin) as age
+                                   from inbox_items x
+                                  where x.tenant_id = i.tenant_id and x.approver_id = i.identity
+                                    and x.closed_at is null and x.removed_at is null and x.created_at <= c.recent
+                                  order by x.created_at
+                                  limit $8) l
+                          where l.acked_at is null and l.age <= c.age
+                         union all
+                         select min(l.created_at)
+                           from (select m.created_at, age(m.xmin) as age
+                                   from messages m
+                                  where m.tenant_id = i.tenant_id and m.recipient_kind = 'approver'
+                                    and m.recipient = i.identity and m.kind = 'exchange.withdrawn' and m.acked_at is null
+                                    and m.created_at > c.pushed_since and m.created_at <= c.recent
+                                  order by m.created_at
+                                  limit $8) l
+                          where l.age <= c.age) u
+                  where i.kind = 'approver') f
+             where case i.kind
+                       when 'approver' then f.since is not null
+                       else exists (
+                           -- Never offered, or due again. Older decisions are not pushed, and not read.
+                           select from (values ('decision.deliver', timestamptz '-infinity', c.pushed_since,
+                                                timestamptz '-infinity'),
+                                               ('decision.deliver', c.pushed_since, '-infinity', c.at),
+                                               ('refresh.request', '-infinity', '-infinity', c.at),
+                                               ('prompt.send', '-infinity', '-infinity', c.at))
+                                       as k (kind, due_from, created_from, due_to)
                             -- One index scan per kind: the limit keeps the planner from joining the other way around.
                             cross join lateral (
                                 select from messages m
-                                 where m.tenant_id = i.tenant_id and m.recipient_kind = i.kind and m.recipient = i.identity
-                                   and m.kind = k.kind and m.created_at > k.since and m.acked_at is null
+                                 where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                                   and m.recipient = i.identity and m.kind = k.kind and m.acked_at is null
+                                   and (coalesce(m.next_attempt_at, '-infinity'), m.created_at)
+                                       > (k.due_from, k.created_from)
+                                   and coalesce(m.next_attempt_at, '-infinity') <= k.due_to
+                                   and (m.kind <> 'decision.deliver' or m.created_at > c.pushed_since)
                                    and (m.expires_at is null or m.expires_at > c.at)
-                                   and (m.next_attempt_at is null or m.next_attempt_at <= c.at)
-                                 limit 1) m
-                            where k.recipient_kind = i.kind)
-                or (i.kind = 'approver'
-                    and exists (select from inbox_items x
-                                 where x.tenant_id = i.tenant_id and x.approver_id = i.identity
-                                   and x.closed_at is null and x.removed_at is null and x.acked_at is null
-                                   and x.created_at > c.at - make_interval(secs => $5)))
+                                 limit 1) m)
+                   end
             "#,
             column(&owners, |(tenant, _, _)| *tenant) as _,
             column(&owners, |(_, kind, _)| *kind) as _,
@@ -143,13 +219,17 @@ impl ChannelStore {
             self.database.clock.offset(),
             recent_seconds,
             PUSHED_FOR_SECONDS,
+            late.as_ref().map_or(0, |late| late.since),
+            late.as_ref().map_or(0, |late| late.most),
         );
         let scope = TenantScope::of(owners.iter().map(|(tenant, ..)| *tenant));
         let found = self.database.background.fetch_all(scope, query).await?;
-        let keys = found
-            .into_iter()
-            .map(|row| key_of(row.tenant_id, &row.kind, &row.identity));
-        Ok(keys.collect::<Result<_, _>>()?)
+        let recipients = found.into_iter().map(|row| {
+            let key = key_of(row.tenant_id, &row.kind, &row.identity)?;
+            let unseen_since = row.since;
+            Ok(Recipient { key, unseen_since })
+        });
+        recipients.collect()
     }
 
     /// When a message of this approver was created; `None` if it has no such message.

@@ -1,6 +1,8 @@
 //! Registers and removes channels: one by one, in batches, or all those of a node at once. The statement that removes an
 //! enforcer's channel also records its end for presence. Channels are locked first, then enforcers, each sorted by key.
 
+use std::time::Duration;
+
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -20,6 +22,10 @@ pub struct OpenRow {
     pub key: Key,
     pub channel: Uuid,
     pub transport: Transport,
+    /// How long ago it was opened.
+    pub age: Duration,
+    /// Whether its peer responds.
+    pub active: bool,
 }
 
 pub struct OpenChannels {
@@ -40,10 +46,12 @@ impl BatchStatement for OpenChannels {
         // A retried batch finds its own rows.
         sqlx::query!(
             r#"
-            insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at)
-            select i.tenant_id, i.kind, i.identity, i.channel_id, $6, i.transport, clock_timestamp()
-              from unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[])
-                   as i (tenant_id, kind, identity, channel_id, transport)
+            insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at, active)
+            select i.tenant_id, i.kind, i.identity, i.channel_id, $8, i.transport,
+                   clock_timestamp() - make_interval(secs => i.age), i.active
+              from unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::float8[], $7::boolean[])
+                   as i (tenant_id, kind, identity, channel_id, transport, age, active)
+             order by i.tenant_id collate "C", i.kind collate "C", i.identity collate "C", i.channel_id
             on conflict on constraint channels_pkey do nothing
             "#,
             column(&owners, |(tenant, _, _)| *tenant) as _,
@@ -51,6 +59,8 @@ impl BatchStatement for OpenChannels {
             column(&owners, |(_, _, identity)| *identity) as _,
             &column(rows, |row| row.channel),
             column(rows, |row| row.transport) as _,
+            &column(rows, |row| row.age.as_secs_f64()),
+            &column(rows, |row| row.active),
             self.instance,
         )
         .execute(connection)
@@ -64,6 +74,18 @@ pub struct CloseRow {
     pub key: Key,
     pub channel: Uuid,
 }
+
+/// How the rows of a node's channels differ from its live ones.
+#[derive(Debug, Default)]
+pub struct DifferingChannels {
+    /// Live channels without a row.
+    pub missing: Vec<Uuid>,
+    /// Rows without a channel.
+    pub stale: Vec<CloseRow>,
+}
+
+/// Rows of one statement that is not batched.
+const ROWS_PER_STATEMENT: usize = 1_000;
 
 pub struct CloseChannels {
     pub clock: Clock,
@@ -124,18 +146,11 @@ impl BatchStatement for CloseChannels {
 }
 
 impl ChannelStore {
-    pub async fn open_channel(&self, key: &Key, channel: Uuid, transport: Transport) -> Result<()> {
-        if owner(key).is_none() {
+    pub async fn open_channel(&self, row: OpenRow) -> Result<()> {
+        if owner(&row.key).is_none() {
             return Ok(());
         }
-        let key = key.clone();
-        self.openings
-            .run(OpenRow {
-                key,
-                channel,
-                transport,
-            })
-            .await
+        self.openings.run(row).await
     }
 
     pub async fn close_channel(&self, key: &Key, channel: Uuid) -> Result<()> {
@@ -146,37 +161,73 @@ impl ChannelStore {
         self.closings.run(CloseRow { key, channel }).await
     }
 
-    /// Removes rows of this node whose channel is not in `live`, because their removal was lost; returns whose they were.
-    /// Rows younger than ten seconds are left for the next call: a channel may have opened since `live` was read.
-    pub async fn remove_stale_channels(&self, live: &[Uuid]) -> Result<Vec<Key>> {
+    /// How the rows of this node's channels differ from its live ones. Rows younger than ten seconds are not stale: their
+    /// channel may have opened since `live` was read.
+    pub async fn compare_channels(&self, live: &[Uuid]) -> Result<DifferingChannels> {
         let query = sqlx::query!(
             r#"
-            select tenant_id as "tenant_id: TenantId", kind, identity, channel_id
-              from channels
-             where node_id = $1 and not channel_id = any($2)
-               and opened_at < clock_timestamp() - interval '10 seconds'
+            select l.channel_id as "missing?", c.tenant_id as "tenant_id?: TenantId", c.kind as "kind?",
+                   c.identity as "identity?", c.channel_id as "stale?"
+              from unnest($2::uuid[]) as l (channel_id)
+              -- A full join is hashed or merged, never a loop in a loop, however many rows the planner expects.
+              full join (select c.tenant_id, c.kind, c.identity, c.channel_id, c.opened_at
+                           from channels c
+                          where c.node_id = $1) c
+                on c.channel_id = l.channel_id
+             where c.channel_id is null
+                or (l.channel_id is null and c.opened_at < clock_timestamp() - interval '10 seconds')
             "#,
             self.database.instance,
             live,
         );
-        let mut stale = Vec::new();
         // All: a node holds channels of every tenant.
         let scope = TenantScope::All;
+        let mut differing = DifferingChannels::default();
         for row in self.database.background.fetch_all(scope, query).await? {
-            stale.push(CloseRow {
-                key: key_of(row.tenant_id, &row.kind, &row.identity)?,
-                channel: row.channel_id,
-            });
+            differing.missing.extend(row.missing);
+            if let (Some(tenant), Some(kind), Some(identity), Some(channel)) =
+                (row.tenant_id, row.kind, row.identity, row.stale)
+            {
+                let key = key_of(tenant, &kind, &identity)?;
+                differing.stale.push(CloseRow { key, channel });
+            }
         }
-        if !stale.is_empty() {
-            let clock = self.database.clock.clone();
-            let scope = CloseChannels::tenant_scope(&stale);
-            let mut lease = self.database.background.lease(scope).await?;
-            let statement = CloseChannels { clock };
-            let closed = statement.run(lease.connection()?, &stale).await;
-            lease.settle(closed)?;
+        Ok(differing)
+    }
+
+    /// Registers channels again whose row is gone.
+    pub async fn register_channels(&self, rows: &[OpenRow]) -> Result<()> {
+        let statement = OpenChannels {
+            instance: self.database.instance,
+        };
+        for rows in rows.chunks(ROWS_PER_STATEMENT) {
+            self.run_in_background(&statement, rows).await?;
         }
-        Ok(stale.into_iter().map(|row| row.key).collect())
+        Ok(())
+    }
+
+    /// Removes channels; returns whose they were.
+    pub async fn remove_channels(&self, rows: Vec<CloseRow>) -> Result<Vec<Key>> {
+        let clock = self.database.clock.clone();
+        let statement = CloseChannels { clock };
+        for rows in rows.chunks(ROWS_PER_STATEMENT) {
+            self.run_in_background(&statement, rows).await?;
+        }
+        Ok(rows.into_iter().map(|row| row.key).collect())
+    }
+
+    /// Runs a statement that is otherwise batched.
+    async fn run_in_background<S: BatchStatement>(
+        &self,
+        statement: &S,
+        rows: &[S::Row],
+    ) -> Result<()> {
+        let scope = S::tenant_scope(rows);
+        let pool = &self.database.background;
+        let mut lease = pool.lease(scope).await?;
+        let ran = pool.within(statement.run(lease.connection()?, rows)).await;
+        lease.settle(ran)?;
+        Ok(())
     }
 
     /// Removes this node and its channels; returns whose channels they were.
@@ -184,7 +235,8 @@ impl ChannelStore {
         self.remove_nodes(Some(self.database.instance)).await
     }
 
-    /// Removes nodes whose lease ended long ago, and their channels; returns whose channels they were.
+    /// Removes nodes whose lease ended long ago, and their channels, and those of nodes that are not registered; returns
+    /// whose channels they were.
     pub async fn reap_expired_nodes(&self) -> Result<Vec<Key>> {
         self.remove_nodes(None).await
     }
@@ -194,17 +246,35 @@ impl ChannelStore {
         // presence has been showing since.
         let query = sqlx::query!(
             r#"
-            with gone as (
+            with recursive gone as (
                 delete from nodes
                  where case when $1::uuid is null
                             then heartbeat_at <= clock_timestamp() - make_interval(secs => $2::float8 * 2)
+                                 -- The clock has stepped back. A node that lives registers itself again.
+                                 or heartbeat_at > clock_timestamp() + make_interval(secs => $2::float8)
                             else node_id = $1 end
                 returning node_id, heartbeat_at
             ),
+            -- The nodes that have channels, one probe of the index for each.
+            holding as (
+                (select c.node_id from channels c where $1::uuid is null order by c.node_id limit 1)
+                union all
+                select (select c.node_id from channels c where c.node_id > h.node_id order by c.node_id limit 1)
+                  from holding h
+                 where h.node_id is not null
+            ),
+            ended as (
+                select node_id, heartbeat_at from gone
+                union all
+                -- Of a node that is not registered nothing is known.
+                select h.node_id, null
+                  from holding h
+                 where h.node_id is not null and not exists (select from nodes n where n.node_id = h.node_id)
+            ),
             to_delete as materialized (
-                select c.tenant_id, c.kind, c.identity, c.channel_id, g.heartbeat_at
+                select c.tenant_id, c.kind, c.identity, c.channel_id, e.heartbeat_at
                   from channels c
-                  join gone g on g.node_id = c.node_id
+                  join ended e on e.node_id = c.node_id
                  order by c.tenant_id, c.kind, c.identity, c.channel_id
                    for update of c
             ),
@@ -220,10 +290,11 @@ impl ChannelStore {
                        max(e.closed_at) + $3::interval, max(e.seen_at) + $3::interval
                   from (select c.tenant_id, c.identity, c.transport, c.opened_at,
                                case when $1::uuid is null
-                                    then greatest(c.opened_at, c.heartbeat_at + make_interval(secs => $2::float8))
+                                    then least(greatest(c.opened_at, c.heartbeat_at + make_interval(secs => $2::float8)),
+                                               clock_timestamp())
                                     else clock_timestamp() end as closed_at,
                                case when $1::uuid is null
-                                    then greatest(c.opened_at, c.heartbeat_at)
+                                    then least(greatest(c.opened_at, c.heartbeat_at), clock_timestamp())
                                     else clock_timestamp() end as seen_at
                           from closed c
                          where c.kind = 'enforcer') e

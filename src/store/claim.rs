@@ -1,5 +1,6 @@
 //! Messages for an enforcer's channel. They are claimed, so that no two channels send the same one at the same time: by the
-//! newest live channel first and, while unacknowledged, by the next.
+//! newest live channel first and, while unacknowledged, by the next. A claim reads what is due and nothing else; only when
+//! channels open and close does the newest one read everything, once, to take over what others were offered.
 
 use sqlx::PgConnection;
 use time::OffsetDateTime;
@@ -7,37 +8,38 @@ use uuid::Uuid;
 
 use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
-use super::rows::{self, by_row, column};
+use super::enforcer_messages::{Claimed, ClaimedRow};
+use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
-use crate::protocol::message::{DecisionDelivery, PromptDelivery, RefreshRequest};
 use crate::protocol::timestamp::Timestamp;
 
 /// Offers on one channel before the next most recent one gets its turn.
 const OFFERS_PER_CHANNEL: i32 = 3;
+/// Messages that a channel reads at once to take over from others: few while there is something to take over, more the
+/// longer there is not.
+const READ_AT_ONCE: (i64, i64) = (16, 500);
 /// Bytes after which a page of an enforcer's messages ends.
 pub const PAGE_BYTES: usize = 256 << 10;
 
-#[derive(Debug)]
-pub enum ForEnforcer {
-    Decision {
-        request_id: RequestId,
-        expires_at: Timestamp,
-        delivery: DecisionDelivery,
-    },
-    Refresh(RefreshRequest),
-    Prompt(PromptDelivery),
+/// How far a channel has come that takes over what others were offered: the message, in the order in which they were
+/// created, and how many to read next.
+#[derive(Debug, Clone, Copy)]
+pub struct TakeOver {
+    created_at: OffsetDateTime,
+    seq: i32,
+    message: Uuid,
+    read: i64,
 }
 
-#[derive(Debug)]
-pub struct Claimed {
-    pub message: ForEnforcer,
-    pub created_at: OffsetDateTime,
-    /// Whether it was never offered before.
-    pub first: bool,
-    /// How long after its time it is offered again on the same channel, in seconds.
-    pub late: Option<f64>,
+impl TakeOver {
+    pub const START: Self = Self {
+        created_at: OffsetDateTime::UNIX_EPOCH,
+        seq: 0,
+        message: Uuid::nil(),
+        read: READ_AT_ONCE.0,
+    };
 }
 
 #[derive(Debug)]
@@ -46,6 +48,19 @@ pub struct ClaimRow {
     pub enforcer: EnforcerId,
     pub channel: Uuid,
     pub limit: i64,
+    /// To take over what other channels were offered; otherwise what is due is claimed.
+    pub take_over: Option<TakeOver>,
+}
+
+#[derive(Debug, Default)]
+pub struct ClaimedPage {
+    pub messages: Vec<Claimed>,
+    /// Whether the channel itself is live.
+    pub live: bool,
+    /// A digest of the enforcer's channels, which differs once one has opened, closed, fallen silent or come back.
+    pub channels: Uuid,
+    /// Where to go on taking over; `None` at the end.
+    pub take_over: Option<TakeOver>,
 }
 
 pub struct Claim {
@@ -57,7 +72,7 @@ pub struct Claim {
 impl BatchStatement for Claim {
     const NAME: &'static str = "claim";
     type Row = ClaimRow;
-    type Fact = Vec<Claimed>;
+    type Fact = ClaimedPage;
 
     fn tenant_scope(rows: &[ClaimRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -73,92 +88,154 @@ impl BatchStatement for Claim {
     }
 
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
-        let claimed = sqlx::query!(
+        let claimed = sqlx::query_as!(
+            ClaimedRow,
             r#"
             with input as (
-                select n, tenant_id, enforcer_id, channel_id, most
-                  from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[])
-                       with ordinality as i (tenant_id, enforcer_id, channel_id, most, n)
+                select n, tenant_id, enforcer_id, channel_id, most, after_at, after_seq, after_id, to_read
+                  from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::int[], $7::uuid[],
+                              $15::bigint[])
+                       with ordinality
+                       as i (tenant_id, enforcer_id, channel_id, most, after_at, after_seq, after_id, to_read, n)
                  -- For this transaction: a claim that a crash loses is made again, so the commit need not wait for the disk.
                  cross join (select set_config('synchronous_commit', 'off', true)) setting
             ),
-            live as materialized (
+            open as materialized (
                 select i.n, c.channel_id, c.opened_at,
-                       row_number() over (partition by i.n order by c.opened_at desc, c.channel_id desc) as rank
+                       c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $9) as live
                   from input i
                   join channels c on c.tenant_id = i.tenant_id and c.kind = 'enforcer' and c.identity = i.enforcer_id
                   join nodes n on n.node_id = c.node_id
-                 where c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $6)
             ),
-            due as materialized (
-                select i.n, i.channel_id as mine, p.tenant_id, p.recipient, p.message_id
+            live as materialized (
+                select n, channel_id, opened_at,
+                       row_number() over (partition by n order by opened_at desc, channel_id desc) as rank
+                  from open
+                 where live
+            ),
+            found as materialized (
+                select i.n, i.most, i.channel_id as mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq,
+                       f.kind, f.request_id, f.chosen
                   from input i
-                 cross join (select clock_timestamp() + $5::interval as at) c
+                 cross join (select clock_timestamp() + $8::interval as at) c
                   join live newest on newest.n = i.n and newest.rank = 1
                  cross join lateral (
-                     select r.tenant_id, r.recipient, r.message_id
-                       from (
-                           -- The bytes before it on this page.
-                           select q.tenant_id, q.recipient, q.message_id,
-                                  sum(coalesce(pg_column_size(y.body), pg_column_size(z.body), 0))
-                                      over (order by q.created_at, q.seq, q.message_id
-                                            rows between unbounded preceding and 1 preceding) as before
+                     -- What is due, read by the time it is due: what was never offered first, and only by the newest channel.
+                     (select v.tenant_id, v.recipient, v.message_id, v.created_at, v.seq, v.kind, v.request_id,
+                             true as chosen
+                        -- A decision can still be fetched later; what only push delivers is pushed for as long as it is
+                        -- valid. Older rows are not read, however many were never acknowledged.
+                        from (values ('decision.deliver', true, timestamptz '-infinity', c.at - make_interval(secs => $11),
+                                      c.at - make_interval(secs => $11)),
+                                     ('decision.deliver', false, c.at - make_interval(secs => $11), '-infinity',
+                                      c.at - make_interval(secs => $11)),
+                                     ('refresh.request', true, '-infinity', '-infinity', '-infinity'),
+                                     ('refresh.request', false, '-infinity', 'infinity', '-infinity'),
+                                     ('prompt.send', true, '-infinity', '-infinity', '-infinity'),
+                                     ('prompt.send', false, '-infinity', 'infinity', '-infinity'))
+                             as k (kind, first, due_from, created_from, since)
+                       cross join lateral (
+                           select w.tenant_id, w.recipient, w.message_id, w.created_at, w.seq, w.kind, w.request_id, w.due
                              from (
-                                 select v.tenant_id, v.recipient, v.message_id, v.created_at, v.seq, v.kind, v.request_id
-                                   -- A decision can still be fetched later; what only push delivers is pushed for as long
-                                   -- as it is valid. Older rows are not read, however many were never acknowledged.
-                                   from (values ('decision.deliver', c.at - make_interval(secs => $8)),
-                                                ('refresh.request', '-infinity'),
-                                                ('prompt.send', '-infinity')) as k (kind, since)
-                                  cross join lateral (
-                                      select w.tenant_id, w.recipient, w.message_id, w.created_at, w.seq, w.kind, w.request_id
-                                        from (
-                                            select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind,
-                                                   m.request_id,
-                                                   case
-                                                       -- Never offered, or its channel is closed: the newest.
-                                                       when t.channel_id is null then newest.channel_id
-                                                       -- A channel opened since the offer: that is the newest now.
-                                                       when newest.opened_at > m.offered_at then newest.channel_id
-                                                       when m.next_attempt_at > c.at then null
-                                                       when m.offers < $7 then t.channel_id
-                                                       -- Three offers unacknowledged: the next most recent channel, and
-                                                       -- after the last one the first again.
-                                                       else coalesce((select o.channel_id from live o
-                                                                       where o.n = i.n
-                                                                         and o.rank = t.rank + 1),
-                                                                     newest.channel_id)
-                                                   end as chosen
-                                              from messages m
-                                              left join live t on t.n = i.n
-                                                              and t.channel_id = m.target_channel
-                                             where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
-                                               and m.recipient = i.enforcer_id and m.acked_at is null
-                                               and m.kind = k.kind and m.created_at > k.since
-                                               and (m.expires_at is null or m.expires_at > c.at)
-                                               and (m.target_channel is distinct from i.channel_id
-                                                    or m.next_attempt_at <= c.at)
-                                        ) w
-                                       where w.chosen = i.channel_id
-                                       order by w.created_at, w.seq, w.message_id
-                                       limit i.most
-                                  ) v
-                                  order by v.created_at, v.seq, v.message_id
-                                  limit i.most
-                             ) q
-                             left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
-                                                          and y.request_id = q.request_id and y.part = 'decision'
-                             left join prompt_payloads z on q.kind = 'prompt.send' and z.tenant_id = q.tenant_id
-                                                        and z.request_id = q.request_id
-                       ) r
-                      where coalesce(r.before, 0) < $11) p
+                                 select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind, m.request_id,
+                                        coalesce(m.next_attempt_at, '-infinity') as due,
+                                        case
+                                            -- Never offered, or its channel is closed: the newest.
+                                            when t.channel_id is null then newest.channel_id
+                                            -- A channel opened since the offer: that is the newest now.
+                                            when newest.opened_at > m.offered_at then newest.channel_id
+                                            when m.offers < $10 then t.channel_id
+                                            -- Three offers unacknowledged: the next most recent channel, and after the
+                                            -- last one the first again.
+                                            else coalesce((select o.channel_id from live o
+                                                            where o.n = i.n and o.rank = t.rank + 1),
+                                                          newest.channel_id)
+                                        end as chosen
+                                   from messages m
+                                   left join live t on t.n = i.n and t.channel_id = m.target_channel
+                                  where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                                    and m.recipient = i.enforcer_id and m.kind = k.kind and m.acked_at is null
+                                    and (coalesce(m.next_attempt_at, '-infinity'), m.created_at)
+                                        > (k.due_from, k.created_from)
+                                    and coalesce(m.next_attempt_at, '-infinity')
+                                        <= case when k.first then '-infinity' else c.at end
+                                    and m.created_at > k.since and (m.expires_at is null or m.expires_at > c.at)
+                             ) w
+                            where w.chosen = i.channel_id
+                            order by w.due, w.created_at, w.seq, w.message_id
+                            limit i.most
+                       ) v
+                       where i.after_at is null and (not k.first or newest.channel_id = i.channel_id)
+                       order by v.due, v.created_at, v.seq, v.message_id
+                       limit i.most)
+                     union all
+                     -- What the newest channel takes over, read in the order it was created, some rows at a time.
+                     (select v.tenant_id, v.recipient, v.message_id, v.created_at, v.seq, v.kind, v.request_id,
+                             (v.expires_at is null or v.expires_at > c.at)
+                             and v.target_channel is distinct from i.channel_id
+                             and (newest.opened_at > v.offered_at
+                                  or not exists (select from live t
+                                                  where t.n = i.n and t.channel_id = v.target_channel))
+                        from (values ('decision.deliver', c.at - make_interval(secs => $11)),
+                                     ('refresh.request', '-infinity'),
+                                     ('prompt.send', '-infinity')) as k (kind, since)
+                       cross join lateral (
+                           select m.tenant_id, m.recipient, m.message_id, m.created_at, m.seq, m.kind, m.request_id,
+                                  m.expires_at, m.target_channel, m.offered_at
+                             from messages m
+                            where m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                              and m.recipient = i.enforcer_id and m.kind = k.kind and m.acked_at is null
+                              and m.created_at > k.since and m.created_at >= i.after_at
+                              and (m.created_at, m.seq, m.message_id) > (i.after_at, i.after_seq, i.after_id)
+                            order by m.created_at, m.seq, m.message_id
+                            limit i.to_read
+                       ) v
+                       where i.after_at is not null and newest.channel_id = i.channel_id
+                       order by v.created_at, v.seq, v.message_id
+                       limit i.to_read)
+                 ) f
+            ),
+            counted as materialized (
+                select f.n, f.most, f.mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq, f.kind,
+                       f.request_id, f.chosen,
+                       count(*) filter (where f.chosen)
+                           over (partition by f.n order by f.created_at, f.seq, f.message_id) as nth
+                  from found f
+            ),
+            -- The page ends with its last message, or before one with too many bytes before it.
+            page as materialized (
+                select d.n, d.mine, d.tenant_id, d.recipient, d.message_id, d.created_at, d.seq, d.chosen,
+                       d.nth <= d.most and coalesce(d.before, 0) < $14 as within
+                  from (
+                      select f.n, f.most, f.mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq, f.chosen,
+                             f.nth,
+                             sum(coalesce(pg_column_size(y.body), pg_column_size(z.body), 0))
+                                 over (partition by f.n order by f.created_at, f.seq, f.message_id
+                                       rows between unbounded preceding and 1 preceding) as before
+                        from counted f
+                        left join exchange_payloads y on f.chosen and f.nth <= f.most and f.kind = 'decision.deliver'
+                                                     and y.tenant_id = f.tenant_id and y.request_id = f.request_id
+                                                     and y.part = 'decision'
+                        left join prompt_payloads z on f.chosen and f.nth <= f.most and f.kind = 'prompt.send'
+                                                   and z.tenant_id = f.tenant_id and z.request_id = f.request_id
+                  ) d
+            ),
+            -- Where a channel that takes over goes on, unless it has come to the end.
+            walked as materialized (
+                select distinct on (d.n) d.n, d.created_at, d.seq, d.message_id
+                  from page d
+                  join input i on i.n = d.n and i.after_at is not null
+                  join (select n, count(*) as read, bool_and(within) as whole from page group by n) e
+                    on e.n = d.n and (e.read >= i.to_read or not e.whole)
+                 where d.within
+                 order by d.n, d.created_at desc, d.seq desc, d.message_id desc
             ),
             locked as materialized (
                 select m.tenant_id, m.recipient, m.message_id, m.target_channel, m.offers, m.offered_at, m.next_attempt_at,
                        d.n, d.mine
                   from messages m
-                  join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
-                            and d.recipient = m.recipient and d.message_id = m.message_id
+                  join page d on d.chosen and d.within and d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                             and d.recipient = m.recipient and d.message_id = m.message_id
                  where coalesce(m.acked_at, 'infinity') = 'infinity'
                  order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
                    for no key update of m skip locked
@@ -169,10 +246,10 @@ impl BatchStatement for Claim {
                        offers = case when l.target_channel = l.mine then l.offers + 1 else 1 end,
                        offered_at = clock_timestamp(),
                        -- Doubling over its offers on this channel.
-                       next_attempt_at = clock_timestamp() + $5::interval
+                       next_attempt_at = clock_timestamp() + $8::interval
                            + make_interval(secs => least(
-                                 $9 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
-                                 $10))
+                                 $12 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
+                                 $13))
                   from locked l
                  where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
                    and m.message_id = l.message_id and coalesce(m.acked_at, 'infinity') = 'infinity'
@@ -182,17 +259,26 @@ impl BatchStatement for Claim {
                           m.body, m.expires_at, l.offered_at is null as first,
                           -- Lateness counts on this channel alone: while another or none had the message, nothing was due.
                           case when l.target_channel = l.mine
-                               then extract(epoch from clock_timestamp() + $5::interval - l.next_attempt_at)::float8
+                               then extract(epoch from clock_timestamp() + $8::interval - l.next_attempt_at)::float8
                            end as late
             )
-            select q.n as "n!", q.message_id as "message_id!: MessageId", q.kind as "kind!",
-                   q.request_id as "request_id!: RequestId", q.created_at as "created_at!",
-                   q.recipient as "recipient!: EnforcerId", q.sender as "sender?: ApproverId", q.body ->> 'reason' as "reason?", q.first as "first!",
+            select i.n as "n!", exists (select from live o where o.n = i.n and o.channel_id = i.channel_id) as "live!",
+                   md5(concat((select string_agg(concat(o.channel_id, o.live), ',' order by o.channel_id)
+                                 from open o where o.n = i.n),
+                              (select a.closed_at from enforcers a
+                                where a.tenant_id = i.tenant_id and a.enforcer_id = i.enforcer_id)))::uuid as "channels!",
+                   w.created_at as "walked_at?", w.seq as "walked_seq?", w.message_id as "walked_id?",
+                   q.message_id as "message_id?: MessageId", q.kind as "kind?",
+                   q.request_id as "request_id?: RequestId", q.created_at as "created_at?",
+                   q.recipient as "recipient?: EnforcerId", q.sender as "sender?: ApproverId",
+                   q.body ->> 'reason' as "reason?", q.first as "first?",
                    q.late as "late?", coalesce(q.expires_at, e.expires_at) as "expires_at?: Timestamp",
                    e.decided_at as "decided_at?: Timestamp", e.decided_by as "decided_by?: ApproverId",
                    coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?",
                    o.traceparent as "traceparent?", o.tracestate as "tracestate?"
-              from claimed q
+              from input i
+              left join walked w on w.n = i.n
+              left join claimed q on q.n = i.n
               left join exchanges e on q.kind <> 'prompt.send' and e.tenant_id = q.tenant_id
                                    and e.request_id = q.request_id
               left join exchange_payloads y on q.kind = 'decision.deliver' and y.tenant_id = q.tenant_id
@@ -211,6 +297,9 @@ impl BatchStatement for Claim {
             column(rows, |row| &row.enforcer) as _,
             &column(rows, |row| row.channel),
             &column(rows, |row| row.limit),
+            column(rows, |row| row.take_over.map(|after| after.created_at)) as _,
+            column(rows, |row| row.take_over.map(|after| after.seq)) as _,
+            column(rows, |row| row.take_over.map(|after| after.message)) as _,
             self.clock.offset(),
             LEASE_SECONDS,
             OFFERS_PER_CHANNEL,
@@ -218,59 +307,35 @@ impl BatchStatement for Claim {
             self.reoffer.0,
             self.reoffer.1,
             i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX),
+            column(rows, |row| row.take_over.map(|after| after.read)) as _,
         )
         .fetch_all(connection)
         .await?;
-        let mut found = Vec::with_capacity(claimed.len());
+        let mut pages: Vec<ClaimedPage> = rows.iter().map(|_| ClaimedPage::default()).collect();
         for row in claimed {
-            let created_at = Timestamp::from(row.created_at);
-            let (message_id, request_id) = (row.message_id, row.request_id);
-            let message = match (row.kind.as_str(), row.body, row.decided_by, row.expires_at) {
-                ("decision.deliver", Some(body), Some(decided_by), Some(expires_at)) => {
-                    let (parent, state) = (row.traceparent.as_deref(), row.tracestate.as_deref());
-                    ForEnforcer::Decision {
-                        request_id,
-                        expires_at,
-                        delivery: DecisionDelivery {
-                            message_id,
-                            decided_at: row.decided_at.unwrap_or(created_at),
-                            decided_by,
-                            body,
-                            trace: rows::carrying(row.trace, parent, state),
-                        },
-                    }
-                }
-                ("prompt.send", Some(body), _, expires_at) => ForEnforcer::Prompt(PromptDelivery {
-                    message_id,
-                    request_id,
+            let page = usize::try_from(row.n - 1).ok();
+            let page = page.and_then(|page| pages.get_mut(page));
+            let page = page.ok_or(sqlx::Error::RowNotFound)?;
+            page.live = row.live;
+            page.channels = row.channels;
+            page.take_over = match (row.walked_at, row.walked_seq, row.walked_id) {
+                (Some(created_at), Some(seq), Some(message)) => Some(TakeOver {
                     created_at,
-                    expires_at,
-                    approver_id: row.sender,
-                    body,
-                    trace: row.trace,
+                    seq,
+                    message,
+                    read: READ_AT_ONCE.0,
                 }),
-                ("refresh.request", ..) => ForEnforcer::Refresh(RefreshRequest {
-                    message_id,
-                    request_id,
-                    created_at,
-                    enforcer_id: row.recipient,
-                    approver_id: row.sender,
-                    reason: row.reason,
-                }),
-                _ => {
-                    return Err(sqlx::Error::Decode(
-                        "a message of a kind that enforcers do not get".into(),
-                    ));
-                }
+                _ => None,
             };
-            let claimed = Claimed {
-                message,
-                created_at: row.created_at,
-                first: row.first,
-                late: row.late,
-            };
-            found.push((row.n, claimed));
+            page.messages.extend(row.message()?);
         }
-        by_row(rows.len(), found)
+        for (row, page) in rows.iter().zip(&mut pages) {
+            if let (Some(before), Some(next)) = (&row.take_over, &mut page.take_over)
+                && page.messages.is_empty()
+            {
+                next.read = (before.read * 4).min(READ_AT_ONCE.1);
+            }
+        }
+        Ok(pages)
     }
 }

@@ -158,7 +158,8 @@ impl CredentialStore {
     pub async fn active_tenants(&self, tenants: &HashSet<TenantId>) -> Result<HashSet<TenantId>> {
         let scope = TenantScope::of(tenants);
         let mut lease = self.database.background.lease(scope).await?;
-        let found = active(lease.connection()?, tenants.iter()).await;
+        let found = active(lease.connection()?, tenants.iter());
+        let found = self.database.background.within(found).await;
         Ok(lease.settle(found)?)
     }
 }

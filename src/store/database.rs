@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use time::OffsetDateTime;
+use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::batch::{BatchStatement, Batcher};
+use super::busy::{Lockable, Tries};
 use super::error::Result;
-use super::pool::{self, Pool};
+use super::pool::Pool;
 use crate::clock::Clock;
 use crate::config;
 use crate::protocol::id::NodeId;
@@ -26,6 +28,8 @@ pub struct Database {
     pub(super) background: Pool,
     pub(super) clock: Clock,
     pub(super) node: NodeId,
+    /// How long a call waits for a row that another transaction has locked.
+    pub(super) lock_timeout: Duration,
     /// This run of the process: a restarted node is a new instance.
     pub(super) instance: Uuid,
     /// How many microseconds the database's clock was ahead of the node's when they were last compared.
@@ -39,17 +43,17 @@ impl Database {
         clock: &Clock,
         metrics: &Arc<Metrics>,
     ) -> Result<Self> {
-        let options = pool::connect_options(config)?;
-        let wait = Duration::from_millis(config.acquire_timeout_ms);
-        let open = |name, size| {
-            let options = options.clone();
-            Pool::new(name, metrics, options, size, wait, config.row_security)
-        };
+        let open = |name, size| Pool::new(name, metrics, config, size);
         Ok(Self {
             pool: open("requests", config.pool_size)?,
             background: open("quiet", config.background_pool_size)?,
             clock: clock.clone(),
             node: node.clone(),
+            // To PostgreSQL, 0 is no limit but that of the statement.
+            lock_timeout: Duration::from_millis(match config.lock_timeout_ms {
+                0 => config.statement_timeout_ms,
+                limit => limit,
+            }),
             instance: clock.operation_id().0,
             ahead: AtomicI64::default(),
         })
@@ -57,7 +61,25 @@ impl Database {
 
     /// Starts the batches of a statement.
     pub(super) fn batch<S: BatchStatement>(&self, statement: S, tasks: &TaskTracker) -> Batcher<S> {
-        Batcher::start(statement, &self.pool, WORKERS, tasks)
+        Batcher::start(statement, &self.pool, WORKERS, self.lock_timeout, tasks)
+    }
+
+    /// Whether a statement about one row is to run again, because the row was busy; after a pause.
+    pub(super) async fn is_tried_again<F>(
+        &self,
+        statement: &'static str,
+        found: &Lockable<F>,
+        tries: &mut Tries,
+    ) -> bool {
+        if !found.is_busy() {
+            return false;
+        }
+        self.metrics().busy_rows.of([statement]).increment();
+        let Some(pause) = tries.next_pause() else {
+            return false;
+        };
+        sleep(pause).await;
+        true
     }
 
     /// The database's time, estimated from the node's clock.

@@ -1,11 +1,16 @@
 //! Writes decisions, at most one per exchange. The exchange is locked first, then the clock is read, then the decision is
-//! judged and written.
+//! judged and written. The statement waits for no lock: a decision that meets one is busy, and is tried again.
+//!
+//! A decision without a verified signature relies on the absence of keys, which no lock on a row can guard, and which the
+//! statement's own snapshot may be too old to tell. So the function `has_no_signing_key` takes the approver's advisory lock,
+//! shared, and then reads the keys with a snapshot of its own. Registration holds that lock, exclusively, from before it
+//! writes the key until it has committed. Either it had committed before the lock was taken, and the key is seen; or it is
+//! under way, and the decision is busy; or it has to wait until the decision is committed.
 
-use std::collections::HashMap;
-
-use sqlx::{Connection as _, PgConnection};
+use sqlx::PgConnection;
 
 use super::batch::{BatchResult, BatchStatement};
+use super::busy::Lockable;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -26,8 +31,7 @@ pub struct DecisionRow {
     pub message: MessageId,
 }
 
-/// By default there is no such exchange.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DecisionOutcome {
     pub fact: DecisionFact,
     /// The enforcer to wake, if the exchange exists.
@@ -49,7 +53,7 @@ pub struct Decide {
 impl BatchStatement for Decide {
     const NAME: &'static str = "decide";
     type Row = DecisionRow;
-    type Fact = DecisionOutcome;
+    type Fact = Lockable<DecisionOutcome>;
 
     fn tenant_scope(rows: &[DecisionRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -63,52 +67,11 @@ impl BatchStatement for Decide {
         row.decision.body.len() + row.decision.trace.as_ref().map_or(0, String::len)
     }
 
-    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
-        if rows.iter().all(|row| row.trust != Trust::Unregistered) {
-            return self.decide(connection, rows).await;
-        }
-        // The absence of a key cannot be locked, only read, and it must be read after the wait for the exchange's lock.
-        // So the locks are taken by a statement of their own.
-        let mut transaction = connection.begin().await?;
-        let decided = match lock(&mut transaction, rows).await {
-            Ok(()) => self.decide(&mut transaction, rows).await,
-            Err(error) => Err(error),
-        };
-        match decided {
-            Ok(outcomes) => transaction.commit().await.map(|()| outcomes),
-            Err(error) => {
-                transaction.rollback().await?;
-                Err(error)
-            }
-        }
+    fn is_busy(fact: &Self::Fact) -> bool {
+        fact.is_busy()
     }
-}
 
-/// Locks the exchanges of a batch in the order of their keys, as every statement does.
-async fn lock(connection: &mut PgConnection, rows: &[DecisionRow]) -> sqlx::Result<()> {
-    sqlx::query!(
-        r#"
-        select e.request_id
-          from exchanges e
-          join unnest($1::text[], $2::text[]) as i (tenant_id, request_id)
-            on i.tenant_id = e.tenant_id and i.request_id = e.request_id
-         order by e.tenant_id, e.request_id
-           for no key update of e
-        "#,
-        column(rows, |row| &row.tenant) as _,
-        column(rows, |row| &row.decision.request_id) as _,
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(())
-}
-
-impl Decide {
-    async fn decide(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[DecisionRow],
-    ) -> BatchResult<Self> {
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let keys: Vec<Option<&SigningKey>> = rows
             .iter()
             .map(|row| match &row.trust {
@@ -118,36 +81,43 @@ impl Decide {
             .collect();
         let found = sqlx::query!(
             r#"
-            -- The clock is read for each row once it is locked.
+            -- For each row: lock it, tell readers that its expiry is not settled, read the clock.
             with judged as materialized (
-                select l.operation_id, l.approver_id, l.decision, l.signer_key_id, l.nonce, l.signature, l.body, l.trace,
-                       l.message_id, l.public_key, l.not_before, l.not_after, l.unregistered, l.hash_matches, l.repo_matches,
-                       l.tenant_id, l.request_id, l.last_operation, l.state, l.seq, l.enforcer_id, l.accepted_at,
-                       l.expires_at, l.same, l.verified, clock_timestamp() + $16::interval as at,
+                select h.operation_id, h.approver_id, h.decision, h.signer_key_id, h.nonce, h.signature, h.message_id,
+                       h.public_key, h.not_before, h.not_after, h.unregistered, h.hash_matches, h.repo_matches, h.tenant_id,
+                       h.request_id, h.last_operation, h.state, h.seq, h.enforcer_id, h.accepted_at, h.expires_at, h.same,
+                       h.verified, h.unread, clock_timestamp() + $16::interval as at,
+                       case when h.unregistered and h.state = 'pendingApproval'
+                            then has_no_signing_key(h.tenant_id, h.approver_id) end as no_key,
                        -- The limit keeps the planner from hashing all inbox items.
                        (select true from inbox_items x
-                         where x.tenant_id = l.tenant_id and x.request_id = l.request_id and x.approver_id = l.approver_id
+                         where x.tenant_id = h.tenant_id and x.request_id = h.request_id and x.approver_id = h.approver_id
                          limit 1) is not null as asked
-                  from (select i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce, i.signature, i.body,
-                               i.trace, i.message_id, i.public_key, i.not_before, i.not_after, i.unregistered,
-                               e.artifact_hash = i.artifact_hash as hash_matches,
-                               coalesce(e.repo_ref = i.repo_ref, true) as repo_matches,
-                               e.tenant_id, e.request_id, e.operation_id as last_operation, e.state, e.seq, e.enforcer_id,
-                               e.accepted_at, e.expires_at, e.verified,
-                               coalesce(e.signer_key_id = i.signer_key_id and e.nonce = i.nonce
-                                        and e.signature = i.signature, false) as same
-                          from exchanges e
-                          join unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
-                                      $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::uuid[],
-                                      $14::bytea[], $19::timestamptz[], $20::timestamptz[], $15::boolean[])
-                               as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce,
-                                     signature, artifact_hash, repo_ref, body, trace, message_id, public_key, not_before,
-                                     not_after, unregistered)
-                            on i.tenant_id = e.tenant_id and i.request_id = e.request_id
-                         order by e.tenant_id, e.request_id
-                           for no key update of e) l
+                  from (select l.operation_id, l.approver_id, l.decision, l.signer_key_id, l.nonce, l.signature,
+                               l.message_id, l.public_key, l.not_before, l.not_after, l.unregistered, l.hash_matches,
+                               l.repo_matches, l.tenant_id, l.request_id, l.last_operation, l.state, l.seq, l.enforcer_id,
+                               l.accepted_at, l.expires_at, l.same, l.verified,
+                               pg_try_advisory_xact_lock(
+                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1)) as unread
+                          from (select i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce, i.signature,
+                                       i.message_id, i.public_key, i.not_before, i.not_after, i.unregistered,
+                                       e.artifact_hash = i.artifact_hash as hash_matches,
+                                       coalesce(e.repo_ref = i.repo_ref, true) as repo_matches,
+                                       e.tenant_id, e.request_id, e.operation_id as last_operation, e.state, e.seq,
+                                       e.enforcer_id, e.accepted_at, e.expires_at, e.verified,
+                                       coalesce(e.signer_key_id = i.signer_key_id and e.nonce = i.nonce
+                                                and e.signature = i.signature, false) as same
+                                  from exchanges e
+                                  join unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[],
+                                              $7::text[], $8::text[], $9::text[], $10::text[], $13::uuid[], $14::bytea[],
+                                              $19::timestamptz[], $20::timestamptz[], $15::boolean[])
+                                       as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id,
+                                             nonce, signature, artifact_hash, repo_ref, message_id, public_key, not_before,
+                                             not_after, unregistered)
+                                    on i.tenant_id = e.tenant_id and i.request_id = e.request_id
+                                   for no key update of e skip locked) l) h
             ),
-            -- Locked after the exchange, so that an earlier revocation is seen, however long the wait was.
+            -- Locked, so that an earlier revocation is seen.
             keyed as materialized (
                 select j.operation_id,
                        k.revoked_at is not null
@@ -157,22 +127,34 @@ impl Decide {
                   join signing_keys k on k.tenant_id = j.tenant_id and k.approver_id = j.approver_id
                                      and k.signer_key_id = j.signer_key_id
                  where j.public_key is not null
-                   for share of k
+                   for share of k skip locked
+            ),
+            ready as materialized (
+                select j.tenant_id, j.request_id, j.operation_id, j.approver_id, j.decision, j.signer_key_id, j.nonce,
+                       j.signature, j.message_id, j.public_key is not null as verified, j.seq + 1 as seq, j.at,
+                       (select count(*) from inbox_items x
+                         where x.tenant_id = j.tenant_id and x.request_id = j.request_id) as items
+                  from judged j
+                  left join keyed k on k.operation_id = j.operation_id
+                 where j.unread and j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
+                   and j.hash_matches and j.repo_matches
+                   and case when j.public_key is not null then not k.changed
+                            when j.unregistered then j.no_key
+                            else true end
+            ),
+            items as materialized (
+                select r.operation_id
+                  from inbox_items x
+                  join ready r on r.tenant_id = x.tenant_id and r.request_id = x.request_id
+                   for no key update of x skip locked
             ),
             pick as materialized (
-                select j.tenant_id, j.request_id, j.operation_id, j.approver_id, j.decision, j.signer_key_id, j.nonce,
-                       j.signature, j.body, j.trace, j.message_id, j.public_key is not null as verified, j.seq + 1 as seq,
-                       j.at
-                  from judged j
-                 where j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
-                   and j.hash_matches and j.repo_matches
-                   and (j.public_key is null
-                        or exists (select from keyed k
-                                    where k.operation_id = j.operation_id and not k.changed))
-                   -- The limit keeps the planner from hashing all keys.
-                   and (not j.unregistered
-                        or (select true from signing_keys k
-                             where k.tenant_id = j.tenant_id and k.approver_id = j.approver_id limit 1) is null)
+                select r.tenant_id, r.request_id, r.operation_id, r.approver_id, r.decision, r.signer_key_id, r.nonce,
+                       r.signature, r.message_id, r.verified, r.seq, r.at
+                  from ready r
+                  join (select i.operation_id, count(*) as locked from items i group by i.operation_id) i
+                    on i.operation_id = r.operation_id
+                 where i.locked = r.items
             ),
             won as (
                 update exchanges e
@@ -187,21 +169,16 @@ impl Decide {
             ),
             payload as (
                 insert into exchange_payloads (tenant_id, request_id, part, body, trace)
-                select w.tenant_id, w.request_id, 'decision', p.body::json, p.trace::json
-                  from won w join pick p on p.operation_id = w.operation_id
-            ),
-            items as materialized (
-                select x.tenant_id, x.request_id, x.approver_id, w.decided_at
-                  from inbox_items x
-                  join won w on w.tenant_id = x.tenant_id and w.request_id = x.request_id
-                 order by x.tenant_id, x.request_id, x.approver_id
-                   for no key update of x
+                select w.tenant_id, w.request_id, 'decision', i.body::json, i.trace::json
+                  from won w
+                  join unnest($3::uuid[], $11::text[], $12::text[]) as i (operation_id, body, trace)
+                    on i.operation_id = w.operation_id
             ),
             closed as (
                 update inbox_items x
-                   set closed_at = i.decided_at, closed_as = 'decided'
-                  from items i
-                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                   set closed_at = w.decided_at, closed_as = 'decided'
+                  from won w
+                 where x.tenant_id = w.tenant_id and x.request_id = w.request_id
             ),
             queued as (
                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender,
@@ -216,18 +193,29 @@ impl Decide {
                        'approver:' || w.decided_by, $17
                   from won w
             )
-            select j.operation_id as "operation!: OperationId",
+            select i.operation_id as "operation!: OperationId",
+                   case when j.operation_id is null
+                        then (select true from exchanges e
+                               where e.tenant_id = i.tenant_id and e.request_id = i.request_id limit 1) is not null
+                        when w.operation_id is not null or j.state <> 'pendingApproval' then false
+                        when r.operation_id is not null or not j.unread then true
+                        when j.unregistered then j.no_key is null
+                        when j.public_key is not null and k.operation_id is null
+                        then (select true from signing_keys y
+                               where y.tenant_id = j.tenant_id and y.approver_id = j.approver_id
+                                 and y.signer_key_id = j.signer_key_id) is not null
+                        else false end as "busy!",
                    w.operation_id is not null as "written!",
-                   j.last_operation = j.operation_id as "own!",
-                   j.state as "state!: ExchangeState",
-                   j.enforcer_id as "enforcer!: EnforcerId",
-                   j.expires_at as "expires_at!: Timestamp",
-                   j.expires_at <= j.at as "past!",
-                   j.asked as "asked!",
-                   j.same as "same!",
-                   j.hash_matches as "hash_matches!",
-                   j.repo_matches as "repo_matches!",
-                   exists (select from keyed k where k.operation_id = j.operation_id and k.changed) as "key_changed!",
+                   coalesce(j.last_operation = j.operation_id, false) as "own!",
+                   j.state as "state?: ExchangeState",
+                   j.enforcer_id as "enforcer?: EnforcerId",
+                   j.expires_at as "expires_at?: Timestamp",
+                   coalesce(j.expires_at <= j.at, false) as "past!",
+                   coalesce(j.asked, false) as "asked!",
+                   coalesce(j.same, false) as "same!",
+                   coalesce(j.hash_matches, false) as "hash_matches!",
+                   coalesce(j.repo_matches, false) as "repo_matches!",
+                   coalesce(k.changed, false) as "key_changed!",
                    j.verified as "verified?",
                    case when w.operation_id is not null then extract(epoch from j.at - j.accepted_at)::float8 end
                        as "waited?",
@@ -235,8 +223,11 @@ impl Decide {
                                          from exchange_payloads y
                                         where y.tenant_id = j.tenant_id and y.request_id = j.request_id
                                           and y.part = 'artifact') end as "origin?"
-              from judged j
-              left join won w on w.operation_id = j.operation_id
+              from unnest($1::text[], $2::text[], $3::uuid[]) as i (tenant_id, request_id, operation_id)
+              left join judged j on j.operation_id = i.operation_id
+              left join keyed k on k.operation_id = i.operation_id
+              left join ready r on r.operation_id = i.operation_id
+              left join won w on w.operation_id = i.operation_id
             "#,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.decision.request_id) as _,
@@ -262,10 +253,13 @@ impl Decide {
         .fetch_all(connection)
         .await?;
         let outcomes = found.into_iter().map(|row| {
+            if row.busy {
+                return (row.operation, Lockable::Busy);
+            }
             let fact = DecisionFact {
                 written: row.written,
                 own: row.own,
-                state: Some(row.state.at(row.past)),
+                state: row.state.map(|state| state.at(row.past)),
                 asked: row.asked,
                 same: row.same,
                 hash_matches: row.hash_matches,
@@ -275,15 +269,13 @@ impl Decide {
             };
             let outcome = DecisionOutcome {
                 fact,
-                enforcer: Some(row.enforcer),
-                expires_at: Some(row.expires_at),
+                enforcer: row.enforcer,
+                expires_at: row.expires_at,
                 waited: row.waited,
                 origin: rows::context(row.origin.as_deref(), None),
             };
-            (row.operation, outcome)
+            (row.operation, Lockable::Locked(outcome))
         });
-        let mut outcomes: HashMap<_, _> = outcomes.collect();
-        let outcomes = rows.iter().map(|row| outcomes.remove(&row.operation));
-        Ok(outcomes.map(Option::unwrap_or_default).collect())
+        rows::in_order(rows.iter().map(|row| row.operation), outcomes)
     }
 }

@@ -1,11 +1,13 @@
-//! Ends pending exchanges without a decision: withdrawn, cancelled or expired.
+//! Ends pending exchanges without a decision: withdrawn, cancelled or expired. No statement waits for a lock.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::ExchangeStore;
 use super::audit::AuditSource;
-use super::error::{Result, RetryOnce};
+use super::busy::{Lockable, Tries};
+use super::error::Result;
+use super::retry::RetryOnce;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::exchange::{EndFact, ExchangeState};
@@ -61,10 +63,22 @@ impl ExchangeStore {
 
     /// Ends an exchange if it is pending, and queues a message for each approver that still has it.
     pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact> {
-        let mut retry = RetryOnce::default();
+        let (database, mut tries) = (&self.database, Tries::new(self.database.lock_timeout));
         loop {
-            let mut lease = self.database.pool.lease(row.tenant).await?;
-            let fact = self.end_on(lease.connection()?, row).await;
+            let found = self.try_end(row).await?;
+            let again = database.is_tried_again("end_exchange", &found, &mut tries);
+            if !again.await {
+                return found.locked();
+            }
+        }
+    }
+
+    async fn try_end(&self, row: &EndRow<'_>) -> Result<Lockable<EndFact>> {
+        let mut retry = RetryOnce::new(&self.database.pool);
+        loop {
+            let mut lease = retry.pool().lease(row.tenant).await?;
+            let fact = self.end_on(lease.connection()?, row);
+            let fact = retry.pool().within(fact).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
                     tracing::debug!(%error, "ending an exchange is retried");
@@ -78,48 +92,65 @@ impl ExchangeStore {
         &self,
         connection: &mut PgConnection,
         row: &EndRow<'_>,
-    ) -> sqlx::Result<EndFact> {
+    ) -> sqlx::Result<Lockable<EndFact>> {
         let (state, enforcer, actor) = match row.ending {
             Ending::Withdrawn(id) => ("withdrawn", Some(id.as_str()), format!("enforcer:{id}")),
             Ending::Cancelled(credential) => ("cancelled", None, format!("admin:{credential}")),
         };
         let found = sqlx::query!(
             r#"
-            with locked as materialized (
+            with known as (
+                select e.tenant_id, e.request_id
+                  from exchanges e
+                 where e.tenant_id = $1 and e.request_id = $2 and ($3::text is null or e.enforcer_id = $3)
+            ),
+            locked as materialized (
                 select e.tenant_id, e.request_id, e.operation_id, e.state, e.seq, e.expires_at, e.ended_at
                   from exchanges e
                  where e.tenant_id = $1 and e.request_id = $2 and ($3::text is null or e.enforcer_id = $3)
-                   for no key update of e
+                   for no key update of e skip locked
             ),
+            -- Readers are told that its expiry is not settled before the clock is read.
             judged as materialized (
-                select l.tenant_id, l.request_id, l.state, l.seq, l.expires_at, clock_timestamp() + $4::interval as at
-                  from locked l
+                select h.tenant_id, h.request_id, h.operation_id, h.state, h.seq, h.expires_at, h.ended_at,
+                       clock_timestamp() + $4::interval as at
+                  from (select l.tenant_id, l.request_id, l.operation_id, l.state, l.seq, l.expires_at, l.ended_at,
+                               pg_try_advisory_xact_lock(
+                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1)) as unread
+                          from locked l) h
+                 where h.unread
+            ),
+            ready as materialized (
+                select j.tenant_id, j.request_id, j.seq + 1 as seq, j.at
+                  from judged j
+                 where j.state = 'pendingApproval' and j.expires_at > j.at
+            ),
+            items as materialized (
+                select x.tenant_id, x.request_id, x.approver_id, x.removed_at
+                  from inbox_items x
+                  join ready r on r.tenant_id = x.tenant_id and r.request_id = x.request_id
+                   for no key update of x skip locked
             ),
             won as (
                 update exchanges e
-                   set state = $5, operation_id = $6, seq = j.seq + 1, ended_at = j.at, end_reason = $7
-                  from judged j
-                 where e.tenant_id = j.tenant_id and e.request_id = j.request_id
-                   and e.state = 'pendingApproval' and j.state = 'pendingApproval' and j.expires_at > j.at
+                   set state = $5, operation_id = $6, seq = r.seq, ended_at = r.at, end_reason = $7
+                  from ready r
+                 where e.tenant_id = r.tenant_id and e.request_id = r.request_id and e.state = 'pendingApproval'
+                   and (select count(*) from items) = (select count(*) from inbox_items x
+                                                        where x.tenant_id = $1 and x.request_id = $2)
                 returning e.tenant_id, e.request_id, e.seq, e.ended_at as at
-            ),
-            items as materialized (
-                select x.tenant_id, x.request_id, x.approver_id, x.removed_at, w.at, w.seq
-                  from inbox_items x
-                  join won w on w.tenant_id = x.tenant_id and w.request_id = x.request_id
-                 order by x.tenant_id, x.request_id, x.approver_id
-                   for no key update of x
             ),
             closed as (
                 update inbox_items x
-                   set closed_at = i.at, closed_as = $5
-                  from items i
-                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                   set closed_at = w.at, closed_as = $5
+                  from won w
+                 where x.tenant_id = w.tenant_id and x.request_id = w.request_id
             ),
             queued as (
                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, created_at)
-                select i.tenant_id, 'approver', i.approver_id, m.message_id, 'exchange.withdrawn', i.request_id, i.seq, i.at
-                  from items i
+                select i.tenant_id, 'approver', i.approver_id, m.message_id, 'exchange.withdrawn', i.request_id, w.seq, w.at
+                  from won w
+                 cross join items i
                   join unnest($8::text[], $9::uuid[]) as m (approver_id, message_id) on m.approver_id = i.approver_id
                  where i.removed_at is null
             ),
@@ -134,11 +165,13 @@ impl ExchangeStore {
                   from won w
                  where $5 = 'cancelled'
             )
-            select l.state as "state!: ExchangeState", l.expires_at as "expires_at!: Timestamp", j.expires_at <= j.at as "past!",
-                   case when l.operation_id = $6 then l.ended_at else w.at end as "ended_at?: Timestamp"
-              from locked l
-              join judged j on j.tenant_id = l.tenant_id and j.request_id = l.request_id
-              left join won w on w.tenant_id = l.tenant_id and w.request_id = l.request_id
+            select j.state as "state?: ExchangeState", j.expires_at as "expires_at?: Timestamp",
+                   coalesce(j.expires_at <= j.at, false) as "past!",
+                   case when j.operation_id = $6 then j.ended_at else w.at end as "ended_at?: Timestamp",
+                   exists (select from ready) and not exists (select from won) as "items_busy!"
+              from known k
+              left join judged j on j.tenant_id = k.tenant_id and j.request_id = k.request_id
+              left join won w on w.tenant_id = k.tenant_id and w.request_id = k.request_id
             "#,
             row.tenant.as_str(),
             row.request_id.as_str(),
@@ -157,16 +190,17 @@ impl ExchangeStore {
         .fetch_optional(connection)
         .await?;
         Ok(match found {
-            None => EndFact {
+            None => Lockable::Locked(EndFact {
                 ended_at: None,
                 state: None,
                 expires_at: None,
-            },
-            Some(row) => EndFact {
+            }),
+            Some(row) if row.state.is_none() || row.items_busy => Lockable::Busy,
+            Some(row) => Lockable::Locked(EndFact {
                 ended_at: row.ended_at,
-                state: Some(row.state.at(row.past)),
-                expires_at: Some(row.expires_at),
-            },
+                state: row.state.map(|state| state.at(row.past)),
+                expires_at: row.expires_at,
+            }),
         })
     }
 
@@ -180,11 +214,13 @@ impl ExchangeStore {
         let query = sqlx::query_as!(
             ExpiredExchange,
             r#"
+            -- By their inbox items, which are open as long as they are pending.
             with found as materialized (
-                select e.tenant_id, e.request_id
-                  from exchanges e
-                 where e.state = 'pendingApproval' and e.expires_at <= (select clock_timestamp() + $1::interval)
-                 order by e.expires_at
+                select distinct i.expires_at, i.tenant_id, i.request_id
+                  from inbox_items i
+                 where coalesce(i.closed_at, 'infinity') = 'infinity'
+                   and i.expires_at <= (select clock_timestamp() + $1::interval)
+                 order by i.expires_at, i.tenant_id, i.request_id
                  limit $2
             ),
             due as materialized (
@@ -196,13 +232,23 @@ impl ExchangeStore {
                 select e.tenant_id, e.request_id, e.state, e.expires_at
                   from exchanges e
                   join due d on d.tenant_id = e.tenant_id and d.request_id = e.request_id
-                 order by e.tenant_id, e.request_id
                    for no key update of e skip locked
+            ),
+            items as materialized (
+                select x.tenant_id, x.request_id
+                  from inbox_items x
+                  join locked l on l.tenant_id = x.tenant_id and l.request_id = x.request_id
+                   for no key update of x skip locked
             ),
             numbered as materialized (
                 select l.tenant_id, l.request_id, l.expires_at, row_number() over () as n
                   from locked l
+                  left join (select i.tenant_id, i.request_id, count(*) as locked
+                               from items i group by i.tenant_id, i.request_id) i
+                         on i.tenant_id = l.tenant_id and i.request_id = l.request_id
                  where l.state = 'pendingApproval'
+                   and coalesce(i.locked, 0) = (select count(*) from inbox_items x
+                                                 where x.tenant_id = l.tenant_id and x.request_id = l.request_id)
             ),
             won as (
                 update exchanges e
@@ -212,18 +258,11 @@ impl ExchangeStore {
                  where e.tenant_id = l.tenant_id and e.request_id = l.request_id and e.state = 'pendingApproval'
                 returning e.tenant_id, e.request_id, e.expires_at as at, e.operation_id
             ),
-            items as materialized (
-                select x.tenant_id, x.request_id, x.approver_id, w.at
-                  from inbox_items x
-                  join won w on w.tenant_id = x.tenant_id and w.request_id = x.request_id
-                 order by x.tenant_id, x.request_id, x.approver_id
-                   for no key update of x
-            ),
             closed as (
                 update inbox_items x
-                   set closed_at = i.at, closed_as = 'expired'
-                  from items i
-                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                   set closed_at = w.at, closed_as = 'expired'
+                  from won w
+                 where x.tenant_id = w.tenant_id and x.request_id = w.request_id
             ),
             history as (
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)

@@ -1,6 +1,9 @@
 //! What can go wrong in the store, and what each SQLSTATE means for a batch.
 
 use std::borrow::Cow;
+use std::io;
+
+use sqlx::error::DatabaseError;
 
 /// Not finding a row is no error.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -8,6 +11,12 @@ pub enum StoreError {
     /// The database is unreachable, too slow, or has no connection to spare.
     #[error("the database is unavailable: {0}")]
     Unavailable(Cow<'static, str>),
+    /// The database admits nobody under this configuration, as with a wrong password. Waiting does not mend it.
+    #[error("the database is unavailable: {0}")]
+    Refused(String),
+    /// The server takes no writes; it may be a standby.
+    #[error("the database takes no writes: {0}")]
+    ReadOnly(String),
     /// A statement failed in a way that a retry cannot mend: a defect of the gateway.
     #[error("the database refused a statement: {0}")]
     Fault(String),
@@ -30,14 +39,23 @@ pub(super) enum Class {
     Other,
 }
 
+const READ_ONLY: &str = "25006";
+
+fn is_read_only(error: &dyn DatabaseError) -> bool {
+    error.code().as_deref() == Some(READ_ONLY)
+}
+
 pub(super) fn classify(error: &sqlx::Error) -> Class {
     match error {
         sqlx::Error::Database(error) => match error.code().as_deref() {
             Some("40001" | "40P01") => Class::Conflict,
-            // The server or this backend was shut down: the connection is gone.
-            Some("57P01" | "57P02" | "57P05") => Class::Lost,
-            Some(code) if code.starts_with("22") || code.starts_with("23") => Class::Data,
+            // Read-only as a standby is: another connection may lead to the primary, and nothing was written. Or idle for too
+            // long in a transaction, which ended with its connection.
+            Some(READ_ONLY | "25P03") => Class::Lost,
+            // The server or this backend was shut down, or takes no connections yet.
+            Some(code) if code.starts_with("57P") => Class::Lost,
             Some(code) if code.starts_with("08") => Class::Lost,
+            Some(code) if code.starts_with("22") || code.starts_with("23") => Class::Data,
             _ => Class::Other,
         },
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => Class::Lost,
@@ -45,17 +63,29 @@ pub(super) fn classify(error: &sqlx::Error) -> Class {
     }
 }
 
-/// Allows a call that recognises its own work one retry: after a conflict, or when the reply may have been lost.
-#[derive(Default)]
-pub(super) struct RetryOnce {
-    used: bool,
+/// Whether an operator can mend what the code stands for, while the statement itself is right: the call can be repeated later.
+fn is_mendable(code: &str) -> bool {
+    // Cancelled by a timeout, a lock that was not free, or no new transactions until a vacuum.
+    matches!(code, "57014" | "55P03" | "54000")
+        // Out of disk, memory, connections or another resource.
+        || code.starts_with("53")
+        // Not in the state that the statement needs, as during recovery.
+        || matches!(code, "55000" | "55006")
+        // Files that cannot be read or written.
+        || code.starts_with("58")
 }
 
-impl RetryOnce {
-    pub fn allows(&mut self, error: &sqlx::Error) -> bool {
-        let used = std::mem::replace(&mut self.used, true);
-        !used && matches!(classify(error), Class::Conflict | Class::Lost)
-    }
+/// What a statement fails with that was not answered in time.
+pub(super) fn unanswered() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the database did not answer in time",
+    ))
+}
+
+/// Whether the connection said nothing until the time was up.
+pub(super) fn is_unanswered(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
 impl From<sqlx::Error> for StoreError {
@@ -65,12 +95,12 @@ impl From<sqlx::Error> for StoreError {
                 Self::Taken(cause.constraint().unwrap_or_default().to_owned())
             }
             (Class::Other, sqlx::Error::Database(cause)) => match cause.code().as_deref() {
-                // Cancelled by a timeout, too many connections, starting up, or read-only while failing over.
-                Some("57014" | "55P03" | "53300" | "57P03" | "25006") => {
-                    Self::Unavailable(error.to_string().into())
-                }
+                Some(code) if is_mendable(code) => Self::Unavailable(error.to_string().into()),
                 _ => Self::Fault(error.to_string()),
             },
+            (Class::Lost, sqlx::Error::Database(cause)) if is_read_only(&**cause) => {
+                Self::ReadOnly(error.to_string())
+            }
             (Class::Data, _) => Self::Fault(error.to_string()),
             (Class::Conflict | Class::Lost | Class::Other, _) => {
                 Self::Unavailable(error.to_string().into())

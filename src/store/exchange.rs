@@ -1,7 +1,7 @@
 //! Reads exchanges for status and waits, many callers in one query, finds those that are no longer pending, and
 //! counts those that are. Submission, decision and acknowledgement are batched too, each in a file of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,10 @@ use tokio_util::task::TaskTracker;
 
 use super::ack::TakeAcks;
 use super::batch::{BatchResult, BatchStatement, Batcher};
+use super::busy::Lockable;
 use super::database::Database;
 use super::decide::Decide;
-use super::error::{Result, StoreError};
+use super::error::Result;
 use super::rows::{self, column};
 use super::seconds;
 use super::submit::Submit;
@@ -39,14 +40,6 @@ pub struct Exchange {
 }
 
 #[derive(Debug)]
-pub enum ReadFact {
-    Found(Box<Exchange>),
-    Missing,
-    /// Another statement is just ending it, and takes too long.
-    Busy,
-}
-
-#[derive(Debug)]
 pub struct ReadRow {
     pub tenant: TenantId,
     pub request_id: RequestId,
@@ -59,7 +52,8 @@ pub struct ReadExchanges {
 impl BatchStatement for ReadExchanges {
     const NAME: &'static str = "read_exchange";
     type Row = ReadRow;
-    type Fact = ReadFact;
+    /// Busy while it is past its expiry and being decided or ended.
+    type Fact = Lockable<Option<Box<Exchange>>>;
 
     fn tenant_scope(rows: &[ReadRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -70,32 +64,35 @@ impl BatchStatement for ReadExchanges {
         16 << 10
     }
 
+    fn is_busy(fact: &Self::Fact) -> bool {
+        fact.is_busy()
+    }
+
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let all: Vec<_> = (0_i64..).zip(rows).collect();
         let mut found = self.read(connection, &all).await?;
-        // An overdue exchange may be in the middle of a decision that was judged just in time. A second read, after waiting
-        // for the row's lock, sees how that ended; once it says expired, it stays so. (Lists do without: they may show such
-        // an exchange as expired for the moment its decision takes to commit.)
+        // An overdue exchange may be in the middle of a decision that was judged just in time. If it is not, a second read
+        // sees how that ended; once it says expired, it stays so. (Lists do without: they may show such an exchange as
+        // expired for the moment its decision takes to commit.)
         let overdue: Vec<_> = all
             .iter()
             .copied()
             .filter(|(number, _)| found.get(number).is_some_and(|read| read.overdue))
             .collect();
-        let mut busy = false;
+        let mut settled = HashSet::new();
         if !overdue.is_empty() {
-            // Where the lock cannot be had, or the server grants none, the callers of these rows have to ask again.
-            match self.await_writers(connection, &overdue).await {
-                Ok(()) => found.extend(self.read(connection, &overdue).await?),
-                Err(sqlx::Error::Database(_)) => busy = true,
-                Err(error) => return Err(error),
-            }
+            settled = self.find_settled(connection, &overdue).await?;
+            let again: Vec<_> = overdue
+                .into_iter()
+                .filter(|(number, _)| settled.contains(number))
+                .collect();
+            found.extend(self.read(connection, &again).await?);
         }
         Ok(all
             .iter()
             .map(|(number, _)| match found.remove(number) {
-                None => ReadFact::Missing,
-                Some(read) if busy && read.overdue => ReadFact::Busy,
-                Some(read) => ReadFact::Found(Box::new(read.exchange)),
+                Some(read) if read.overdue && !settled.contains(number) => Lockable::Busy,
+                read => Lockable::Locked(read.map(|read| Box::new(read.exchange))),
             })
             .collect())
     }
@@ -108,27 +105,27 @@ struct Read {
 }
 
 impl ReadExchanges {
-    /// Waits until no statement is changing these exchanges.
-    async fn await_writers(
+    /// Which of these exchanges no statement is deciding or ending, by the numbers of their rows. Such a statement has the
+    /// exchange's advisory lock from before it reads the clock until it has committed. A lock on the row would tell less:
+    /// others take it too.
+    async fn find_settled(
         &self,
         connection: &mut PgConnection,
         rows: &[(i64, &ReadRow)],
-    ) -> sqlx::Result<()> {
-        sqlx::query!(
+    ) -> sqlx::Result<HashSet<i64>> {
+        let settled = sqlx::query_scalar!(
             r#"
-            select e.request_id
-              from exchanges e
-              join unnest($1::text[], $2::text[]) as i (tenant_id, request_id)
-                on i.tenant_id = e.tenant_id and i.request_id = e.request_id
-             order by e.tenant_id, e.request_id
-               for share of e
+            select i.number as "number!"
+              from unnest($1::bigint[], $2::text[], $3::text[]) as i (number, tenant_id, request_id)
+             where pg_try_advisory_xact_lock_shared(hashtextextended(i.tenant_id || chr(10) || i.request_id, 1))
             "#,
+            &column(rows, |(number, _)| *number),
             column(rows, |(_, row)| &row.tenant) as _,
             column(rows, |(_, row)| &row.request_id) as _,
         )
         .fetch_all(connection)
         .await?;
-        Ok(())
+        Ok(settled.into_iter().collect())
     }
 
     /// Reads exchanges, by the numbers of the rows that ask for them.
@@ -259,13 +256,8 @@ impl ExchangeStore {
             tenant: tenant.clone(),
             request_id: request.clone(),
         };
-        match self.reads.run(row).await? {
-            ReadFact::Found(exchange) => Ok(Some(*exchange)),
-            ReadFact::Missing => Ok(None),
-            ReadFact::Busy => Err(StoreError::Unavailable(
-                "the exchange is just being ended".into(),
-            )),
-        }
+        let found = self.reads.run(row).await?.locked()?;
+        Ok(found.map(|exchange| *exchange))
     }
 
     /// Of these exchanges, the ones that are no longer pending, or are gone.
@@ -294,19 +286,24 @@ impl ExchangeStore {
     /// Counts for the metrics. Past a thousand the exact figure is of no use, and a long backlog must not make the count
     /// slow.
     pub async fn count_pending(&self) -> Result<PendingCounts> {
-        // Ordered as the index is, or the planner would read all of it before it applies the limit.
+        // By their inbox items, which are open as long as they are pending. Ordered as the index is, or the planner would read
+        // all of it before it applies the limit.
         let query = sqlx::query_as!(
             PendingCounts,
             r#"
             select (select count(*)
-                      from (select e.expires_at from exchanges e
-                             where e.state = 'pendingApproval' and e.expires_at > (select clock_timestamp() + $1::interval)
-                             order by e.expires_at
+                      from (select distinct i.expires_at, i.tenant_id, i.request_id
+                              from inbox_items i
+                             where coalesce(i.closed_at, 'infinity') = 'infinity'
+                               and i.expires_at > (select clock_timestamp() + $1::interval)
+                             order by i.expires_at, i.tenant_id, i.request_id
                              limit $2) p) as "pending!",
                    (select count(*)
-                      from (select e.expires_at from exchanges e
-                             where e.state = 'pendingApproval' and e.expires_at <= (select clock_timestamp() + $1::interval)
-                             order by e.expires_at
+                      from (select distinct i.expires_at, i.tenant_id, i.request_id
+                              from inbox_items i
+                             where coalesce(i.closed_at, 'infinity') = 'infinity'
+                               and i.expires_at <= (select clock_timestamp() + $1::interval)
+                             order by i.expires_at, i.tenant_id, i.request_id
                              limit $2) o) as "overdue!"
             "#,
             self.database.clock.offset(),

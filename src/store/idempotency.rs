@@ -103,3 +103,28 @@ pub(super) async fn bind(
     .await?;
     Ok(())
 }
+
+/// Frees the keys that refused attempts have bound: their id was taken in the same instant.
+pub(super) async fn release(
+    connection: &mut PgConnection,
+    refused: &[(&TenantId, OperationId, &IdempotencyKey)],
+) -> sqlx::Result<()> {
+    if refused.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        r#"
+        delete from idempotency_keys k
+         using unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) as i (tenant_id, principal, key, submission_id)
+         where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
+           and k.submission_id = i.submission_id
+        "#,
+        column(refused, |(tenant, _, _)| *tenant) as _,
+        column(refused, |(_, _, key)| &key.principal) as _,
+        column(refused, |(_, _, key)| &key.key) as _,
+        column(refused, |(_, operation, _)| operation) as _,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

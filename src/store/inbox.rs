@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::ExchangeStore;
 use super::error::Result;
+use super::rows::column;
 use crate::protocol::artifact::Form;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::listing::InboxKind;
@@ -125,29 +126,34 @@ impl ExchangeStore {
         Ok(InboxPage { items, more })
     }
 
-    /// How many items are active in an inbox, counted up to `most`.
+    /// How many items are active in each of these inboxes, counted up to `most`.
     pub async fn pending(
         &self,
         tenant: &TenantId,
-        approver: &ApproverId,
+        approvers: &[&ApproverId],
         most: i64,
-    ) -> Result<i64> {
+    ) -> Result<Vec<i64>> {
         let query = sqlx::query!(
             r#"
-            select count(*) as "count!"
-              from (select 1
-                      from inbox_items
-                     where tenant_id = $1 and approver_id = $2 and closed_at is null and removed_at is null
-                       and expires_at > clock_timestamp() + $4::interval
-                     limit $3) counted
+            select n.pending as "pending!"
+              from unnest($2::text[]) with ordinality as i (approver_id, n)
+             cross join lateral (
+                 select count(*) as pending
+                   from (select 1
+                           from inbox_items x
+                          where x.tenant_id = $1 and x.approver_id = i.approver_id
+                            and x.closed_at is null and x.removed_at is null
+                            and x.expires_at > clock_timestamp() + $4::interval
+                          limit $3) counted) n
+             order by i.n
             "#,
             tenant.as_str(),
-            approver.as_str(),
+            column(approvers, |approver| *approver) as _,
             most,
             self.database.clock.offset(),
         )
-        .map(|row| row.count);
-        self.database.pool.fetch_one(tenant, query).await
+        .map(|row| row.pending);
+        self.database.pool.fetch_all(tenant, query).await
     }
 
     /// Hides an item, active or expired, from one approver; returns when its exchange expires. `None`: nothing to hide.

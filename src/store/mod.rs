@@ -3,7 +3,9 @@
 //!
 //! Rules for statements, where `tests` hold the plans of the frequent ones:
 //!
-//! - Locks are taken in one order, or batches would deadlock: exchanges, then inbox items, then messages, each sorted by key.
+//! - Statements on the path of exchanges wait for no lock on a row: they use `skip locked`, and report what they could not lock
+//!   as busy (`busy`). The others take locks in one order, or they would deadlock: idempotency keys, exchanges, inbox items,
+//!   messages, each sorted by key.
 //! - A row found by its primary key must be found by nothing else. Conditions beside the key are written so that no partial
 //!   index matches them (`closed_as` for `closed_at`, `coalesce(acked_at, 'infinity') = 'infinity'`), nor another key
 //!   (`(approver_id = …) is true`): the planner may believe such an index to be almost empty, and scan all of it.
@@ -15,20 +17,27 @@ pub mod ack;
 pub mod approver_messages;
 pub mod audit;
 pub mod batch;
+mod batch_statement;
+pub mod busy;
 pub mod channel;
 pub mod channel_lifecycle;
 mod channels;
 pub mod claim;
 mod columns;
+pub mod connect;
 pub mod credential;
 mod credentials;
 mod database;
 pub mod decide;
+pub mod due;
 pub mod end_exchange;
+pub mod enforcer_messages;
 pub mod error;
 pub mod exchange;
+pub mod exchange_listing;
 pub mod idempotency;
 pub mod inbox;
+mod intake;
 pub mod listing;
 pub mod notify;
 pub mod pairing;
@@ -40,6 +49,7 @@ pub mod prompt;
 pub mod prompt_status;
 pub mod refresh;
 mod retention;
+mod retry;
 mod rows;
 pub mod schema;
 pub mod server_check;
@@ -47,6 +57,7 @@ pub mod session;
 pub mod signing_key;
 mod submission;
 pub mod submit;
+mod sweep_lease;
 pub mod tenant_scope;
 pub mod unacked;
 
@@ -107,7 +118,7 @@ impl Store {
             exchanges: Arc::new(ExchangeStore::new(&database, config, tasks)),
             channels: Arc::new(ChannelStore::new(&database, &config.push, tasks)),
             credentials: Arc::new(CredentialStore::new(&database, tasks)),
-            pairings: Arc::new(PairingStore::new(&database, tasks)),
+            pairings: Arc::new(PairingStore::new(&database, &config.limits, tasks)),
             prompts: Arc::new(PromptStore::new(&database, &config.idempotency, tasks)),
             sessions: Arc::new(SessionStore {
                 database: Arc::clone(&database),

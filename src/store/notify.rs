@@ -3,7 +3,7 @@
 use sqlx::Connection;
 use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions};
 
-use super::pool::basic_options;
+use super::connect::basic_options;
 use crate::config;
 
 pub(super) const CHANNEL: &str = "countersign";

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use tokio_util::task::TaskTracker;
 
@@ -14,6 +15,7 @@ use super::error::Result;
 use super::listing::cut_page;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
+use crate::config;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
@@ -82,32 +84,61 @@ pub struct PairedRow {
     pub enforcer: EnforcerId,
 }
 
-pub struct ReadPaired;
+/// The approvers that an enforcer is paired with.
+#[derive(Debug, Default)]
+pub struct Paired {
+    pub count: usize,
+    /// All of them, if they are no more than may be asked.
+    pub approvers: Vec<ApproverId>,
+}
+
+pub struct ReadPaired {
+    pub most: u32,
+}
 
 impl BatchStatement for ReadPaired {
     const NAME: &'static str = "read_paired";
     type Row = PairedRow;
-    type Fact = Vec<ApproverId>;
+    type Fact = Paired;
 
     fn tenant_scope(rows: &[PairedRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
+    fn bytes(_: &PairedRow) -> usize {
+        // As many ids as may be asked may come back.
+        8 << 10
+    }
+
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
-            select i.n as "n!", p.approver_id as "approver_id: ApproverId"
+            select i.n as "n!", p.approver_id as "approver_id!: ApproverId", p.count as "count!"
               from unnest($1::text[], $2::text[]) with ordinality as i (tenant_id, enforcer_id, n)
-              join pairings p on p.tenant_id = i.tenant_id and p.enforcer_id = i.enforcer_id and p.revoked_at is null
-             order by p.approver_id
+             cross join lateral (
+                 select q.approver_id, count(*) over () as count
+                   from pairings q
+                  where q.tenant_id = i.tenant_id and q.enforcer_id = i.enforcer_id and q.revoked_at is null
+                  order by q.approver_id
+                  limit $3) p
             "#,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.enforcer) as _,
+            i64::from(self.most),
         )
         .fetch_all(connection)
         .await?;
-        let found = found.into_iter().map(|row| (row.n, row.approver_id));
-        by_row(rows.len(), found)
+        let found = found
+            .into_iter()
+            .map(|row| (row.n, (row.approver_id, row.count)));
+        let paired = by_row(rows.len(), found)?.into_iter().map(|found| Paired {
+            count: found
+                .first()
+                .and_then(|(_, count)| usize::try_from(*count).ok())
+                .unwrap_or_default(),
+            approvers: found.into_iter().map(|(approver, _)| approver).collect(),
+        });
+        Ok(paired.collect())
     }
 }
 
@@ -152,10 +183,15 @@ pub struct PairingStore {
 }
 
 impl PairingStore {
-    pub(super) fn new(database: &Arc<Database>, tasks: &TaskTracker) -> Self {
+    pub(super) fn new(
+        database: &Arc<Database>,
+        limits: &config::Limits,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let most = limits.approvers_per_exchange;
         Self {
             tokens: database.batch(ReadTokens, tasks),
-            paired: database.batch(ReadPaired, tasks),
+            paired: database.batch(ReadPaired { most }, tasks),
             database: Arc::clone(database),
         }
     }
@@ -175,11 +211,7 @@ impl PairingStore {
         self.tokens.run(row).await
     }
 
-    pub async fn paired_with(
-        &self,
-        tenant: &TenantId,
-        enforcer: &EnforcerId,
-    ) -> Result<Vec<ApproverId>> {
+    pub async fn paired_with(&self, tenant: &TenantId, enforcer: &EnforcerId) -> Result<Paired> {
         let (tenant, enforcer) = (tenant.clone(), enforcer.clone());
         self.paired.run(PairedRow { tenant, enforcer }).await
     }
@@ -249,13 +281,36 @@ impl PairingStore {
         let query = sqlx::query_as!(
             Pairing,
             r#"
-            select p.enforcer_id as "enforcer: EnforcerId", p.approver_id as "approver: ApproverId",
-                   p.nonce as "nonce: Nonce", p.token_hash, p.enforcer_label as label, p.workspace_name as workspace,
-                   p.enforcer_key, p.approver_key, p.paired_at
-              from pairings p
-             where p.tenant_id = $1 and p.revoked_at is null and (p.paired_at, p.nonce) > ($2, $3)
-               and ($4::text is null or p.enforcer_id = $4)
-               and ($5::text is null or p.approver_id = $5)
+            select p.enforcer_id as "enforcer!: EnforcerId", p.approver_id as "approver!: ApproverId",
+                   p.nonce as "nonce!: Nonce", p.token_hash as "token_hash!", p.enforcer_label as "label?",
+                   p.workspace_name as "workspace?", p.enforcer_key as "enforcer_key?", p.approver_key as "approver_key?",
+                   p.paired_at as "paired_at!: Timestamp"
+              -- Branches, so that each uses its own partial index.
+              from (
+                  (select e.enforcer_id, e.approver_id, e.nonce, e.token_hash, e.enforcer_label, e.workspace_name,
+                          e.enforcer_key, e.approver_key, e.paired_at
+                     from pairings e
+                    where e.tenant_id = $1 and e.enforcer_id = $4
+                      and coalesce(e.revoked_at, 'infinity') = 'infinity' and (e.paired_at, e.nonce) > ($2, $3)
+                    order by e.paired_at, e.nonce
+                    limit $6::bigint + 1)
+                  union all
+                  (select a.enforcer_id, a.approver_id, a.nonce, a.token_hash, a.enforcer_label, a.workspace_name,
+                          a.enforcer_key, a.approver_key, a.paired_at
+                     from pairings a
+                    where a.tenant_id = $1 and a.approver_id = $5
+                      and coalesce(a.revoked_at, 'infinity') = 'infinity' and (a.paired_at, a.nonce) > ($2, $3)
+                    order by a.paired_at, a.nonce
+                    limit $6::bigint + 1)
+                  union all
+                  (select t.enforcer_id, t.approver_id, t.nonce, t.token_hash, t.enforcer_label, t.workspace_name,
+                          t.enforcer_key, t.approver_key, t.paired_at
+                     from pairings t
+                    where $4::text is null and $5::text is null and t.tenant_id = $1
+                      and coalesce(t.revoked_at, 'infinity') = 'infinity' and (t.paired_at, t.nonce) > ($2, $3)
+                    order by t.paired_at, t.nonce
+                    limit $6::bigint + 1)
+              ) p
              order by p.paired_at, p.nonce
              limit $6::bigint + 1
             "#,
@@ -271,5 +326,73 @@ impl PairingStore {
             at: last.paired_at.inner(),
             id: last.nonce.as_str().to_owned(),
         }))
+    }
+
+    /// Deletes pairings of a tenant that were revoked longer ago than `keep`, with their last token.
+    pub async fn forget_pairings(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select p.enforcer_id, p.approver_id, p.token_hash
+                  from pairings p
+                 where p.tenant_id = $1 and p.revoked_at < (select clock_timestamp() + $2::interval - $3::interval)
+                 order by p.revoked_at
+                 limit $4
+                   for update of p skip locked
+            ),
+            to_delete as materialized (
+                select d.enforcer_id, d.approver_id, d.token_hash
+                  from unnest(array(select enforcer_id from found), array(select approver_id from found),
+                              array(select token_hash from found)) as d (enforcer_id, approver_id, token_hash)
+            ),
+            tokens as (
+                delete from routing_tokens t using to_delete d
+                 where t.tenant_id = $1 and t.token_hash = d.token_hash
+            )
+            delete from pairings p using to_delete d
+             where p.tenant_id = $1 and p.enforcer_id = d.enforcer_id and p.approver_id = d.approver_id
+            "#,
+            tenant.as_str(),
+            self.database.clock.offset(),
+            keep,
+            limit,
+        );
+        self.database.background.execute(tenant, query).await
+    }
+
+    /// Deletes routing tokens of a tenant that were replaced longer ago than `keep`.
+    pub async fn forget_tokens(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select t.token_hash
+                  from routing_tokens t
+                 where t.tenant_id = $1 and t.replaced_at < (select clock_timestamp() + $2::interval - $3::interval)
+                 order by t.replaced_at
+                 limit $4
+                   for update of t skip locked
+            ),
+            to_delete as materialized (
+                select d.token_hash from unnest(array(select token_hash from found)) as d (token_hash)
+            )
+            delete from routing_tokens t using to_delete d
+             where t.tenant_id = $1 and t.token_hash = d.token_hash
+            "#,
+            tenant.as_str(),
+            self.database.clock.offset(),
+            keep,
+            limit,
+        );
+        self.database.background.execute(tenant, query).await
     }
 }

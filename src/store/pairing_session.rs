@@ -6,7 +6,8 @@ use sqlx::postgres::types::PgInterval;
 
 use super::PairingStore;
 use super::audit::Actor;
-use super::error::{Result, RetryOnce};
+use super::error::Result;
+use super::retry::RetryOnce;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{Initiate, Nonce};
@@ -121,10 +122,11 @@ impl PairingStore {
 
     /// Completes a session if it is open.
     pub async fn complete_pairing(&self, row: &CompleteRow<'_>) -> Result<CompleteFact> {
-        let mut retry = RetryOnce::default();
+        let mut retry = RetryOnce::new(&self.database.pool);
         loop {
-            let mut lease = self.database.pool.lease(row.tenant).await?;
-            let fact = self.complete_on(lease.connection()?, row).await;
+            let mut lease = retry.pool().lease(row.tenant).await?;
+            let fact = self.complete_on(lease.connection()?, row);
+            let fact = retry.pool().within(fact).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
                     tracing::debug!(%error, "completing a pairing is retried");
@@ -177,6 +179,13 @@ impl PairingStore {
                 insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
                 select w.tenant_id, $7, w.enforcer_id, $5, w.at
                   from won w
+            ),
+            replaced as (
+                update routing_tokens t
+                   set replaced_at = w.at
+                  from won w
+                  join pairings p on p.tenant_id = w.tenant_id and p.enforcer_id = w.enforcer_id and p.approver_id = $5
+                 where t.tenant_id = p.tenant_id and t.token_hash = p.token_hash and p.token_hash <> $7
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)

@@ -1,18 +1,23 @@
-//! Connections to PostgreSQL. A connection goes back to the pool only when its call has ended; one whose future was dropped
-//! half-way is closed, because sqlx could otherwise reuse it in the middle of a transaction. With row-level security, the
-//! tenants of a call are set on the connection before anything else.
+//! The pools of connections to PostgreSQL. A connection goes back to its pool only when its call has ended; one whose future
+//! was dropped half-way is closed, because sqlx could otherwise reuse it in the middle of a transaction. With row-level
+//! security, the tenants of a call are set on the connection before anything else.
+//!
+//! Nothing waits without limit for a server that says nothing: sqlx cannot set keepalive or a timeout on its sockets, so every
+//! wait for an answer has a deadline here. Past it the connection is closed, and the idle ones with it.
 
-use std::str::FromStr;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use deadpool::Status;
-use deadpool::managed::{self, Metrics, RecycleResult};
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
+use deadpool::managed::{self, Object};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::{Map, Query};
-use sqlx::{ConnectOptions, Connection, Postgres};
+use sqlx::{Connection, Postgres};
+use tokio::time::timeout;
 
-use super::error::{Class, Result, StoreError, classify};
+use super::connect::{Manager, PooledConnection, connect_options};
+use super::error::{Class, Result, StoreError, classify, is_unanswered, unanswered};
 use super::tenant_scope::TenantScope;
 use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
@@ -21,100 +26,16 @@ use crate::telemetry::instrument::{Histogram, as_f64};
 /// How long a connection may be idle before it is tested.
 const PING_AFTER: Duration = Duration::from_secs(1);
 
+/// What a commit may take beyond the statement's timeout, which does not cover it; and how long a retry may take that
+/// follows a statement without an answer, so that the two of them do not take twice as long.
+const COMMIT_ALLOWANCE: Duration = Duration::from_secs(2);
+
+/// How long ago a call may have been answered if a pool without a free connection is to count as busy, not as dead. Longer
+/// than calls usually wait for a lock.
+const BUSY_FOR: Duration = Duration::from_secs(3);
+
 /// How often the log says that there are no connections.
 const WARN_EVERY: Duration = Duration::from_secs(5);
-
-pub struct Manager {
-    options: PgConnectOptions,
-}
-
-pub struct PooledConnection {
-    connection: PgConnection,
-    /// The tenants last set on it; `None` if that is not known.
-    tenants: Option<String>,
-}
-
-impl managed::Manager for Manager {
-    type Type = PooledConnection;
-    type Error = sqlx::Error;
-
-    async fn create(&self) -> sqlx::Result<PooledConnection> {
-        Ok(PooledConnection {
-            // Boxed, or every future that takes a connection would be six kilobytes larger.
-            connection: Box::pin(PgConnection::connect_with(&self.options)).await?,
-            tenants: None,
-        })
-    }
-
-    async fn recycle(
-        &self,
-        pooled: &mut PooledConnection,
-        metrics: &Metrics,
-    ) -> RecycleResult<sqlx::Error> {
-        // An idle connection may be dead, for instance after the server restarted. A ping costs a round trip, so one that
-        // was just used is not tested.
-        if metrics.last_used() > PING_AFTER {
-            pooled.connection.ping().await?;
-        }
-        Ok(())
-    }
-}
-
-/// The options of every connection; the server shows `name`.
-pub(super) fn basic_options(url: &str, name: &str) -> sqlx::Result<PgConnectOptions> {
-    Ok(PgConnectOptions::from_str(url)?
-        .application_name(name)
-        // Not needed for exact floats, and `PgBouncer` refuses settings that it does not know.
-        .extra_float_digits(None)
-        .disable_statement_logging())
-}
-
-/// Why there is no connection, with the server that was tried and what to do.
-pub(super) fn cannot_connect(options: &PgConnectOptions, error: &sqlx::Error) -> StoreError {
-    let cause = match error {
-        sqlx::Error::Io(cause) => cause.to_string(),
-        error => error.to_string(),
-    };
-    let (host, port) = (options.get_host(), options.get_port());
-    StoreError::Unavailable(
-        format!(
-            "cannot connect to PostgreSQL at {host}:{port}: {cause}; check that it is running, that database.url is right, \
-             and that pg_hba.conf admits its role"
-        )
-        .into(),
-    )
-}
-
-/// Options of a connection for statements, with the settings that keep one statement from holding up the rest.
-pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sqlx::Error> {
-    let options = basic_options(config.url.expose(), "countersign")?
-        .statement_cache_capacity(config.statement_cache);
-    if !config.session_settings {
-        return Ok(options);
-    }
-    Ok(options.options([
-        (
-            "statement_timeout",
-            format!("{}ms", config.statement_timeout_ms),
-        ),
-        ("lock_timeout", format!("{}ms", config.lock_timeout_ms)),
-        (
-            "idle_in_transaction_session_timeout",
-            format!("{}ms", config.idle_in_transaction_timeout_ms),
-        ),
-        // Every statement has an index. On a table that was just filled and not analysed yet, the planner would choose to
-        // scan it, and keep that plan.
-        ("enable_seqscan", "off".into()),
-        ("jit", "off".into()),
-        // One plan per statement, whatever the arrays hold: planning costs more than running.
-        ("plan_cache_mode", "force_generic_plan".into()),
-        // For the server: locks of a node that vanished are released within minutes, not hours.
-        ("tcp_keepalives_idle", "30".to_owned()),
-        ("tcp_keepalives_interval", "10".to_owned()),
-        ("tcp_keepalives_count", "3".to_owned()),
-        ("tcp_user_timeout", "30s".to_owned()),
-    ]))
-}
 
 /// A checked query that returns rows.
 type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
@@ -124,6 +45,14 @@ pub struct Pool {
     pool: managed::Pool<Manager>,
     /// Whether the tenants of a call are set on its connection.
     row_security: bool,
+    /// How long a call waits for a connection.
+    wait: Duration,
+    /// How long a call waits for the answer to its statements.
+    limit: Duration,
+    /// Whether connections that were used before are closed instead of reused.
+    only_new: bool,
+    /// When the server last answered on any of the connections.
+    answered: Arc<Mutex<Instant>>,
     /// When the log last said why there are no connections. At first the time of creation: whoever starts with an
     /// unreachable database reports the error itself.
     warned: Arc<Mutex<Instant>>,
@@ -136,55 +65,107 @@ impl Pool {
     pub fn new(
         name: &'static str,
         metrics: &Arc<NodeMetrics>,
-        options: PgConnectOptions,
+        config: &config::Database,
         size: usize,
-        wait: Duration,
-        row_security: bool,
     ) -> Result<Self> {
-        let pool = managed::Pool::builder(Manager { options })
+        let manager = Manager {
+            options: connect_options(config)?,
+            max_age: Duration::from_secs(config.connection_max_age_seconds),
+        };
+        let pool = managed::Pool::builder(manager)
             .max_size(size)
             // The connection returned last is reused first: a few warm ones do better than many cold ones.
             .queue_mode(managed::QueueMode::Lifo)
-            .wait_timeout(Some(wait))
-            .create_timeout(Some(wait))
-            .recycle_timeout(Some(wait))
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Fault(error.to_string()))?;
         observe(&pool, name, metrics);
+        let now = Instant::now();
         Ok(Self {
             pool,
-            row_security,
-            warned: Arc::new(Mutex::new(Instant::now())),
+            row_security: config.row_security,
+            wait: Duration::from_millis(config.acquire_timeout_ms),
+            limit: Duration::from_millis(config.statement_timeout_ms) + COMMIT_ALLOWANCE,
+            only_new: false,
+            answered: Arc::new(Mutex::new(now)),
+            warned: Arc::new(Mutex::new(now)),
             acquire_time: metrics.pool_acquire.of([name]),
             metrics: Arc::clone(metrics),
         })
     }
 
-    /// Takes a connection for a call about these tenants.
-    pub async fn lease<'t>(&self, scope: impl Into<TenantScope<'t>>) -> Result<Lease> {
-        let lease = self.acquire().await?;
-        if !self.row_security {
-            return Ok(lease);
+    /// The same pool for the retry of a call that failed so. After a lost connection it gives only new ones. If the server
+    /// did not answer in time, the retry has less time: a call takes at most its two waits for a connection, the limit of a
+    /// statement, and the allowance for a commit.
+    #[must_use]
+    pub fn after(&self, error: &sqlx::Error) -> Self {
+        Self {
+            only_new: classify(error) == Class::Lost,
+            limit: if is_unanswered(error) {
+                COMMIT_ALLOWANCE
+            } else {
+                self.limit
+            },
+            ..self.clone()
         }
-        let setting = scope.into().setting();
-        let error = match lease.set_tenants(&setting).await {
-            Ok(lease) => return Ok(lease),
-            Err(error) if classify(&error) == Class::Lost => error,
-            Err(error) => return Err(self.failed(error)),
-        };
-        // The idle connection was dead, and nothing of the call has been sent yet. The next one is new, since the idle ones
-        // were closed with it.
-        tracing::debug!(%error, "an idle connection was dead");
-        let lease = self.acquire().await?.set_tenants(&setting).await;
-        lease.map_err(|error| self.failed(error))
     }
 
-    /// The error of a connection whose tenants could not be set, logged.
-    fn failed(&self, error: sqlx::Error) -> StoreError {
-        let error = error.into();
-        self.warn(&error);
-        error
+    /// Takes a connection for a call about these tenants.
+    pub async fn lease<'t>(&self, scope: impl Into<TenantScope<'t>>) -> Result<Lease> {
+        let tenants = self.row_security.then(|| scope.into().setting());
+        let begun = Instant::now();
+        let found = timeout(self.wait, self.tested(tenants.as_deref())).await;
+        self.acquire_time.took(begun.elapsed());
+        let found =
+            found.unwrap_or_else(|_| Err(StoreError::Unavailable("no connection in time".into())));
+        found.inspect_err(|error| self.warn(error))
+    }
+
+    /// A connection that answers, with these tenants set.
+    async fn tested(&self, tenants: Option<&str>) -> Result<Lease> {
+        let lease = self.take(self.only_new).await?;
+        // Half of the time, so that there is some left for a new connection.
+        match lease.prepare(tenants, self.wait / 2).await {
+            Err(error) if classify(&error) == Class::Lost => {
+                // Nothing of the call has been sent yet.
+                tracing::debug!(%error, "an idle connection was dead");
+                let lease = self.take(true).await?;
+                Ok(lease.prepare(tenants, self.wait).await?)
+            }
+            lease => Ok(lease?),
+        }
+    }
+
+    async fn take(&self, only_new: bool) -> Result<Lease> {
+        loop {
+            let object = match self.pool.get().await {
+                Ok(object) => object,
+                Err(managed::PoolError::Backend(error)) => return Err(error),
+                Err(error) => return Err(StoreError::Unavailable(error.to_string().into())),
+            };
+            if only_new && Object::metrics(&object).recycle_count > 0 {
+                drop(Object::take(object));
+                continue;
+            }
+            return Ok(Lease {
+                object: Some(object),
+            });
+        }
+    }
+
+    /// Waits for the answer to the statements of a call, but not for longer than the server should take.
+    pub async fn within<T>(
+        &self,
+        statements: impl Future<Output = sqlx::Result<T>>,
+    ) -> sqlx::Result<T> {
+        let Ok(answer) = timeout(self.limit, statements).await else {
+            tracing::warn!("a statement was not answered in time; its connection is closed");
+            return Err(unanswered());
+        };
+        if matches!(answer, Ok(_) | Err(sqlx::Error::Database(_))) {
+            *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+        answer
     }
 
     /// Runs one statement about these tenants and returns its rows.
@@ -194,7 +175,7 @@ impl Pool {
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
     ) -> Result<Vec<T>> {
         let mut lease = self.lease(scope).await?;
-        let found = query.fetch_all(lease.connection()?).await;
+        let found = self.within(query.fetch_all(lease.connection()?)).await;
         Ok(lease.settle(found)?)
     }
 
@@ -205,7 +186,7 @@ impl Pool {
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
     ) -> Result<Option<T>> {
         let mut lease = self.lease(scope).await?;
-        let found = query.fetch_optional(lease.connection()?).await;
+        let found = self.within(query.fetch_optional(lease.connection()?)).await;
         Ok(lease.settle(found)?)
     }
 
@@ -226,30 +207,8 @@ impl Pool {
         query: Query<'_, Postgres, PgArguments>,
     ) -> Result<u64> {
         let mut lease = self.lease(scope).await?;
-        let done = query.execute(lease.connection()?).await;
+        let done = self.within(query.execute(lease.connection()?)).await;
         Ok(lease.settle(done)?.rows_affected())
-    }
-
-    async fn acquire(&self) -> Result<Lease> {
-        let begun = Instant::now();
-        let found = self.pool.get().await;
-        self.acquire_time.took(begun.elapsed());
-        let error = match found {
-            Ok(object) => {
-                return Ok(Lease {
-                    object: Some(object),
-                });
-            }
-            Err(managed::PoolError::Backend(error)) => {
-                cannot_connect(&self.pool.manager().options, &error)
-            }
-            Err(managed::PoolError::Timeout(_)) => {
-                StoreError::Unavailable("no connection in time".into())
-            }
-            Err(error) => StoreError::Unavailable(error.to_string().into()),
-        };
-        self.warn(&error);
-        Err(error)
     }
 
     /// Logs why there are no connections, but not for every request.
@@ -263,6 +222,35 @@ impl Pool {
 
     pub fn row_security(&self) -> bool {
         self.row_security
+    }
+
+    /// Runs a check of the server within `limit`. If it does not end in time, the idle connections are closed, and the next
+    /// check gets a new one. `None` if all connections are in use, by calls that are being answered.
+    pub async fn check<T>(
+        &self,
+        limit: Duration,
+        check: impl Future<Output = Result<T>>,
+    ) -> Result<Option<T>> {
+        let checked = timeout(limit, check).await;
+        match checked.unwrap_or_else(|_| Err(unanswered().into())) {
+            Err(_) if self.is_busy() => Ok(None),
+            Err(error) => {
+                self.pool.retain(|_, _| false);
+                Err(error)
+            }
+            Ok(found) => Ok(Some(found)),
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        let Status {
+            available,
+            size,
+            max_size,
+            ..
+        } = self.pool.status();
+        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        available == 0 && size >= max_size && answered.elapsed() < BUSY_FOR
     }
 
     /// Open connections, and how many of them are idle.
@@ -296,7 +284,7 @@ fn observe(pool: &managed::Pool<Manager>, name: &'static str, metrics: &NodeMetr
 
 /// A connection taken from the pool for one call.
 pub struct Lease {
-    object: Option<managed::Object<Manager>>,
+    object: Option<Object<Manager>>,
 }
 
 impl Lease {
@@ -308,24 +296,33 @@ impl Lease {
         self.pooled().map(|pooled| &mut pooled.connection)
     }
 
-    /// Sets the tenants of the call, unless they are set already. Part of the call: if dropped here, the connection is closed.
-    async fn set_tenants(mut self, setting: &str) -> sqlx::Result<Self> {
+    /// Sets the tenants of the call, unless they are set already, and tests a connection that was idle. Part of the call: if
+    /// dropped here, the connection is closed.
+    async fn prepare(mut self, tenants: Option<&str>, limit: Duration) -> sqlx::Result<Self> {
         let pooled = self.pooled()?;
-        if pooled.tenants.as_deref() == Some(setting) {
-            return Ok(self);
-        }
-        pooled.tenants = None;
-        let set = sqlx::query_scalar!(
-            "select set_config('countersign.tenants', $1, false)",
-            setting
-        )
-        .fetch_one(&mut pooled.connection)
-        .await;
-        match set {
-            Ok(_) => {
-                pooled.tenants = Some(setting.to_owned());
-                Ok(self)
+        let connection = &mut pooled.connection;
+        let done = match tenants {
+            Some(tenants) if pooled.tenants.as_deref() != Some(tenants) => {
+                pooled.tenants = None;
+                let set = sqlx::query_scalar!(
+                    "select set_config('countersign.tenants', $1, false)",
+                    tenants
+                );
+                let set = timeout(limit, set.fetch_one(connection)).await;
+                set.unwrap_or_else(|_| Err(unanswered())).map(|_| {
+                    pooled.tenants = Some(tenants.to_owned());
+                })
             }
+            // An idle connection may be dead, for instance after the server restarted. A ping costs a round trip, so one
+            // that was just used is not tested.
+            _ if pooled.answered.elapsed() > PING_AFTER => {
+                let pong = timeout(limit, connection.ping()).await;
+                pong.unwrap_or_else(|_| Err(unanswered()))
+            }
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => Ok(self),
             Err(error) => self.settle(Err(error)),
         }
     }
@@ -339,7 +336,9 @@ impl Lease {
             Err(error) => matches!(error, sqlx::Error::RowNotFound),
         };
         if reusable {
-            drop(self.object.take());
+            if let Some(mut object) = self.object.take() {
+                object.answered = Instant::now();
+            }
         } else if result
             .as_ref()
             .is_err_and(|error| classify(error) == Class::Lost)
@@ -349,10 +348,10 @@ impl Lease {
         result
     }
 
-    /// Closes the pool's idle connections: where one broke, the others most likely did too, and a retry would only get the
-    /// next dead one.
+    /// Closes the pool's idle connections: where one broke, or is silent, or leads to a standby, the others most likely do
+    /// too, and the next call would only get the next dead one.
     fn close_idle(&self) {
-        if let Some(pool) = self.object.as_ref().and_then(managed::Object::pool) {
+        if let Some(pool) = self.object.as_ref().and_then(Object::pool) {
             pool.retain(|_, _| false);
         }
     }
@@ -362,7 +361,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // The call was cancelled or failed: taken out of the pool, the connection closes.
         if let Some(object) = self.object.take() {
-            drop(managed::Object::take(object));
+            drop(Object::take(object));
         }
     }
 }

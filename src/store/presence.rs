@@ -102,13 +102,7 @@ impl ChannelStore {
         // shifted when they are read.
         let query = sqlx::query!(
             r#"
-            with noted as (
-                select e.enforcer_id, e.label, e.workspace_name, e.capabilities, e.transport, e.called_at, e.closed_at,
-                       e.seen_at
-                  from enforcers e
-                 where e.tenant_id = $1 and ($2::text is null or e.enforcer_id = $2)
-            ),
-            channel as (
+            with channel as (
                 select c.identity, c.transport, c.opened_at, c.channel_id,
                        c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $4) as live,
                        greatest(c.opened_at, n.heartbeat_at) + $3::interval as seen_at,
@@ -118,13 +112,33 @@ impl ChannelStore {
                            + $3::interval as ended_at
                   from channels c
                   join nodes n on n.node_id = c.node_id
-                 where c.tenant_id = $1 and c.kind = 'enforcer' and ($2::text is null or c.identity = $2)
+                 -- A range and not a choice, so that the key finds one.
+                 where c.tenant_id = $1 and c.kind = 'enforcer'
+                   and c.identity >= coalesce($2::text, '') and c.identity <= coalesce($2::text, chr(1114111))
             ),
             held as (
                 select identity as enforcer_id, bool_or(live) as live, max(seen_at) as seen_at, max(ended_at) as ended_at,
                        (array_agg(transport order by live desc, opened_at desc, channel_id desc))[1] as transport
                   from channel
                  group by identity
+            ),
+            -- Those seen last, and those with a channel, which were seen when it was opened.
+            listed as (
+                (select s.enforcer_id
+                   from enforcers s
+                  where $2::text is null and s.tenant_id = $1 and coalesce(s.seen_at, 'infinity') > '-infinity'
+                  order by s.seen_at desc, s.enforcer_id
+                  limit $5)
+                union
+                select h.enforcer_id from held h
+                union
+                select $2 where $2 is not null
+            ),
+            noted as (
+                select e.enforcer_id, e.label, e.workspace_name, e.capabilities, e.transport, e.called_at, e.closed_at,
+                       e.seen_at
+                  from unnest(array(select enforcer_id from listed)) as l (enforcer_id)
+                  join enforcers e on e.tenant_id = $1 and e.enforcer_id = l.enforcer_id
             )
             select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!: EnforcerId", e.label as "label?",
                    e.workspace_name as "workspace_name?", e.capabilities::text as "capabilities?",
@@ -241,7 +255,8 @@ impl ChannelStore {
                    and not exists (select from channels c
                                      join nodes n on n.node_id = c.node_id
                                     where c.tenant_id = e.tenant_id and c.kind = 'enforcer' and c.identity = e.enforcer_id)
-                 order by e.enforcer_id
+                   and coalesce(e.seen_at, 'infinity') > '-infinity'
+                 order by e.seen_at
                  limit $4
                    for update of e skip locked
             ),

@@ -1,11 +1,11 @@
-//! Writes prompts: one statement inserts prompt, payload, message and idempotency key, or nothing. It also finds the
-//! recipient: the enforcer named, the one of the session, or the one in the metadata.
+//! Writes prompts: one statement inserts prompt, payload, message and idempotency key, or nothing; the key first, as in
+//! `submit`. It also finds the recipient: the enforcer named, the one of the session, or the one in the metadata.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::idempotency::{Binding, IdempotencyKey, bind, conflict_keys, key_fact};
+use super::idempotency::{Binding, IdempotencyKey, bind, conflict_keys, key_fact, release};
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -72,6 +72,12 @@ impl BatchStatement for TakePrompts {
         });
         let repeats: Vec<_> = repeats.collect();
         bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
+        let refused = rows.iter().zip(&facts).filter_map(|(row, fact)| {
+            let (operation, key) = (row.operation, row.idempotency.as_ref());
+            let refused = fact.already_exists();
+            refused.then(|| Some((&row.tenant, operation, key?)))?
+        });
+        release(connection, &refused.collect::<Vec<_>>()).await?;
         Ok(facts)
     }
 }
@@ -120,6 +126,27 @@ impl TakePrompts {
                   from input i
                   join judged j on j.submission_id = i.submission_id
                  where j.enforcer_id is not null and not j.past and not j.not_paired and not j.key_taken
+                   and (i.key is null
+                        or (select true from prompts p
+                             where p.tenant_id = i.tenant_id and p.request_id = i.request_id limit 1) is null)
+            ),
+            keys as (
+                insert into idempotency_keys
+                       (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
+                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id,
+                       p.at + $18::interval
+                  from pick p
+                 where p.key is not null
+                 order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
+                on conflict on constraint idempotency_keys_pkey do update
+                   set fingerprint = excluded.fingerprint,
+                       submission_id = case when idempotency_keys.expires_at <= clock_timestamp() + $17::interval
+                                            then excluded.submission_id else idempotency_keys.submission_id end,
+                       request_id = excluded.request_id,
+                       expires_at = excluded.expires_at
+                 where idempotency_keys.expires_at <= clock_timestamp() + $17::interval
+                    or idempotency_keys.fingerprint = excluded.fingerprint
+                returning tenant_id, principal, key
             ),
             written as (
                 insert into prompts (tenant_id, request_id, submission_id, operation_id, message_id, enforcer_id,
@@ -127,6 +154,8 @@ impl TakePrompts {
                 select p.tenant_id, p.request_id, p.submission_id, p.submission_id, p.message_id, p.enforcer_id,
                        p.approver_id, p.session_id, p.form, p.prompt_hash, 'queued', p.at, p.at, p.expires_at
                   from pick p
+                  left join keys k on k.tenant_id = p.tenant_id and k.principal = p.principal and k.key = p.key
+                 where p.key is null or k.key is not null
                  order by p.tenant_id collate "C", p.request_id collate "C"
                 on conflict on constraint prompts_pkey do nothing
                 returning submission_id
@@ -142,23 +171,6 @@ impl TakePrompts {
                 select p.tenant_id, 'enforcer', p.enforcer_id, p.message_id, 'prompt.send', p.request_id, 1,
                        p.approver_id, p.at, p.expires_at
                   from pick p join written w on w.submission_id = p.submission_id
-            ),
-            keys as (
-                insert into idempotency_keys
-                       (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
-                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id,
-                       p.at + $18::interval
-                  from pick p join written w on w.submission_id = p.submission_id
-                 where p.key is not null
-                 order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
-                on conflict on constraint idempotency_keys_pkey do update
-                   -- If the key was just bound to another request, the null fails the whole statement.
-                   set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $17::interval
-                                            or idempotency_keys.fingerprint = excluded.fingerprint
-                                          then excluded.fingerprint end,
-                       submission_id = excluded.submission_id,
-                       request_id = excluded.request_id,
-                       expires_at = excluded.expires_at
             )
             select i.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
                    j.at as "at!: Timestamp", j.enforcer_id as "enforcer_id?: EnforcerId", j.past as "past!", j.not_paired as "not_paired!"
@@ -230,8 +242,10 @@ impl TakePrompts {
                    as i (tenant_id, request_id, submission_id, principal, key)
              cross join (select clock_timestamp() + $6::interval as at) c
               left join prompts p on p.tenant_id = i.tenant_id and p.request_id = i.request_id
+              -- A key that this attempt has bound itself tells nothing.
               left join idempotency_keys k
                      on k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key and k.expires_at > c.at
+                    and k.submission_id <> i.submission_id
             "#,
             column(&unwritten, |(row, _)| &row.tenant) as _,
             column(&unwritten, |(row, _)| &row.prompt.request_id) as _,

@@ -1,4 +1,5 @@
-//! The status of prompts after they are queued: acknowledges them, which also ends redelivery; expires and reads them.
+//! The status of prompts after they are queued: acknowledges them, which also ends redelivery; expires and reads them. No
+//! statement waits for a lock: an acknowledgement that meets one is busy, and is tried again.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
 use super::batch::{BatchResult, BatchStatement, Batcher};
+use super::busy::Lockable;
 use super::database::Database;
 use super::error::Result;
 use super::prompt::TakePrompts;
@@ -36,7 +38,7 @@ impl BatchStatement for TakePromptAcks {
     const NAME: &'static str = "ack_prompt";
     type Row = PromptAckRow;
     /// The prompt's enforcer and what was found; `None` if there is no such prompt for the sender.
-    type Fact = Option<(EnforcerId, AckFact)>;
+    type Fact = Lockable<Option<(EnforcerId, AckFact)>>;
 
     fn tenant_scope(rows: &[PromptAckRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -48,6 +50,10 @@ impl BatchStatement for TakePromptAcks {
 
     fn bytes(row: &PromptAckRow) -> usize {
         row.ack.details.as_ref().map_or(0, String::len) + 512
+    }
+
+    fn is_busy(fact: &Self::Fact) -> bool {
+        fact.is_busy()
     }
 
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
@@ -65,8 +71,7 @@ impl BatchStatement for TakePromptAcks {
                   from prompts p
                   join input i on i.tenant_id = p.tenant_id and i.request_id = p.request_id
                  where i.enforcer_id is null or i.enforcer_id = p.enforcer_id
-                 order by p.tenant_id, p.request_id
-                   for no key update of p
+                   for no key update of p skip locked
             ),
             -- The clock is read after the locks are held.
             judged as materialized (
@@ -75,38 +80,56 @@ impl BatchStatement for TakePromptAcks {
                        coalesce(l.expires_at <= clock_timestamp() + $9::interval, false) as past
                   from locked l
             ),
+            ready as materialized (
+                select j.operation_id, j.tenant_id, j.request_id, j.enforcer_id, j.message_id, i.status, i.ack_at, i.details
+                  from judged j join input i on i.operation_id = j.operation_id
+                 where j.status = 'queued' and not j.past and j.prompt_hash = i.prompt_hash
+            ),
+            held as materialized (
+                select m.tenant_id, m.recipient, m.message_id, r.operation_id
+                  from messages m
+                  join ready r on r.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                              and r.enforcer_id = m.recipient and r.message_id = m.message_id
+                   for no key update of m skip locked
+            ),
+            pick as materialized (
+                select r.operation_id, r.tenant_id, r.request_id, r.status, r.ack_at, r.details
+                  from ready r
+                  left join held h on h.operation_id = r.operation_id
+                 where h.operation_id is not null
+                    or (select true from messages m
+                         where m.tenant_id = r.tenant_id and m.recipient_kind = 'enforcer'
+                           and m.recipient = r.enforcer_id and m.message_id = r.message_id limit 1) is null
+            ),
             moved as (
                 update prompts p
-                   set status = i.status, ack_at = i.ack_at, details = i.details::json, operation_id = i.operation_id
-                  from judged j join input i on i.operation_id = j.operation_id
-                 where p.tenant_id = j.tenant_id and p.request_id = j.request_id
-                   and j.status = 'queued' and not j.past and j.prompt_hash = i.prompt_hash
-                returning i.operation_id, p.tenant_id, p.enforcer_id, p.message_id
-            ),
-            -- In the order in which every statement locks messages.
-            held as materialized (
-                select m.tenant_id, m.recipient, m.message_id
-                  from messages m
-                  join moved v on v.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
-                              and v.enforcer_id = m.recipient and v.message_id = m.message_id
-                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
-                   for no key update of m
+                   set status = k.status, ack_at = k.ack_at, details = k.details::json, operation_id = k.operation_id
+                  from pick k
+                 where p.tenant_id = k.tenant_id and p.request_id = k.request_id
+                returning k.operation_id
             ),
             acked as (
                 update messages m
                    set acked_at = clock_timestamp() + $9::interval
-                  from held h
+                  from held h join moved v on v.operation_id = h.operation_id
                  where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
                    and m.message_id = h.message_id
                    and coalesce(m.acked_at, 'infinity') = 'infinity'
             )
             select i.operation_id as "operation!: OperationId", v.operation_id is not null as "moved!",
+                   case when j.operation_id is null
+                        then (select true from prompts p
+                               where p.tenant_id = i.tenant_id and p.request_id = i.request_id
+                                 and (i.enforcer_id is null or (p.enforcer_id = i.enforcer_id) is true)
+                               limit 1) is not null
+                        else r.operation_id is not null and v.operation_id is null end as "busy!",
                    coalesce(j.last_operation = i.operation_id, false) as "own!",
                    j.enforcer_id as "enforcer_id?: EnforcerId", j.prompt_hash as "hash?: Sha256Hex",
                    j.status as "status?: PromptStatus", j.ack_at as "ack_at?: Timestamp", j.details::text as "details?",
                    j.expires_at as "expires_at?: Timestamp", j.past as "past?"
               from input i
               left join judged j on j.operation_id = i.operation_id
+              left join ready r on r.operation_id = i.operation_id
               left join moved v on v.operation_id = i.operation_id
             "#,
             column(rows, |row| row.operation) as _,
@@ -123,10 +146,14 @@ impl BatchStatement for TakePromptAcks {
         .await?;
         let mut facts = Vec::with_capacity(found.len());
         for row in found {
+            if row.busy {
+                facts.push((row.operation, Lockable::Busy));
+                continue;
+            }
             let (Some(enforcer), Some(hash), Some(status), Some(ack_at)) =
                 (row.enforcer_id, row.hash, row.status, row.ack_at)
             else {
-                facts.push((row.operation, None));
+                facts.push((row.operation, Lockable::Locked(None)));
                 continue;
             };
             let standing = PromptRecord {
@@ -145,7 +172,7 @@ impl BatchStatement for TakePromptAcks {
             }
             let written = row.moved || row.own;
             let fact = AckFact { written, standing };
-            facts.push((row.operation, Some((enforcer, fact))));
+            facts.push((row.operation, Lockable::Locked(Some((enforcer, fact)))));
         }
         rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
@@ -226,7 +253,7 @@ impl PromptStore {
         let query = sqlx::query!(
             r#"
             with found as materialized (
-                select p.tenant_id, p.request_id
+                select p.tenant_id, p.request_id, p.enforcer_id, p.message_id
                   from prompts p
                  where p.status = 'queued' and p.expires_at <= (select clock_timestamp() + $1::interval)
                  order by p.expires_at
@@ -234,30 +261,39 @@ impl PromptStore {
                    for no key update of p skip locked
             ),
             due as materialized (
+                select d.tenant_id, d.request_id, d.enforcer_id, d.message_id
+                  from unnest(array(select tenant_id from found), array(select request_id from found),
+                              array(select enforcer_id from found), array(select message_id from found))
+                       as d (tenant_id, request_id, enforcer_id, message_id)
+            ),
+            held as materialized (
+                select m.tenant_id, m.recipient, m.message_id
+                  from messages m
+                  join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                            and d.enforcer_id = m.recipient and d.message_id = m.message_id
+                   for no key update of m skip locked
+            ),
+            pick as materialized (
                 select d.tenant_id, d.request_id
-                  from unnest(array(select tenant_id from found), array(select request_id from found))
-                       as d (tenant_id, request_id)
+                  from due d
+                  left join held h on h.message_id = d.message_id
+                 where h.message_id is not null
+                    or (select true from messages m
+                         where m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
+                           and m.recipient = d.enforcer_id and m.message_id = d.message_id limit 1) is null
             ),
             expired as (
                 update prompts p
                    set status = 'expired', ack_at = p.expires_at
-                  from due d
-                 where p.tenant_id = d.tenant_id and p.request_id = d.request_id and p.status = 'queued'
+                  from pick k
+                 where p.tenant_id = k.tenant_id and p.request_id = k.request_id and p.status = 'queued'
                 returning p.tenant_id, p.enforcer_id, p.message_id, p.expires_at
-            ),
-            held as materialized (
-                select m.tenant_id, m.recipient, m.message_id, e.expires_at
-                  from messages m
-                  join expired e on e.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
-                                and e.enforcer_id = m.recipient and e.message_id = m.message_id
-                 order by m.tenant_id, m.recipient_kind, m.recipient, m.message_id
-                   for no key update of m
             ),
             -- Acknowledged here, since it is never sent again.
             closed as (
                 update messages m
-                   set acked_at = h.expires_at
-                  from held h
+                   set acked_at = e.expires_at
+                  from held h join expired e on e.message_id = h.message_id
                  where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
                    and m.message_id = h.message_id
                    and coalesce(m.acked_at, 'infinity') = 'infinity'

@@ -1,6 +1,7 @@
-//! Queues requests to submit again, at most one unacknowledged per exchange.
+//! Queues requests to submit again, at most one unacknowledged per exchange. No statement waits for a lock.
 
 use super::ExchangeStore;
+use super::busy::{Lockable, Tries};
 use super::error::Result;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
@@ -25,18 +26,42 @@ impl ExchangeStore {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<RefreshFact> {
+        let (database, mut tries) = (&self.database, Tries::new(self.database.lock_timeout));
+        loop {
+            let found = self.try_refresh(tenant, request, approver, message, reason);
+            let found = found.await?;
+            let again = database.is_tried_again("refresh", &found, &mut tries);
+            if !again.await {
+                return found.locked();
+            }
+        }
+    }
+
+    async fn try_refresh(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+        approver: Option<&ApproverId>,
+        message: MessageId,
+        reason: Option<&str>,
+    ) -> Result<Lockable<RefreshFact>> {
         let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
         let query = sqlx::query!(
             r#"
-            with locked as materialized (
-                select e.tenant_id, e.request_id, e.state, e.seq, e.enforcer_id, e.expires_at
+            with known as (
+                select e.tenant_id, e.request_id
                   from exchanges e
                  where e.tenant_id = $1 and e.request_id = $2
                    and ($3::text is null
                         or exists (select from inbox_items x
                                     where x.tenant_id = e.tenant_id and x.request_id = e.request_id
                                       and x.approver_id = $3))
-                   for no key update of e
+            ),
+            locked as materialized (
+                select e.tenant_id, e.request_id, e.state, e.seq, e.enforcer_id, e.expires_at
+                  from exchanges e
+                  join known k on k.tenant_id = e.tenant_id and k.request_id = e.request_id
+                   for no key update of e skip locked
             ),
             judged as materialized (
                 select l.tenant_id, l.request_id, l.state, l.seq, l.enforcer_id, l.expires_at,
@@ -59,10 +84,11 @@ impl ExchangeStore {
                   from queued q
                  where e.tenant_id = q.tenant_id and e.request_id = q.request_id
             )
-            select j.state as "state!: ExchangeState", j.expires_at <= j.at as "past!",
-                   j.enforcer_id as "enforcer_id!: EnforcerId", q.created_at as "created_at?: Timestamp"
-              from judged j
-              left join queued q on q.tenant_id = j.tenant_id and q.request_id = j.request_id
+            select j.state as "state?: ExchangeState", coalesce(j.expires_at <= j.at, false) as "past!",
+                   j.enforcer_id as "enforcer_id?: EnforcerId", q.created_at as "created_at?: Timestamp"
+              from known k
+              left join judged j on j.tenant_id = k.tenant_id and j.request_id = k.request_id
+              left join queued q on q.tenant_id = k.tenant_id and q.request_id = k.request_id
             "#,
             tenant.as_str(),
             request.as_str(),
@@ -72,20 +98,27 @@ impl ExchangeStore {
             body,
         );
         let Some(row) = self.database.pool.fetch_optional(tenant, query).await? else {
-            return Ok(RefreshFact::Missing);
+            return Ok(Lockable::Locked(RefreshFact::Missing));
         };
-        Ok(match (row.created_at, row.state.at(row.past)) {
-            (Some(created_at), _) => RefreshFact::Queued(RefreshRequest {
-                message_id: message,
-                request_id: request.clone(),
-                created_at,
-                enforcer_id: row.enforcer_id,
-                approver_id: approver.cloned(),
-                reason: reason.map(str::to_owned),
-            }),
-            (None, ExchangeState::PendingApproval | ExchangeState::Expired) => RefreshFact::Waiting,
-            (None, state) => RefreshFact::Conflict(state),
-        })
+        let (Some(state), Some(enforcer_id)) = (row.state, row.enforcer_id) else {
+            return Ok(Lockable::Busy);
+        };
+        Ok(Lockable::Locked(
+            match (row.created_at, state.at(row.past)) {
+                (Some(created_at), _) => RefreshFact::Queued(RefreshRequest {
+                    message_id: message,
+                    request_id: request.clone(),
+                    created_at,
+                    enforcer_id,
+                    approver_id: approver.cloned(),
+                    reason: reason.map(str::to_owned),
+                }),
+                (None, ExchangeState::PendingApproval | ExchangeState::Expired) => {
+                    RefreshFact::Waiting
+                }
+                (None, state) => RefreshFact::Conflict(state),
+            },
+        ))
     }
 
     pub async fn waiting_refresh(

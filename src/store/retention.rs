@@ -1,38 +1,83 @@
 //! Deletes expired idempotency keys, finished exchanges and old prompts and, earlier if configured, their payloads, in small
 //! batches. Rows that another node has locked are left for the next run.
+//!
+//! What is found by age is walked from the oldest on, each statement from where the one before ended: starting over, each would
+//! read again what is not due yet, and all that was deleted and not vacuumed yet.
 
 use sqlx::postgres::types::PgInterval;
+use time::OffsetDateTime;
 
 use super::error::Result;
 use super::tenant_scope::TenantScope;
 use super::{ExchangeStore, PromptStore};
+use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
 
+/// What one statement of a walk did.
+#[derive(Debug)]
+pub struct Forgotten {
+    pub rows: u64,
+    /// Where the walk goes on; `None` at its end.
+    pub next: Option<Position>,
+}
+
+/// A statement's count of rows deleted, of rows read, and the last of these.
+struct Walked {
+    deleted: i64,
+    read: i64,
+    last_at: Option<OffsetDateTime>,
+    last_id: Option<String>,
+}
+
+impl Walked {
+    fn forgotten(self, limit: i64) -> Forgotten {
+        let last = self.last_at.zip(self.last_id);
+        Forgotten {
+            rows: u64::try_from(self.deleted).unwrap_or_default(),
+            next: last
+                .filter(|_| self.read >= limit)
+                .map(|(at, id)| Position { at, id }),
+        }
+    }
+}
+
+fn start(after: Option<&Position>) -> (OffsetDateTime, &str) {
+    // Before everything: rows without a known age have that of the epoch.
+    let before = OffsetDateTime::UNIX_EPOCH - time::Duration::DAY;
+    after.map_or((before, ""), |position| (position.at, &position.id))
+}
+
 impl ExchangeStore {
-    /// Deletes finished exchanges of a tenant that ended longer ago than `keep`, with all that belongs to them.
+    /// Deletes finished exchanges of a tenant that ended longer ago than `keep`, with all that belongs to them. Reads at most
+    /// `limit` exchanges, from `after` on.
     pub async fn forget_exchanges(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
+        after: Option<&Position>,
         limit: i64,
-    ) -> Result<u64> {
-        let query = sqlx::query!(
+    ) -> Result<Forgotten> {
+        let (at, id) = start(after);
+        let query = sqlx::query_as!(
+            Walked,
             r#"
-            with found as materialized (
-                select e.tenant_id, e.request_id
+            with old as materialized (
+                select e.accepted_at, e.request_id
                   from exchanges e
                  where e.tenant_id = $1
                    and e.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
-                   and e.state <> 'pendingApproval'
-                   and coalesce(e.ended_at, e.decided_at) < (select clock_timestamp() + $2::interval - $3::interval)
-                 order by e.accepted_at
+                   and (e.accepted_at, e.request_id) > ($5, $6)
+                 order by e.accepted_at, e.request_id
                  limit $4
-                   for update of e skip locked
             ),
             to_delete as materialized (
-                select d.tenant_id, d.request_id
-                  from unnest(array(select tenant_id from found), array(select request_id from found))
-                       as d (tenant_id, request_id)
+                select e.tenant_id, e.request_id
+                  from unnest(array(select request_id from old)) as o (request_id)
+                  join exchanges e on e.tenant_id = $1 and e.request_id = o.request_id
+                 where e.state <> 'pendingApproval'
+                   and coalesce(e.ended_at, e.decided_at) < clock_timestamp() + $2::interval - $3::interval
+                 order by e.tenant_id, e.request_id
+                   for update of e skip locked
             ),
             payloads as (
                 delete from exchange_payloads p using to_delete d
@@ -72,54 +117,76 @@ impl ExchangeStore {
                  where e.tenant_id = d.tenant_id and e.request_id = d.request_id
                 returning e.request_id
             )
-            select count(*) as "count!" from gone
+            select (select count(*) from gone) as "deleted!", c.read as "read!", l.accepted_at as "last_at?",
+                   l.request_id as "last_id?"
+              from (select count(*) as read from old) c
+              left join (select o.accepted_at, o.request_id from old o
+                          order by o.accepted_at desc, o.request_id desc
+                          limit 1) l on true
             "#,
             tenant.as_str(),
             self.database.clock.offset(),
             keep,
             limit,
-        )
-        .map(|row| u64::try_from(row.count).unwrap_or_default());
-        self.database.background.fetch_one(tenant, query).await
+            at,
+            id,
+        );
+        let walked = self.database.background.fetch_one(tenant, query).await?;
+        Ok(walked.forgotten(limit))
     }
 
-    /// Deletes the artifacts of exchanges of a tenant that ended longer ago than `keep`; hashes and decisions stay.
+    /// Deletes the artifacts of exchanges of a tenant that ended longer ago than `keep`; hashes and decisions stay. Reads at
+    /// most `limit` artifacts, from `after` on: what was scrubbed is never read again.
     pub async fn scrub_artifacts(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
+        after: Option<&Position>,
         limit: i64,
-    ) -> Result<u64> {
-        let query = sqlx::query!(
+    ) -> Result<Forgotten> {
+        let (at, id) = start(after);
+        let query = sqlx::query_as!(
+            Walked,
             r#"
-            with found as materialized (
-                select e.tenant_id, e.request_id
-                  from exchanges e
-                 where e.tenant_id = $1
-                   and e.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
-                   and e.state <> 'pendingApproval'
-                   and coalesce(e.ended_at, e.decided_at) < (select clock_timestamp() + $2::interval - $3::interval)
-                   and exists (select from exchange_payloads p
-                                where p.tenant_id = e.tenant_id and p.request_id = e.request_id and p.part = 'artifact')
-                 order by e.accepted_at
+            with old as materialized (
+                select p.stored_at, p.request_id
+                  from exchange_payloads p
+                 where p.tenant_id = $1 and p.part = 'artifact'
+                   and p.stored_at < (select clock_timestamp() + $2::interval - $3::interval)
+                   and (p.stored_at, p.request_id) > ($5, $6)
+                 order by p.stored_at, p.request_id
                  limit $4
-                   -- So that two nodes never scrub the same rows.
-                   for no key update of e skip locked
             ),
             finished as materialized (
-                select d.tenant_id, d.request_id
-                  from unnest(array(select tenant_id from found), array(select request_id from found))
-                       as d (tenant_id, request_id)
+                select e.tenant_id, e.request_id
+                  from unnest(array(select request_id from old)) as o (request_id)
+                  join exchanges e on e.tenant_id = $1 and e.request_id = o.request_id
+                 where e.state <> 'pendingApproval'
+                   and coalesce(e.ended_at, e.decided_at) < clock_timestamp() + $2::interval - $3::interval
+                 order by e.tenant_id, e.request_id
+                   for no key update of e skip locked
+            ),
+            gone as (
+                delete from exchange_payloads p using finished f
+                 where p.tenant_id = f.tenant_id and p.request_id = f.request_id and p.part = 'artifact'
+                returning p.request_id
             )
-            delete from exchange_payloads p using finished f
-             where p.tenant_id = f.tenant_id and p.request_id = f.request_id and p.part = 'artifact'
+            select (select count(*) from gone) as "deleted!", c.read as "read!", l.stored_at as "last_at?",
+                   l.request_id as "last_id?"
+              from (select count(*) as read from old) c
+              left join (select o.stored_at, o.request_id from old o
+                          order by o.stored_at desc, o.request_id desc
+                          limit 1) l on true
             "#,
             tenant.as_str(),
             self.database.clock.offset(),
             keep,
             limit,
+            at,
+            id,
         );
-        self.database.background.execute(tenant, query).await
+        let walked = self.database.background.fetch_one(tenant, query).await?;
+        Ok(walked.forgotten(limit))
     }
 
     /// Deletes expired idempotency keys.
@@ -221,9 +288,8 @@ impl PromptStore {
             with found as materialized (
                 select p.tenant_id, p.request_id
                   from prompts p
-                 where p.tenant_id = $1 and p.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
-                   and p.status <> 'queued'
-                   and exists (select from prompt_payloads y where y.tenant_id = p.tenant_id and y.request_id = p.request_id)
+                 where p.tenant_id = $1 and not p.scrubbed and p.status <> 'queued'
+                   and p.accepted_at < (select clock_timestamp() + $2::interval - $3::interval)
                  order by p.accepted_at
                  limit $4
                    for no key update of p skip locked
@@ -232,9 +298,15 @@ impl PromptStore {
                 select d.tenant_id, d.request_id
                   from unnest(array(select tenant_id from found), array(select request_id from found))
                        as d (tenant_id, request_id)
+            ),
+            texts as (
+                delete from prompt_payloads y using settled s
+                 where y.tenant_id = s.tenant_id and y.request_id = s.request_id
             )
-            delete from prompt_payloads y using settled s
-             where y.tenant_id = s.tenant_id and y.request_id = s.request_id
+            update prompts p
+               set scrubbed = true
+              from settled s
+             where p.tenant_id = s.tenant_id and p.request_id = s.request_id
             "#,
             tenant.as_str(),
             self.database.clock.offset(),

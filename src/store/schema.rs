@@ -8,8 +8,9 @@ use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
 
 use super::Database;
+use super::connect::{basic_options, cannot_connect};
 use super::error::{Result, StoreError};
-use super::pool::{basic_options, cannot_connect};
+use super::pool::Pool;
 use super::tenant_scope::TenantScope;
 use crate::jitter::jitter;
 
@@ -96,6 +97,20 @@ fn waited_too_long(error: &MigrationError) -> bool {
     }
 }
 
+async fn writable(pool: &Pool) -> Result<bool> {
+    let query =
+        sqlx::query!(r#"select current_setting('transaction_read_only') = 'off' as "writable!""#);
+    // All: no row is read.
+    Ok(pool.fetch_one(TenantScope::All, query).await?.writable)
+}
+
+async fn require_writable(pool: &Pool) -> Result<()> {
+    if writable(pool).await? {
+        return Ok(());
+    }
+    Err(StoreError::ReadOnly("transactions are read-only".into()))
+}
+
 impl Database {
     /// Compares the schema of the database with the one this binary knows.
     pub async fn schema(&self) -> Result<Schema> {
@@ -131,11 +146,11 @@ impl Database {
         // All: the schema belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
         // Not checked at compile time: the table belongs to the migrations and is missing before the first.
-        let applied: Result<Vec<i64>, _> = sqlx::query_scalar(
+        let query = sqlx::query_scalar(
             "select version from _sqlx_migrations where success order by version",
-        )
-        .fetch_all(lease.connection()?)
-        .await;
+        );
+        let applied = query.fetch_all(lease.connection()?);
+        let applied = self.background.within(applied).await;
         match lease.settle(applied) {
             Ok(applied) => Ok(applied),
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("42P01") => {
@@ -168,11 +183,20 @@ impl Database {
 
     /// Whether the database accepts writes, which a standby does not.
     pub async fn writable(&self) -> Result<bool> {
-        let query = sqlx::query!(
-            r#"select current_setting('transaction_read_only') = 'off' as "writable!""#
+        writable(&self.background).await
+    }
+
+    /// The schema, if within `limit` both pools reach a server that takes writes.
+    pub async fn probe(&self, limit: Duration) -> Result<Schema> {
+        let background = async {
+            require_writable(&self.background).await?;
+            self.schema().await
+        };
+        let (schema, requests) = tokio::join!(
+            self.background.check(limit, background),
+            self.pool.check(limit, require_writable(&self.pool))
         );
-        // All: no row is read.
-        let row = self.background.fetch_one(TenantScope::All, query).await?;
-        Ok(row.writable)
+        requests?;
+        Ok(schema?.unwrap_or(Schema::Known))
     }
 }

@@ -32,7 +32,7 @@ impl Database {
         // All: it belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
         let asked = self.clock.now().inner();
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
             select current_setting('server_version_num')::integer as "version!",
                    (select s.version from pg_stat_ssl s where s.pid = pg_backend_pid()) as "tls?",
@@ -44,9 +44,9 @@ impl Database {
                          (select nullif(r.rolconnlimit, -1) from pg_roles r where r.rolname = current_user)) as "connections!",
                    clock_timestamp() as "now!"
             "#
-        )
-        .fetch_one(lease.connection()?)
-        .await;
+        );
+        let found = query.fetch_one(lease.connection()?);
+        let found = self.background.within(found).await;
         let row = lease.settle(found)?;
         let answered = self.clock.now().inner();
         Ok(Server {

@@ -10,7 +10,8 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::database::Database;
-use super::error::{Result, RetryOnce};
+use super::error::Result;
+use super::retry::RetryOnce;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
 use crate::protocol::session::{
@@ -95,10 +96,11 @@ impl SessionStore {
     /// Writes a report if the stored session allows. A retry recognises its own work, unless another report has overwritten
     /// it meanwhile.
     pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact> {
-        let mut retry = RetryOnce::default();
+        let mut retry = RetryOnce::new(&self.database.pool);
         loop {
-            let mut lease = self.database.pool.lease(row.tenant).await?;
-            let fact = self.report_on(lease.connection()?, row).await;
+            let mut lease = retry.pool().lease(row.tenant).await?;
+            let fact = self.report_on(lease.connection()?, row);
+            let fact = retry.pool().within(fact).await;
             match lease.settle(fact) {
                 Err(error) if retry.allows(&error) => {
                     tracing::debug!(%error, "writing a report is retried");

@@ -90,9 +90,8 @@ impl CredentialStore {
     ) -> Result<Registration> {
         let mut lease = self.database.background.lease(tenant).await?;
         let owner = (tenant, approver);
-        let outcome = self
-            .register(lease.connection()?, actor, owner, key, first_only)
-            .await;
+        let outcome = self.register(lease.connection()?, actor, owner, key, first_only);
+        let outcome = self.database.background.within(outcome).await;
         // A failure may have left the transaction open, so the connection is not reused.
         match outcome {
             Ok(outcome) => Ok(lease.settle(Ok(outcome))?),

@@ -109,8 +109,10 @@ pub(super) async fn read_existing(
                as i (tenant_id, request_id, submission_id, principal, key)
          cross join (select clock_timestamp() + $6::interval as at) c
           left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = i.request_id
+          -- A key that this attempt has bound itself tells nothing.
           left join idempotency_keys k
                  on k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key and k.expires_at > c.at
+                and k.submission_id <> i.submission_id
         "#,
         column(unwritten, |(row, _)| &row.tenant) as _,
         column(unwritten, |(row, _)| &row.submission.request_id) as _,

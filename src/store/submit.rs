@@ -1,11 +1,12 @@
-//! Writes new submissions: one statement inserts exchange, payload, inbox items, history and idempotency key, or nothing.
+//! Writes new submissions: one statement inserts exchange, payload, inbox items, history and idempotency key, or nothing. The
+//! key comes first: a row whose key another request has just bound is not written, and its neighbours are.
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 use uuid::Uuid;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::idempotency::{Binding, bind, conflict_keys};
+use super::idempotency::{Binding, bind, conflict_keys, release};
 use super::rows::{self, column};
 pub use super::submission::{Asked, SubmissionRow};
 use super::submission::{over_limit, read_existing};
@@ -50,6 +51,10 @@ impl BatchStatement for Submit {
         row.submission.stored.len() + row.submission.trace.as_ref().map_or(0, String::len)
     }
 
+    fn weight(row: &SubmissionRow) -> usize {
+        row.asked.len().max(1)
+    }
+
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let written = self.write(connection, rows).await?;
         // A second statement reads the conflicting rows: they may be newer than the first one's snapshot.
@@ -80,6 +85,12 @@ impl BatchStatement for Submit {
         });
         let repeats: Vec<_> = repeats.collect();
         bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
+        let refused = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
+            let (operation, key) = (row.operation, row.idempotency.as_ref());
+            let refused = outcome.fact.already_exists();
+            refused.then(|| Some((&row.tenant, operation, key?)))?
+        });
+        release(connection, &refused.collect::<Vec<_>>()).await?;
         Ok(outcomes)
     }
 }
@@ -128,6 +139,28 @@ impl Submit {
                          where k.tenant_id = j.tenant_id and k.principal = j.principal and k.key = j.key
                            and k.fingerprint <> j.fingerprint and k.expires_at > j.at
                          limit 1) is null
+                   -- What is stored already binds no key, unless it proves to be a repeat.
+                   and (j.key is null
+                        or (select true from exchanges e
+                             where e.tenant_id = j.tenant_id and e.request_id = j.request_id limit 1) is null)
+            ),
+            keys as (
+                insert into idempotency_keys
+                       (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
+                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id,
+                       p.at + $21::interval
+                  from pick p
+                 where p.key is not null
+                 order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
+                on conflict on constraint idempotency_keys_pkey do update
+                   set fingerprint = excluded.fingerprint,
+                       submission_id = case when idempotency_keys.expires_at <= clock_timestamp() + $16::interval
+                                            then excluded.submission_id else idempotency_keys.submission_id end,
+                       request_id = excluded.request_id,
+                       expires_at = excluded.expires_at
+                 where idempotency_keys.expires_at <= clock_timestamp() + $16::interval
+                    or idempotency_keys.fingerprint = excluded.fingerprint
+                returning tenant_id, principal, key
             ),
             written as (
                 insert into exchanges (tenant_id, request_id, submission_id, operation_id, state, seq, enforcer_id, form,
@@ -135,6 +168,8 @@ impl Submit {
                 select p.tenant_id, p.request_id, p.submission_id, p.submission_id, 'pendingApproval', 1, p.enforcer_id,
                        p.form, p.artifact_type, p.artifact_hash, p.repo_ref, p.at, p.expires_at
                   from pick p
+                  left join keys k on k.tenant_id = p.tenant_id and k.principal = p.principal and k.key = p.key
+                 where p.key is null or k.key is not null
                  order by p.tenant_id collate "C", p.request_id collate "C"
                 on conflict on constraint exchanges_pkey do nothing
                 returning tenant_id, request_id, submission_id, enforcer_id, accepted_at, expires_at
@@ -156,23 +191,6 @@ impl Submit {
                 select w.tenant_id, w.request_id, w.accepted_at, w.submission_id, null, 'pendingApproval',
                        'enforcer:' || w.enforcer_id, $20
                   from written w
-            ),
-            keys as (
-                insert into idempotency_keys
-                       (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
-                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id,
-                       p.at + $21::interval
-                  from pick p join written w on w.submission_id = p.submission_id
-                 where p.key is not null
-                 order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
-                on conflict on constraint idempotency_keys_pkey do update
-                   -- If the key was just bound to another request, the null fails the whole statement.
-                   set fingerprint = case when idempotency_keys.expires_at <= clock_timestamp() + $16::interval
-                                            or idempotency_keys.fingerprint = excluded.fingerprint
-                                          then excluded.fingerprint end,
-                       submission_id = excluded.submission_id,
-                       request_id = excluded.request_id,
-                       expires_at = excluded.expires_at
             ),
             elsewhere as (
                 select distinct a.submission_id

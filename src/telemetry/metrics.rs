@@ -123,6 +123,8 @@ table! {
         "Time a batch took, its wait for a connection included.";
     batch_trouble: Family<Counter, 2> = "countersign_batch_trouble_total" ["statement", "outcome"],
         "Batches that did not go through at once: tried again, or given up.";
+    busy_rows: Family<Counter, 1> = "countersign_busy_rows_total" ["statement"],
+        "Rows that another transaction had locked, each time they were tried.";
     pool_connections: Observed<2> = "countersign_pool_connections" ["pool", "state"],
         "Connections to PostgreSQL that are open.";
     pool_limit: Observed<1> = "countersign_pool_limit" ["pool"],

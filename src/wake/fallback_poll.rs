@@ -1,11 +1,12 @@
 //! The fallback poll: one query per node for everything it waits on, to find what no notification brought. Seldom while
 //! notifications arrive, often while they do not.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -13,10 +14,17 @@ use super::{Cause, Health, Key, Waiters};
 use crate::config::{self, WakeMode};
 use crate::jitter::jitter;
 use crate::store::Store;
+use crate::store::channel::{Late, Running};
+use crate::store::error::Result;
 
-/// How old a message may be that is still looked for: longer than any transaction lives.
+/// How old a message may be that is looked for by its age. Those that committed even later are looked for by their
+/// transaction.
 const RECENT: Duration = Duration::from_secs(60);
 const KEYS_PER_QUERY: usize = 1_000;
+/// Open messages of a recipient that are looked at each time.
+const FEW: i64 = 200;
+/// A transaction is long if it was under way at this many looks.
+const LONG: u32 = 3;
 
 pub(super) fn start(
     config: &config::Wake,
@@ -33,6 +41,7 @@ pub(super) fn start(
     tasks.spawn(async move {
         let mut waited = Duration::ZERO;
         let mut due = jitter(sweep);
+        let mut late = LateLook::default();
         while !stop.is_cancelled() {
             // Short steps, so that missing notifications are made up for within one of them.
             let _stopped = stop.run_until_cancelled(sleep(jitter(poll))).await;
@@ -42,13 +51,47 @@ pub(super) fn start(
                 continue;
             }
             (waited, due) = (Duration::ZERO, jitter(sweep));
-            poll_once(&waiters, &store).await;
+            // Every so often only, however often it polls: this reads more.
+            let look = late.at.is_none_or(|at| at.elapsed() >= sweep / 2);
+            poll_once(&waiters, &store, look.then_some(&mut late)).await;
         }
     });
 }
 
-/// Queries once, and wakes those for whom there is something to read.
-async fn poll_once(waiters: &Waiters, store: &Store) {
+/// Looks for messages that committed late, or were created by a clock that has stepped back.
+#[derive(Default)]
+struct LateLook {
+    at: Option<Instant>,
+    /// The oldest transaction that was under way at the last look: what older ones wrote was visible.
+    since: i64,
+    /// The transactions under way, and at how many looks they were.
+    running: HashMap<i64, u32>,
+}
+
+impl LateLook {
+    /// What to look for now. Few open messages are always looked at; all of them once a long transaction has ended, which is
+    /// what makes messages late.
+    fn next(&self, running: &Running) -> Late {
+        let ended = (self.running.iter())
+            .any(|(transaction, looks)| *looks >= LONG && !running.all.contains(transaction));
+        Late {
+            since: self.since,
+            most: if ended { i64::MAX } else { FEW },
+        }
+    }
+
+    fn note(&mut self, at: Instant, running: &Running) {
+        self.at = Some(at);
+        self.since = running.oldest;
+        let looks = |transaction| self.running.get(transaction).map_or(1, |looks| looks + 1);
+        self.running = (running.all.iter())
+            .map(|transaction| (*transaction, looks(transaction)))
+            .collect();
+    }
+}
+
+/// Queries once, and wakes those for whom there is something to read; with `late`, also for late messages.
+async fn poll_once(waiters: &Waiters, store: &Store, late: Option<&mut LateLook>) {
     let (mut exchanges, mut recipients) = (Vec::new(), Vec::new());
     for key in waiters.keys() {
         match key {
@@ -66,15 +109,37 @@ async fn poll_once(waiters: &Waiters, store: &Store) {
             Err(error) => tracing::warn!(%error, "the fallback poll failed"),
         }
     }
+    if let Err(error) = poll_recipients(waiters, store, &recipients, late).await {
+        tracing::warn!(%error, "the fallback poll failed");
+    }
+}
+
+async fn poll_recipients(
+    waiters: &Waiters,
+    store: &Store,
+    recipients: &[Key],
+    late: Option<&mut LateLook>,
+) -> Result<()> {
+    let channels = &store.channels;
+    let now = Instant::now();
+    // Asked before the rows are read: what is not visible to them is of one of these transactions or a later one.
+    let running = match &late {
+        Some(_) => channels.running_transactions().await?,
+        None => Running::default(),
+    };
+    let wanted = late.as_ref().map(|late| late.next(&running));
     for some in recipients.chunks(KEYS_PER_QUERY) {
-        let channels = &store.channels;
-        match (channels.recipients_with_messages(some, RECENT.as_secs_f64())).await {
-            Ok(keys) => {
-                for key in keys {
-                    waiters.wake(key.digest(), Cause::Poll);
-                }
+        let found = channels.recipients_with_messages(some, RECENT.as_secs_f64(), wanted);
+        for recipient in found.await? {
+            let digest = recipient.key.digest();
+            match recipient.unseen_since {
+                Some(since) => waiters.found(digest, since),
+                None => waiters.wake(digest, Cause::Poll),
             }
-            Err(error) => tracing::warn!(%error, "the fallback poll failed"),
         }
     }
+    if let Some(late) = late {
+        late.note(now, &running);
+    }
+    Ok(())
 }

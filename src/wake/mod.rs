@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -120,14 +121,22 @@ struct Waiters {
 /// A key that is waited on. Two keys with one digest share it and are woken together.
 struct Entry {
     key: Key,
+    signal: watch::Sender<Signal>,
+}
+
+#[derive(Clone, Copy)]
+struct Signal {
     /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still seen as a hint.
-    hints: watch::Sender<u64>,
+    hints: u64,
+    /// How often the fallback poll found messages that may be unseen, and when the oldest was created that it found last.
+    finds: u64,
+    since: OffsetDateTime,
 }
 
 impl Entry {
     fn wake(&self, cause: Cause) {
-        self.hints.send_modify(|hints| match cause {
-            Cause::Hint => *hints = hints.wrapping_add(1),
+        self.signal.send_modify(|signal| match cause {
+            Cause::Hint => signal.hints = signal.hints.wrapping_add(1),
             Cause::Poll => {}
         });
     }
@@ -143,14 +152,19 @@ impl Waiters {
         let mut entries = self.entries();
         let entry = entries.entry(digest).or_insert_with(|| Entry {
             key,
-            hints: watch::Sender::new(0),
+            signal: watch::Sender::new(Signal {
+                hints: 0,
+                finds: 0,
+                since: OffsetDateTime::UNIX_EPOCH,
+            }),
         });
-        let hints = entry.hints.subscribe();
-        let seen = *hints.borrow();
+        let signal = entry.signal.subscribe();
+        let seen = *signal.borrow();
         Waiter {
             digest,
             seen,
-            hints: Some(hints),
+            unseen_since: None,
+            signal: Some(signal),
             waiters: Arc::clone(self),
         }
     }
@@ -158,6 +172,16 @@ impl Waiters {
     fn wake(&self, digest: u64, cause: Cause) {
         if let Some(entry) = self.entries().get(&digest) {
             entry.wake(cause);
+        }
+    }
+
+    /// Wakes whoever waits for a key because the fallback poll found messages that may be unseen, the oldest created then.
+    fn found(&self, digest: u64, since: OffsetDateTime) {
+        if let Some(entry) = self.entries().get(&digest) {
+            entry.signal.send_modify(|signal| {
+                signal.finds = signal.finds.wrapping_add(1);
+                signal.since = since;
+            });
         }
     }
 
@@ -176,34 +200,47 @@ impl Waiters {
 /// A registered waiter; dropping it unregisters it.
 pub struct Waiter {
     digest: u64,
-    hints: Option<watch::Receiver<u64>>,
-    seen: u64,
+    signal: Option<watch::Receiver<Signal>>,
+    seen: Signal,
+    unseen_since: Option<OffsetDateTime>,
     waiters: Arc<Waiters>,
 }
 
 impl Waiter {
     /// Waits for the next wake since the last one, and returns its cause.
     pub async fn woken(&mut self) -> Cause {
-        let Some(hints) = &mut self.hints else {
+        let Some(signal) = &mut self.signal else {
             return std::future::pending().await;
         };
         // The entry lives as long as its waiters, so the sender is never gone.
-        drop(hints.changed().await);
-        let before = std::mem::replace(&mut self.seen, *hints.borrow_and_update());
-        if self.seen == before {
+        drop(signal.changed().await);
+        let now = *signal.borrow_and_update();
+        let before = std::mem::replace(&mut self.seen, now);
+        match now.finds.wrapping_sub(before.finds) {
+            0 => {}
+            1 => self.unseen_since = Some(now.since),
+            // Only the last is known.
+            _ => self.unseen_since = Some(OffsetDateTime::UNIX_EPOCH),
+        }
+        if now.hints == before.hints {
             Cause::Poll
         } else {
             Cause::Hint
         }
+    }
+
+    /// When the oldest message was created that may be unseen, if the fallback poll found one since this was last called.
+    pub fn unseen_since(&mut self) -> Option<OffsetDateTime> {
+        self.unseen_since.take()
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut entries = self.waiters.entries();
-        self.hints = None;
+        self.signal = None;
         let entry = entries.get(&self.digest);
-        if entry.is_some_and(|entry| entry.hints.receiver_count() == 0) {
+        if entry.is_some_and(|entry| entry.signal.receiver_count() == 0) {
             entries.remove(&self.digest);
         }
     }

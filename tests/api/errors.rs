@@ -43,7 +43,7 @@ fn too_large(pointer: &'static str, limit: usize) -> Error {
 }
 
 /// What stands for the placeholders of the catalogue.
-const VALUES: [(&str, &str); 9] = [
+const VALUES: [(&str, &str); 10] = [
     ("role", "an enforcer"),
     ("rate", "submissions"),
     ("pointer", "/here"),
@@ -53,6 +53,7 @@ const VALUES: [(&str, &str); 9] = [
     ("limits.artifact_bytes", "2"),
     ("limits.prompt_bytes", "3"),
     ("limits.snapshot_bytes", "4"),
+    ("limits.approvers_per_exchange", "5"),
 ];
 
 /// The error that each entry describes.
@@ -158,6 +159,13 @@ fn rules() -> Vec<(&'static str, Error)> {
             "noApprover",
             Error::NoApprover {
                 pointer: "/recipient/approverId",
+            },
+        ),
+        (
+            "tooManyApprovers",
+            Error::TooManyApprovers {
+                count: 5_000,
+                limit: 5,
             },
         ),
         ("noRecipient", Error::NoRecipient),

@@ -12,7 +12,7 @@ use sqlx::Connection as _;
 use super::{DECIDED, pending};
 use crate::support::{
     Approver, Client, Cluster, HASH, compact, full, in_time, public_key, sealed, signed,
-    signing_key, until, with,
+    signing_key, with,
 };
 
 /// Registers one of alice's keys as an administrator.
@@ -246,12 +246,7 @@ async fn a_key_revoked_while_the_decision_waits_for_the_exchange_does_not_decide
         .unwrap();
     let decision = signed(by("k1"), &signing_key(1));
     let (answer, ()) = tokio::join!(alice.decide(&request, decision.clone()), async {
-        let waiting = "select count(*) from pg_stat_activity
-                        where datname = current_database() and wait_event_type = 'Lock'";
-        until("the decision waits", Duration::from_secs(5), async || {
-            cluster.database.number(waiting).await > 0
-        })
-        .await;
+        cluster.busy("decide").await;
         let revoked = admin.delete("/platform/v1/approvers/alice/keys/k1").await;
         revoked.expect(204);
         transaction.commit().await.unwrap();
@@ -276,7 +271,7 @@ async fn a_first_key_registered_while_a_decision_waits_for_the_exchange_counts()
     let mut holding = cluster.database.locking(&request).await;
     let deciding = async { approver.decide(&request, compact("approve")).await };
     let registering = async {
-        cluster.database.blocked(1).await;
+        cluster.busy("decide").await;
         let key = json!({ "publicKey": public_key(&signing_key(1)) });
         let path = "/platform/v1/approvers/alice/keys/key-9";
         approver.client.put(path, &key).await.expect(200);

@@ -124,3 +124,31 @@ async fn pages_are_asked_for_as_elsewhere() {
     let page = bot.client.get("/v1/pairings?limit=9999").await.expect(200);
     assert_eq!(page.json()["items"].as_array().unwrap().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_reads_its_own_pairings_and_not_those_of_others() {
+    let cluster = Cluster::start(1).await;
+    let bot = cluster.enforcer("build-bot").await;
+    let alice = cluster.approver("alice").await;
+    pair(&bot, &alice).await;
+    // Thousands of each; every second of them revoked.
+    let many = format!(
+        "insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, paired_at, revoked_at)
+         select '{}', case when n <= 2000 then 'bot-' || n else 'build-bot' end,
+                case when n <= 2000 then 'alice' else 'approver-' || n end, translate(encode(sha256(n::text::bytea), 'base64'), '+/=', '-_'), '', now() - n * interval '1 s',
+                case when n % 2 = 0 then now() end
+           from generate_series(1, 4000) n",
+        cluster.tenant
+    );
+    cluster.database.run(&many).await;
+    let any = cluster.any_enforcer().await;
+    cluster.database.run("vacuum analyze").await;
+    cluster.database.run("select pg_stat_reset()").await;
+    for client in [&bot.client, &alice.client, &any] {
+        let page = client.get(&format!("{PAIRINGS}?limit=5")).await.expect(200);
+        assert_eq!(page.json()["items"].as_array().unwrap().len(), 5);
+    }
+    let read = cluster.stop().await.rows_read("pairings").await;
+    println!("rows read for three pages: {read}");
+    assert!((15..=100).contains(&read), "{read} rows read");
+}

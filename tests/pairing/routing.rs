@@ -1,7 +1,15 @@
 //! Whom submissions reach by pairings, and when they no longer do.
 
 use super::{REVOKE, pair, revocation, submit, unaddressed};
-use crate::support::{Cluster, request_id};
+use countersign::protocol::artifact::{self, ArtifactRules};
+use countersign::protocol::envelope::Incoming;
+use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
+use countersign::protocol::json;
+use countersign::store::batch::BatchStatement as _;
+use countersign::store::submit::{Asked, SubmissionRow, Submit};
+
+use crate::support::scrape::scrape;
+use crate::support::{Cluster, request_id, sealed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_reaches_its_approver_and_no_token_reaches_every_paired_one() {
@@ -106,4 +114,89 @@ async fn pairing_again_replaces_the_token_and_undoes_a_revocation() {
     }
     let rows = "select count(*) from pairings";
     assert_eq!(cluster.database.number(rows).await, 1);
+}
+
+/// Pairs an enforcer with approvers `from` to `to`, by their numbers.
+async fn pair_many(cluster: &Cluster, from: usize, to: usize) {
+    let sql = format!(
+        "insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, paired_at)
+         select '{}', 'build-bot', 'approver-' || n, 'nonce-' || n, decode(md5(n::text), 'hex'), now()
+           from generate_series({from}, {to}) n",
+        cluster.tenant
+    );
+    cluster.database.run(&sql).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_asks_as_many_approvers_as_the_limit_says_and_no_more() {
+    let cluster = Cluster::start(1).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    pair_many(&cluster, 1, 200).await;
+    let before = connections_taken(&cluster).await;
+    let taken = request_id();
+    submit(&enforcer, &taken, None).await.expect(202);
+    let count = connections_taken(&cluster).await - before;
+    assert!(count < 20.0, "counted together, not one by one: {count}");
+    let asked = "select count(*) from inbox_items";
+    assert_eq!(cluster.database.number(asked).await, 200);
+
+    pair_many(&cluster, 201, 201).await;
+    let refused = submit(&enforcer, &request_id(), None).await;
+    let refused = refused.refused_at(422, "TOO_LARGE", "/recipient/approverId");
+    assert_eq!(refused.detail("limit"), 200);
+    assert_eq!(
+        refused.body("/message"),
+        "the submission would ask 201 approvers; at most 200 may be asked"
+    );
+    assert_eq!(cluster.database.number(asked).await, 200);
+    let status = enforcer.client.get("/v1/status").await.expect(200);
+    assert_eq!(status.json()["limits"]["approversPerExchange"], 200);
+
+    // What was taken is still known, and one that names its approver is not concerned.
+    let again = submit(&enforcer, &taken, None).await;
+    assert_eq!(again.outcome(), "202 duplicate");
+    let named = enforcer.submit(&request_id(), "approver-7", sealed()).await;
+    named.expect(202);
+}
+
+/// How often a call has taken a connection to the database.
+async fn connections_taken(cluster: &Cluster) -> f64 {
+    let read = scrape(&cluster.nodes[0].metrics).await;
+    read.value(
+        "countersign_pool_acquire_seconds_count",
+        &[("pool", "requests")],
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_weighs_as_much_in_a_batch_as_it_asks_approvers() {
+    let cluster = Cluster::start(1).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let text = enforcer.submission("r", "alice", sealed()).to_string();
+    let document = json::parse(text.as_bytes()).unwrap();
+    let envelope = Incoming::parse(&document, "artifact.submit").unwrap();
+    let now = cluster.clock.now();
+    let rules = ArtifactRules {
+        max_payload: 1 << 20,
+        requested_actions: String::new(),
+        latest_created: now,
+        latest_expiry: (now.inner() + time::Duration::days(9_000)).into(),
+    };
+    let mut row = SubmissionRow {
+        operation: cluster.clock.operation_id(),
+        tenant: cluster.tenant.clone(),
+        enforcer: EnforcerId::parse("build-bot").unwrap(),
+        submission: artifact::parse(&envelope, &rules).unwrap(),
+        asked: Vec::new(),
+        idempotency: None,
+    };
+    assert_eq!(Submit::weight(&row), 1);
+    row.asked = (0..200)
+        .map(|n| Asked {
+            approver: ApproverId::parse(&format!("approver-{n}")).unwrap(),
+            message: cluster.clock.message_id(),
+            count: false,
+        })
+        .collect();
+    assert_eq!(Submit::weight(&row), 200);
 }

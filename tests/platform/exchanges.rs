@@ -68,8 +68,8 @@ async fn exchanges_are_listed_by_state_enforcer_and_approver_without_their_paylo
         indices.iter().map(|i| requests[*i].clone()).collect()
     };
     for (query, expected) in [
-        ("", vec![0, 1, 2, 3, 4, 5, 6]),
-        ("?state=pendingApproval", vec![0, 6]),
+        ("", vec![6, 5, 4, 3, 2, 1, 0]),
+        ("?state=pendingApproval", vec![6, 0]),
         ("?state=decided", vec![1]),
         ("?state=delivered", vec![2]),
         ("?state=withdrawn", vec![3]),
@@ -77,7 +77,7 @@ async fn exchanges_are_listed_by_state_enforcer_and_approver_without_their_paylo
         ("?state=expired", vec![5]),
         ("?enforcerId=other-bot", vec![6]),
         ("?enforcerId=nobody", vec![]),
-        ("?approverId=alice", vec![0, 1, 2, 3, 4, 5]),
+        ("?approverId=alice", vec![5, 4, 3, 2, 1, 0]),
         ("?approverId=bob&enforcerId=build-bot", vec![]),
         (
             "?approverId=bob&enforcerId=other-bot&state=pendingApproval",
@@ -98,7 +98,8 @@ async fn exchanges_are_listed_by_state_enforcer_and_approver_without_their_paylo
     ] {
         assert!(!all.text.contains(secret), "{secret}: {}", all.text);
     }
-    let lines = items(&all);
+    let mut lines = items(&all);
+    lines.reverse();
     assert_eq!(
         lines[2],
         json!({
@@ -146,7 +147,7 @@ async fn the_listing_is_paged_and_its_parameters_are_checked() {
     for _ in 0..5 {
         let request = request_id();
         bot.submit(&request, "alice", sealed()).await.expect(202);
-        requests.push(request);
+        requests.insert(0, request);
     }
     let (mut query, mut seen) = (String::new(), Vec::new());
     loop {

@@ -151,3 +151,24 @@ async fn a_list_that_would_be_too_long_holds_those_that_were_seen_last() {
     assert_eq!(ids, ["bot-1", "bot-2", "bot-9"]);
     admin.get("/v1/presence/enforcers/bot-5").await.expect(200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_reads_what_it_shows_and_one_enforcer_reads_one() {
+    let cluster = Cluster::with(1, |config| config.presence.list_max = 10).await;
+    let admin = cluster.admin().await;
+    let many = format!(
+        "insert into enforcers (tenant_id, enforcer_id, transport, seen_at)
+         select '{}', 'bot-' || n, 'poll', clock_timestamp() - n * interval '1 minute' from generate_series(1, 3000) n",
+        cluster.tenant
+    );
+    cluster.database.run(&many).await;
+    cluster.database.run("vacuum analyze").await;
+    cluster.database.run("select pg_stat_reset()").await;
+    let list = admin.get("/v1/presence/enforcers").await.expect(200).json();
+    assert_eq!(list.as_array().unwrap().len(), 10);
+    let one = "/v1/presence/enforcers/bot-2999";
+    admin.get(one).await.expect(200);
+    let read = cluster.stop().await.rows_read("enforcers").await;
+    println!("rows read: {read}");
+    assert!((11..=200).contains(&read), "{read} rows read");
+}

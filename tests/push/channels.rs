@@ -90,11 +90,12 @@ async fn a_revocation_ends_channels_though_calls_get_no_connection() {
     let taken = enforcer.submit(&request, "alice", sealed()).await;
     taken.expect(202);
     let mut socket = enforcer_socket(&cluster, 0, &enforcer).await;
-    // The one connection that calls share waits for a lock.
-    let mut lock = cluster.database.locking(&request).await;
+    // The one connection that calls share waits for a lock, which is on no row.
+    let lock = "lock table exchange_events in exclusive mode";
+    let mut lock = cluster.database.holding(lock).await;
     let (caller, id) = (enforcer.on(0), enforcer.client.key());
     let waiting = tokio::spawn(async move { caller.withdraw(&request).await.status });
-    cluster.database.blocked(1).await;
+    cluster.database.blocked_in("with known as").await;
     let id = CredentialId::parse(id.split('_').nth(1).unwrap()).unwrap();
     let administration = &cluster.administration;
     let revoked = administration.revoke_credential(None, None, &id).await;

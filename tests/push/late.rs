@@ -4,8 +4,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use sqlx::{Connection as _, Executor as _};
+
 use super::approver_socket;
 use crate::support::push::Socket;
+use crate::support::scrape::scrape;
 use crate::support::{Approver, Cluster, Enforcer, request_id, sealed, until};
 
 /// Unacknowledged requests in the inbox.
@@ -29,10 +32,13 @@ async fn scene() -> (Cluster, Enforcer, Approver) {
 
 /// Requests to alice that were created that many seconds ago, all but in one moment.
 async fn fill(cluster: &Cluster, count: i64, seconds_ago: i64) {
+    let statement = filling(cluster, count, seconds_ago);
+    cluster.database.run(&statement).await;
+}
+
+fn filling(cluster: &Cluster, count: i64, seconds_ago: i64) -> String {
     let (tenant, body) = (&cluster.tenant, sealed());
-    cluster
-        .database
-        .run(&format!(
+    format!(
             "with made as materialized (
                  select gen_random_uuid() as id, now() - interval '{seconds_ago} seconds' + n * interval '1 us' as at
                    from generate_series(1, {count}) as n
@@ -48,8 +54,7 @@ async fn fill(cluster: &Cluster, count: i64, seconds_ago: i64) {
              )
              insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at)
              select '{tenant}', id::text, 'alice', id, at, at + interval '1 day' from made"
-        ))
-        .await;
+    )
 }
 
 /// Takes what is pushed until so many different requests came.
@@ -127,4 +132,64 @@ async fn what_commits_long_after_its_time_is_pushed_all_the_same() {
     )
     .await
     .expect("it came");
+}
+
+/// Without a word from anyone, as its node may have died or its hint been lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_commits_minutes_after_its_time_is_found_by_the_fallback_poll() {
+    let (cluster, enforcer, approver) = scene().await;
+    let mut socket = approver_socket(&cluster, 0, &approver).await;
+    let mut seen = HashSet::new();
+    for round in 1..=3 {
+        push(&enforcer, &mut socket, &mut seen).await;
+        fill(&cluster, 2, 600 * round).await;
+        let all = seen.len() + 2;
+        receive(&mut socket, &mut seen, all).await;
+    }
+}
+
+/// The database's clock was ten minutes ahead, until a failover.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_created_by_a_clock_that_stepped_back_is_pushed() {
+    let (cluster, enforcer, approver) = scene().await;
+    let mut socket = approver_socket(&cluster, 0, &approver).await;
+    let mut seen = HashSet::new();
+    fill(&cluster, 100, -600).await;
+    receive(&mut socket, &mut seen, 100).await;
+    // The first is found by the fallback poll, the others by their hints.
+    for _ in 0..10 {
+        push(&enforcer, &mut socket, &mut seen).await;
+    }
+    let scraped = scrape(&cluster.nodes[0].metrics).await;
+    let missed = scraped.value("countersign_wake_missed_total", &[("waiter", "approver")]);
+    assert!(missed <= 2.0, "{missed} of ten had to be found by the poll");
+}
+
+/// As when a synchronous standby does not answer: a node cannot tell by its age that it was not there before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_long_transaction_writes_is_found_in_a_long_inbox() {
+    let cluster = Cluster::with(1, |config| {
+        config.push.reoffer_seconds = 600;
+        config.push.reoffer_max_seconds = 600;
+        config.wake.sweep_ms = 200;
+        config.wake.poll_ms = 50;
+    })
+    .await;
+    let approver = cluster.approver("alice").await;
+    fill(&cluster, 1_000, 300).await;
+    let mut socket = approver_socket(&cluster, 0, &approver).await;
+    let mut seen = HashSet::new();
+    receive(&mut socket, &mut seen, 1_000).await;
+    let mut connection = cluster.database.connect().await;
+    let mut late = connection.begin().await.unwrap();
+    let insert = filling(&cluster, 1, 200);
+    late.execute(sqlx::AssertSqlSafe(insert)).await.unwrap();
+    let polls = "select coalesce(sum(idx_scan), 0)::bigint from pg_stat_user_indexes where relname = 'inbox_items'";
+    let before = cluster.database.number(polls).await;
+    until("the poll has looked", Duration::from_secs(20), async || {
+        cluster.database.number(polls).await > before + 20
+    })
+    .await;
+    late.commit().await.unwrap();
+    receive(&mut socket, &mut seen, 1_001).await;
 }

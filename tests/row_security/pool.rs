@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::store::error::StoreError;
-use countersign::store::pool::{Lease, Pool, connect_options};
+use countersign::store::pool::{Lease, Pool};
 use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -18,16 +18,8 @@ use crate::support::until;
 fn pool(database: &Database, roles: &Roles, size: usize) -> Pool {
     let mut config = config(database);
     roles.confine(&mut config);
-    let options = connect_options(&config.database).unwrap();
-    Pool::new(
-        "tests",
-        &metrics(),
-        options,
-        size,
-        Duration::from_secs(5),
-        true,
-    )
-    .unwrap()
+    config.database.acquire_timeout_ms = 5_000;
+    Pool::new("tests", &metrics(), &config.database, size).unwrap()
 }
 
 fn tenant(name: &str) -> TenantId {

@@ -20,7 +20,9 @@ use super::client::{Approver, Client, Enforcer};
 use super::database::Database;
 use super::proxy::Proxy;
 use super::roles::Roles;
+use super::scrape::scrape;
 use super::tls::Pair;
+use super::until;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
@@ -174,9 +176,42 @@ impl Cluster {
         self.nodes.iter().map(|node| node.url.clone()).collect()
     }
 
+    /// Waits until a node has found a row locked that this statement needs.
+    pub async fn busy(&self, statement: &str) {
+        let labels = [("statement", statement)];
+        until("a row is busy", Duration::from_secs(10), async || {
+            for node in &self.nodes {
+                let read = scrape(&node.metrics).await;
+                if read.count("countersign_busy_rows_total", &labels) > 0.0 {
+                    return true;
+                }
+            }
+            false
+        })
+        .await;
+    }
+
     /// Lets time pass on every node and in the database.
     pub fn pass(&self, time: Duration) {
         self.clock.advance(time);
+    }
+
+    /// Stops the nodes. Once their backends have ended, the database has counted all that they did.
+    pub async fn stop(self) -> Database {
+        drop(self.administration);
+        for node in self.nodes {
+            node.stop().await;
+        }
+        let connected = "select count(*) from pg_stat_activity
+                          where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";
+        let database = self.database;
+        until(
+            "all backends have ended",
+            Duration::from_secs(20),
+            async || database.number(connected).await == 0,
+        )
+        .await;
+        database
     }
 
     /// A new API key.

@@ -14,28 +14,42 @@ use tokio::sync::OnceCell;
 pub struct Server {
     /// Where it is, with a database that has no schema yet.
     pub url: String,
+    /// Where its standby is, if it has one.
+    pub standby: Option<String>,
     _script: Child,
 }
 
 impl Server {
     /// Starts one.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts one, and a standby that follows it.
+    pub fn with_standby() -> Self {
+        Self::start_with(&["--standby"])
+    }
+
+    fn start_with(options: &[&str]) -> Self {
         let mut script = Command::new(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/scripts/with-postgres"
         ))
-        .args(["sh", "-c", "echo \"$DATABASE_URL\"; cat"])
+        .args(options)
+        .args(["sh", "-c", "echo \"$DATABASE_URL $STANDBY_URL\"; cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("scripts/with-postgres starts");
-        let mut url = String::new();
+        let mut urls = String::new();
         BufReader::new(script.stdout.take().expect("a pipe"))
-            .read_line(&mut url)
+            .read_line(&mut urls)
             .expect("a URL");
-        assert!(url.starts_with("postgres://"), "PostgreSQL did not start");
+        assert!(urls.starts_with("postgres://"), "PostgreSQL did not start");
+        let mut urls = urls.split_whitespace().map(str::to_owned);
         Self {
-            url: url.trim().to_owned(),
+            url: urls.next().expect("a URL"),
+            standby: urls.next(),
             _script: script,
         }
     }
@@ -172,9 +186,20 @@ impl Database {
     /// Every table but those that nodes write to now and then, on their own.
     async fn tables(&self) -> Vec<String> {
         let names = "select string_agg(tablename, ',' order by tablename) from pg_tables
-                      where schemaname = 'public' and tablename not in ('nodes', 'enforcers')";
+                      where schemaname = 'public' and tablename not in ('nodes', 'enforcers', 'sweep_leases')";
         let names = self.text(names).await;
         names.split(',').map(str::to_owned).collect()
+    }
+
+    /// Rows of a table that were read since the statistics were reset, as far as backends have reported them: at the latest
+    /// when they end.
+    pub async fn rows_read(&self, table: &str) -> i64 {
+        let read = format!(
+            "select (coalesce(sum(i.idx_tup_read), 0) + max(t.seq_tup_read))::bigint
+               from pg_stat_user_tables t left join pg_stat_user_indexes i using (relid)
+              where t.relname = '{table}'"
+        );
+        self.number(&read).await
     }
 
     /// A transaction of the test's own that has locked an exchange, as a statement of some other node would.
@@ -188,6 +213,37 @@ impl Database {
             .await
             .expect("a lock");
         connection
+    }
+
+    /// A transaction of the test's own that has done this.
+    pub async fn holding(&self, sql: &str) -> PgConnection {
+        let mut connection = self.connect().await;
+        finish(&mut connection, &format!("begin; {sql}")).await;
+        connection
+    }
+
+    /// A transaction of the test's own that holds up whoever writes a row of this table, in the middle of the statement.
+    pub async fn holding_writes(&self, table: &str) -> PgConnection {
+        let hold = format!(
+            "create function hold_up() returns trigger language plpgsql
+                 as 'begin perform pg_advisory_xact_lock(7); return new; end';
+             create trigger hold_up before insert or update on {table} for each row execute function hold_up()"
+        );
+        self.run(&hold).await;
+        self.holding("select pg_advisory_xact_lock(7)").await
+    }
+
+    /// Waits until a statement with these words, among the first that the server shows, waits for a lock.
+    pub async fn blocked_in(&self, words: &str) {
+        let waiting = format!(
+            "select count(*) from pg_stat_activity
+              where datname = current_database() and wait_event_type = 'Lock' and strpos(query, $${words}$$) > 0
+                and pid <> pg_backend_pid()"
+        );
+        super::until("it waits", Duration::from_secs(10), async || {
+            self.number(&waiting).await > 0
+        })
+        .await;
     }
 
     /// Waits until this many backends of the database wait for a lock.

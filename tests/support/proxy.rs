@@ -1,18 +1,28 @@
-//! A TCP proxy that a test can put between a node and PostgreSQL, to lose bytes in either direction or cut connections.
+//! A TCP proxy that a test can put between a node and PostgreSQL, to lose bytes in either direction, silence or cut
+//! connections, or lead new ones to another server.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// What the proxy does to bytes.
+/// What the proxy does to every connection.
 #[derive(Default)]
 struct Mood {
     swallow_up: AtomicBool,
     swallow_down: AtomicBool,
     refuse: AtomicBool,
+    /// The address that new connections lead to.
+    target: Mutex<String>,
+}
+
+/// What it does to the connections of a time.
+#[derive(Default, Clone)]
+struct Fate {
+    cut: CancellationToken,
+    silent: Arc<AtomicBool>,
 }
 
 /// A proxy in front of a database.
@@ -20,38 +30,40 @@ pub struct Proxy {
     /// Where to connect instead.
     pub url: String,
     mood: Arc<Mood>,
-    cut: std::sync::Mutex<CancellationToken>,
-    current: Arc<std::sync::Mutex<CancellationToken>>,
+    /// Of the connections to come.
+    fate: Arc<Mutex<Fate>>,
+}
+
+/// The address and the database of a URL.
+fn parts(url: &str) -> (&str, &str) {
+    url.strip_prefix("postgres://countersign@")
+        .and_then(|rest| rest.split_once('/'))
+        .expect("a test database's URL")
 }
 
 impl Proxy {
     /// A proxy in front of the database at `url`.
     pub async fn start(url: &str) -> Self {
-        let rest = url
-            .strip_prefix("postgres://countersign@")
-            .expect("a test database's URL");
-        let (address, name) = rest.split_once('/').expect("a database");
+        let name = parts(url).1;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let mood = Arc::new(Mood::default());
-        let token = CancellationToken::new();
-        let current = Arc::new(std::sync::Mutex::new(token.clone()));
-        let (target, shared, cuts) = (address.to_owned(), Arc::clone(&mood), Arc::clone(&current));
+        let proxy = Self {
+            url: format!("postgres://countersign@127.0.0.1:{port}/{name}"),
+            mood: Arc::default(),
+            fate: Arc::default(),
+        };
+        proxy.lead_to(url);
+        let (mood, fate) = (Arc::clone(&proxy.mood), Arc::clone(&proxy.fate));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (target, mood) = (target.clone(), Arc::clone(&shared));
-                let cut = cuts.lock().expect("no panic").clone();
+                let (mood, fate) = (Arc::clone(&mood), fate.lock().expect("no panic").clone());
                 tokio::spawn(async move {
-                    Box::pin(cut.run_until_cancelled(relay(client, &target, &mood))).await
+                    let relayed = relay(client, &mood, &fate.silent);
+                    Box::pin(fate.cut.run_until_cancelled(relayed)).await
                 });
             }
         });
-        Self {
-            url: format!("postgres://countersign@127.0.0.1:{port}/{name}"),
-            mood,
-            cut: std::sync::Mutex::new(token),
-            current,
-        }
+        proxy
     }
 
     /// Loses everything the server sends.
@@ -69,45 +81,58 @@ impl Proxy {
         self.mood.refuse.store(refuse, Ordering::SeqCst);
     }
 
+    /// Leads new connections to the server of this URL.
+    pub fn lead_to(&self, url: &str) {
+        parts(url)
+            .0
+            .clone_into(&mut self.mood.target.lock().expect("no panic"));
+    }
+
     /// Cuts every connection under way; new ones work.
     pub fn cut(&self) {
-        let fresh = CancellationToken::new();
-        *self.current.lock().expect("no panic") = fresh.clone();
-        std::mem::replace(&mut *self.cut.lock().expect("no panic"), fresh).cancel();
+        let fate = std::mem::take(&mut *self.fate.lock().expect("no panic"));
+        fate.cut.cancel();
+    }
+
+    /// Silences every connection under way: nothing arrives any more, and nobody learns that the other side has closed. New
+    /// ones work.
+    pub fn silence(&self) {
+        let mut fate = self.fate.lock().expect("no panic");
+        let silent = std::mem::take(&mut fate.silent);
+        silent.store(true, Ordering::SeqCst);
     }
 }
 
-async fn relay(client: TcpStream, target: &str, mood: &Mood) {
+async fn relay(client: TcpStream, mood: &Mood, silent: &AtomicBool) {
     if mood.refuse.load(Ordering::SeqCst) {
         return;
     }
+    let target = mood.target.lock().expect("no panic").clone();
     let Ok(server) = TcpStream::connect(target).await else {
         return;
     };
-    let (mut from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = server.into_split();
-    let up = async {
-        let mut buffer = [0; 16 << 10];
-        while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
-            if !mood.swallow_up.load(Ordering::SeqCst)
-                && to_server.write_all(&buffer[..count]).await.is_err()
-            {
-                return;
-            }
-        }
-    };
-    let down = async {
-        let mut buffer = [0; 16 << 10];
-        while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
-            if !mood.swallow_down.load(Ordering::SeqCst)
-                && to_client.write_all(&buffer[..count]).await.is_err()
-            {
-                return;
-            }
-        }
-    };
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
     tokio::select! {
-        () = up => {}
-        () = down => {}
+        () = pass(from_client, to_server, &mood.swallow_up, silent) => {}
+        () = pass(from_server, to_client, &mood.swallow_down, silent) => {}
+    }
+}
+
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    swallow: &AtomicBool,
+    silent: &AtomicBool,
+) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let lost = swallow.load(Ordering::SeqCst) || silent.load(Ordering::SeqCst);
+        if !lost && to.write_all(&buffer[..count]).await.is_err() {
+            break;
+        }
+    }
+    if silent.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
     }
 }

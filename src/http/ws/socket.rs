@@ -32,6 +32,8 @@ const FRAGMENT: usize = 8 << 10;
 /// How long a closing handshake may take, and how much is read meanwhile.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const CLOSE_BYTES: u64 = 64 << 10;
+/// What a ping says while nothing will come.
+const CUT_OFF: &[u8] = b"the database is unavailable";
 /// Pause after the database was unavailable.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -218,7 +220,9 @@ impl Socket {
         if self.active && silent > ping_every * 2 {
             self.active = !Box::pin(self.feed.channel().set_active(false)).await;
         }
-        self.send(Message::Ping(Bytes::new())).await
+        let cut_off = self.feed.channel().is_cut_off();
+        let payload = Bytes::from_static(if cut_off { CUT_OFF } else { b"" });
+        self.send(Message::Ping(payload)).await
     }
 
     async fn acquire_memory(&mut self) -> Result<(), End> {
@@ -273,7 +277,10 @@ impl Socket {
 fn close_frame(closing: Closing) -> End {
     match closing {
         Closing::Drain => End::Close(CloseCode::Away, "the node is stopping; reconnect"),
-        Closing::LeaseLost => End::Close(CloseCode::Away, "the node lost its lease; reconnect"),
+        Closing::LeaseLost => End::Close(
+            CloseCode::Away,
+            "the node does not reach the database; reconnect",
+        ),
         Closing::Slow => End::Close(CloseCode::Again, "too slow; reconnect and catch up"),
         Closing::Silent => End::Close(CloseCode::Away, "silent for too long"),
         Closing::Unfinished => End::Close(CloseCode::Policy, "the message took too long"),

@@ -35,7 +35,8 @@ impl SessionStore {
         approver: Option<&ApproverId>,
     ) -> Result<Option<(SessionDetails, bool)>> {
         let mut lease = self.database.pool.lease(tenant).await?;
-        let found = read_session(lease.connection()?, tenant, session, approver).await;
+        let found = read_session(lease.connection()?, tenant, session, approver);
+        let found = self.database.pool.within(found).await;
         Ok(lease.settle(found)?)
     }
 }

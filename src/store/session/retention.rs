@@ -65,14 +65,15 @@ impl SessionStore {
             r#"
             with found as materialized (
                 select p.tenant_id, p.session_id, p.snapshot_id
-                  from sessions s
-                  join session_snapshots p on p.tenant_id = s.tenant_id and p.session_id = s.session_id
-                 where s.tenant_id = $1
-                   and s.heard_at < (select clock_timestamp() + $2::interval - $3::interval)
-                   and s.ended_at is not null
-                   -- The size is known without fetching the body; only an emptied one is this short.
-                   and pg_column_size(p.body) > 16
-                 order by s.heard_at
+                  from session_snapshots p
+                 where p.tenant_id = $1 and not p.scrubbed
+                   and p.received_at < (select clock_timestamp() + $2::interval - $3::interval)
+                   -- The limit keeps the planner from hashing all sessions.
+                   and (select true from sessions s
+                         where s.tenant_id = p.tenant_id and s.session_id = p.session_id and s.ended_at is not null
+                           and s.heard_at < (select clock_timestamp() + $2::interval - $3::interval)
+                         limit 1)
+                 order by p.received_at
                  limit $4
                    for update of p skip locked
             ),
@@ -83,7 +84,7 @@ impl SessionStore {
                        as d (tenant_id, session_id, snapshot_id)
             )
             update session_snapshots p
-               set body = 'null'::json
+               set body = 'null'::json, scrubbed = true
               from unscrubbed u
              where p.tenant_id = u.tenant_id and p.session_id = u.session_id and p.snapshot_id = u.snapshot_id
             "#,

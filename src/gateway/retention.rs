@@ -1,0 +1,225 @@
+//! Deletes what is past its retention: one node for all, only where something is due, and slowly enough to leave the database
+//! to the calls.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::Gateway;
+use super::error::Result;
+use crate::protocol::id::TenantId;
+use crate::store::Store;
+use crate::store::due::{DueTenant, Keep};
+use crate::store::error::StoreError;
+use crate::store::listing::Part;
+use crate::store::seconds;
+
+const SWEEP: &str = "retention";
+/// How long a node that vanished keeps others from going on: longer than a statement, a pause and the time between renewals.
+const LEASE: Duration = Duration::from_secs(60);
+const RENEW_EVERY: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// Rows per statement: few enough to hold no lock for long.
+const BATCH: i64 = 500;
+/// Exchanges per statement: each has some ten rows.
+const EXCHANGES: i64 = 100;
+/// Tenants that are looked at by one statement.
+const TENANTS: i64 = 500;
+
+impl Gateway {
+    /// Deletes what is past its retention, unless another node does.
+    pub(super) async fn forget(&self) -> Result<()> {
+        let retention = &self.context.config.retention;
+        let database = &self.context.store.database;
+        let every = Duration::from_secs(retention.every_seconds.max(1));
+        if !database.take_sweep(SWEEP, LEASE, every.max(LEASE)).await? {
+            return Ok(());
+        }
+        let mut pass = Pass {
+            gateway: self,
+            store: &self.context.store,
+            keep: Keep {
+                exchanges: seconds(retention.exchange_seconds),
+                prompts: seconds(retention.prompt_seconds),
+                sessions: seconds(retention.session_seconds),
+                audit: seconds(retention.audit_seconds),
+                pairings: seconds(retention.pairing_seconds),
+                payloads: (retention.scrub_seconds > 0).then(|| seconds(retention.scrub_seconds)),
+            },
+            renewed: Instant::now(),
+            ended: false,
+        };
+        let forgotten = pass.run().await;
+        // Next is whichever node wakes first after most of the interval; at once, if this one stops half-way.
+        let pause = if pass.ended {
+            Duration::ZERO
+        } else {
+            every * 3 / 4
+        };
+        let kept = database.keep_sweep(SWEEP, pause).await;
+        forgotten.and(kept.map(drop).map_err(Into::into))
+    }
+}
+
+/// One pass over everything.
+struct Pass<'g> {
+    gateway: &'g Gateway,
+    store: &'g Store,
+    keep: Keep,
+    renewed: Instant,
+    /// Whether the node is draining, or another has taken over.
+    ended: bool,
+}
+
+impl Pass<'_> {
+    /// After a failure the rest is still tried; the first failure is returned.
+    async fn run(&mut self) -> Result<()> {
+        let store = self.store;
+        let mut all = self.across_tenants().await;
+        let mut after: Option<TenantId> = None;
+        while !self.ended {
+            let page = store
+                .database
+                .due_tenants(&self.keep, after.as_ref(), TENANTS);
+            let (page, last) = match page.await {
+                Ok(page) => {
+                    let last = page.last().map(|tenant| tenant.tenant.clone());
+                    (page, last)
+                }
+                // Where it cannot be told, everything of all may be due.
+                Err(error) => {
+                    all = all.and(Err(error.into()));
+                    let (tenants, _) = store.credentials.tenants(&Part::default()).await?;
+                    let tenants = tenants.into_iter().map(|tenant| tenant.tenant_id);
+                    (tenants.map(DueTenant::whole).collect(), None)
+                }
+            };
+            for due in page.iter().filter(|tenant| tenant.any()) {
+                // Stop if the database is unavailable or a standby: the rest would fail as well, one timeout at a time.
+                if all.is_err() && !store.database.writable().await? {
+                    return all;
+                }
+                let forgotten = self.of_tenant(due).await;
+                if let Err(error) = &forgotten {
+                    tracing::warn!(tenant = %due.tenant, %error, "retention failed and will be tried again");
+                }
+                all = all.and(forgotten);
+            }
+            after = last;
+            if after.is_none() {
+                break;
+            }
+        }
+        all
+    }
+
+    async fn across_tenants(&mut self) -> Result<()> {
+        let store = self.store;
+        let keep = seconds(self.gateway.context.config.pairing.keep_seconds);
+        let keys = self
+            .repeat(true, BATCH, || store.exchanges.forget_keys(BATCH))
+            .await;
+        let attempts = || store.pairings.forget_pairing_sessions(keep, BATCH);
+        let attempts = self.repeat(true, BATCH, attempts).await;
+        let guesses = || store.pairings.forget_guesses(BATCH);
+        let guesses = self.repeat(true, BATCH, guesses).await;
+        keys.and(attempts).and(guesses)
+    }
+
+    async fn of_tenant(&mut self, due: &DueTenant) -> Result<()> {
+        let (store, tenant, keep) = (self.store, &due.tenant, self.keep.clone());
+        let exchanges = async |after: Option<_>| {
+            let (store, after) = (&store.exchanges, after.as_ref());
+            let walked = store.forget_exchanges(tenant, keep.exchanges, after, EXCHANGES);
+            Ok(walked.await?.next)
+        };
+        let exchanges = self.walk(due.exchanges, exchanges).await;
+        let sessions = || store.sessions.forget_sessions(tenant, keep.sessions);
+        let sessions = self.repeat(due.sessions, 1, sessions).await;
+        let enforcers = || {
+            let store = &store.channels;
+            store.forget_enforcers(tenant, keep.sessions, BATCH)
+        };
+        let enforcers = self.repeat(due.enforcers, BATCH, enforcers).await;
+        let audit = || store.audit.forget_audit(tenant, keep.audit, BATCH);
+        let audit = self.repeat(due.audit, BATCH, audit).await;
+        let prompts = || store.prompts.forget_prompts(tenant, keep.prompts, BATCH);
+        let prompts = self.repeat(due.prompts, BATCH, prompts).await;
+        let pairings = || store.pairings.forget_pairings(tenant, keep.pairings, BATCH);
+        let pairings = self.repeat(due.pairings, BATCH, pairings).await;
+        let tokens = || store.pairings.forget_tokens(tenant, keep.pairings, BATCH);
+        let tokens = self.repeat(due.tokens, BATCH, tokens).await;
+        let scrubbed = self.scrub(due).await;
+        let forgotten = exchanges.and(sessions).and(enforcers).and(audit);
+        forgotten
+            .and(prompts)
+            .and(pairings)
+            .and(tokens)
+            .and(scrubbed)
+    }
+
+    /// Deletes the payloads of rows that are kept without them.
+    async fn scrub(&mut self, due: &DueTenant) -> Result<()> {
+        let Some(keep) = self.keep.payloads else {
+            return Ok(());
+        };
+        let (store, tenant) = (self.store, &due.tenant);
+        let snapshots = || store.sessions.scrub_snapshots(tenant, keep);
+        let snapshots = self.repeat(due.snapshots, 1, snapshots).await;
+        let artifacts = async |after: Option<_>| {
+            let (store, after) = (&store.exchanges, after.as_ref());
+            let walked = store.scrub_artifacts(tenant, keep, after, BATCH);
+            Ok(walked.await?.next)
+        };
+        let artifacts = self.walk(due.artifacts, artifacts).await;
+        let prompts = || store.prompts.scrub_prompts(tenant, keep, BATCH);
+        let prompts = self.repeat(due.texts, BATCH, prompts).await;
+        snapshots.and(artifacts).and(prompts)
+    }
+
+    /// Repeats a step, if anything is due, while it finds `full` rows.
+    async fn repeat<F>(&mut self, due: bool, full: i64, step: impl Fn() -> F) -> Result<()>
+    where
+        F: Future<Output = Result<u64, StoreError>>,
+    {
+        let step = |_: Option<()>| {
+            let found = step();
+            async move {
+                let found = i64::try_from(found.await?).unwrap_or(i64::MAX);
+                Ok((found >= full).then_some(()))
+            }
+        };
+        self.walk(due, step).await
+    }
+
+    /// Repeats a step, if anything is due, from where the last one ended, until it says that there is no more.
+    async fn walk<C, F>(&mut self, due: bool, step: impl Fn(Option<C>) -> F) -> Result<()>
+    where
+        F: Future<Output = Result<Option<C>, StoreError>>,
+    {
+        let mut position = None;
+        while due && !self.ended {
+            let begun = Instant::now();
+            position = step(position).await?;
+            self.pause(begun.elapsed()).await?;
+            if position.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pauses after a statement that took so long, so that all of them take no more than their share of the time.
+    async fn pause(&mut self, took: Duration) -> Result<()> {
+        let context = &self.gateway.context;
+        let share = context.config.retention.share_percent.clamp(1, 100);
+        let pause = (took * (100 - share) / share).min(LONGEST_PAUSE);
+        let draining = &context.draining;
+        self.ended |= draining.run_until_cancelled(sleep(pause)).await.is_none();
+        if self.renewed.elapsed() > RENEW_EVERY {
+            self.ended |= !self.store.database.keep_sweep(SWEEP, LEASE).await?;
+            self.renewed = Instant::now();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Which tenants have something past its retention, and of what kind: one statement for many tenants, so that a pass costs
+//! little where nothing is due.
+
+use sqlx::postgres::types::PgInterval;
+
+use super::Database;
+use super::error::Result;
+use super::tenant_scope::TenantScope;
+use crate::protocol::id::TenantId;
+
+/// How long things are kept. Payloads as long as their row, if nothing is said.
+#[derive(Debug, Clone)]
+pub struct Keep {
+    pub exchanges: PgInterval,
+    pub prompts: PgInterval,
+    pub sessions: PgInterval,
+    pub audit: PgInterval,
+    pub pairings: PgInterval,
+    pub payloads: Option<PgInterval>,
+}
+
+/// What of a tenant may be due: something of the kind is old enough.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one for each kind, read from one row"
+)]
+pub struct DueTenant {
+    pub tenant: TenantId,
+    pub exchanges: bool,
+    pub prompts: bool,
+    pub sessions: bool,
+    pub enforcers: bool,
+    pub audit: bool,
+    pub pairings: bool,
+    pub tokens: bool,
+    pub artifacts: bool,
+    pub texts: bool,
+    pub snapshots: bool,
+}
+
+impl DueTenant {
+    pub fn whole(tenant: TenantId) -> Self {
+        Self {
+            tenant,
+            exchanges: true,
+            prompts: true,
+            sessions: true,
+            enforcers: true,
+            audit: true,
+            pairings: true,
+            tokens: true,
+            artifacts: true,
+            texts: true,
+            snapshots: true,
+        }
+    }
+
+    pub fn any(&self) -> bool {
+        self.exchanges
+            || self.prompts
+            || self.sessions
+            || self.enforcers
+            || self.audit
+            || self.pairings
+            || self.tokens
+            || self.artifacts
+            || self.texts
+            || self.snapshots
+    }
+}
+
+impl Database {
+    /// At most `limit` tenants after this one, in the order of their ids, whether or not anything of theirs is due.
+    pub async fn due_tenants(
+        &self,
+        keep: &Keep,
+        after: Option<&TenantId>,
+        limit: i64,
+    ) -> Result<Vec<DueTenant>> {
+        // Each kind is one look at an index. The limits keep the planner from hashing whole tables, and the orders from
+        // using another index.
+        let query = sqlx::query_as!(
+            DueTenant,
+            r#"
+            select t.tenant_id as "tenant: TenantId",
+                   (select true from exchanges e
+                     where e.tenant_id = t.tenant_id and e.accepted_at < c.exchanges
+                     order by e.accepted_at limit 1) is not null as "exchanges!",
+                   (select true from prompts p
+                     where p.tenant_id = t.tenant_id and p.accepted_at < c.prompts
+                     order by p.accepted_at limit 1) is not null as "prompts!",
+                   (select true from sessions s
+                     where s.tenant_id = t.tenant_id and s.heard_at < c.sessions
+                     order by s.heard_at limit 1) is not null as "sessions!",
+                   (select true from enforcers n
+                     where n.tenant_id = t.tenant_id and n.seen_at < c.sessions
+                       and coalesce(n.seen_at, 'infinity') > '-infinity'
+                     order by n.seen_at limit 1) is not null as "enforcers!",
+                   (select true from audit_events a
+                     where a.tenant_id = t.tenant_id and a.at < c.audit
+                     order by a.at limit 1) is not null as "audit!",
+                   (select true from pairings g
+                     where g.tenant_id = t.tenant_id and g.revoked_at < c.pairings
+                     order by g.revoked_at limit 1) is not null as "pairings!",
+                   (select true from routing_tokens r
+                     where r.tenant_id = t.tenant_id and r.replaced_at < c.pairings
+                     order by r.replaced_at limit 1) is not null as "tokens!",
+                   (select true from exchange_payloads y
+                     where y.tenant_id = t.tenant_id and y.part = 'artifact' and y.stored_at < c.payloads
+                     order by y.stored_at limit 1) is not null as "artifacts!",
+                   (select true from prompts p
+                     where p.tenant_id = t.tenant_id and not p.scrubbed and p.status <> 'queued'
+                       and p.accepted_at < c.payloads
+                     order by p.accepted_at limit 1) is not null as "texts!",
+                   (select true from session_snapshots y
+                     where y.tenant_id = t.tenant_id and not y.scrubbed and y.received_at < c.payloads
+                     order by y.received_at limit 1) is not null as "snapshots!"
+              from (select t.tenant_id from tenants t where t.tenant_id > $8 order by t.tenant_id limit $9) t
+             cross join (select n.at - $2::interval as exchanges, n.at - $3::interval as prompts, n.at - $4::interval as sessions,
+                                n.at - $5::interval as audit, n.at - $6::interval as pairings, n.at - $7::interval as payloads
+                           from (select clock_timestamp() + $1::interval as at) n) c
+             order by t.tenant_id
+            "#,
+            self.clock.offset(),
+            keep.exchanges,
+            keep.prompts,
+            keep.sessions,
+            keep.audit,
+            keep.pairings,
+            keep.payloads,
+            after.map_or("", TenantId::as_str),
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        let scope = TenantScope::All;
+        self.background.fetch_all(scope, query).await
+    }
+}

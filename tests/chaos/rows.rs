@@ -1,0 +1,136 @@
+//! What the database says in the end, by exchange.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::record::{Decision, Party};
+
+#[derive(Debug, Default)]
+pub struct Row {
+    pub state: String,
+    pub enforcer: Option<Party>,
+    pub decision: Option<Decision>,
+    pub message: Option<Uuid>,
+    /// Pending half a minute after its expiry.
+    pub overdue: bool,
+    pub has_artifact: bool,
+    pub has_key: bool,
+    /// The nonce and verdict of the stored decision body.
+    pub body: Option<(String, String)>,
+    pub items: Vec<Item>,
+    pub messages: Vec<Message>,
+    /// Where the exchange came from and where it went, in order.
+    pub events: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+pub struct Item {
+    pub approver: Option<Party>,
+    pub message: Uuid,
+    pub acked: bool,
+    pub closed_as: String,
+}
+
+#[derive(Debug)]
+pub struct Message {
+    pub to: Option<Party>,
+    pub kind: String,
+    pub id: Uuid,
+    pub acked: bool,
+}
+
+type ExchangeColumns = (
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<Uuid>,
+    bool,
+);
+
+/// Every exchange, by its request id.
+pub async fn load(connection: &mut PgConnection) -> anyhow::Result<HashMap<String, Row>> {
+    let mut rows: HashMap<String, Row> = HashMap::new();
+    let exchanges: Vec<ExchangeColumns> = sqlx::query_as(
+        "select request_id, state::text, enforcer_id, decision::text, decided_by, nonce, decision_message_id,
+                state = 'pendingApproval' and expires_at < clock_timestamp() - interval '30 s'
+           from exchanges",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for (request, state, enforcer, verdict, by, nonce, message, overdue) in exchanges {
+        let decision = match (verdict, by.as_deref().and_then(Party::parse), nonce) {
+            (Some(verdict), Some(Party::Approver(approver)), Some(nonce)) => Some(Decision {
+                approver,
+                nonce: nonce.parse()?,
+                approve: verdict == "approve",
+            }),
+            _ => None,
+        };
+        let row = rows.entry(request).or_default();
+        row.state = state;
+        row.enforcer = Party::parse(&enforcer);
+        (row.decision, row.message, row.overdue) = (decision, message, overdue);
+    }
+    let payloads: Vec<(String, String, Option<String>, Option<String>)> = sqlx::query_as(
+        "select request_id, part::text, body ->> 'nonce', body ->> 'decision' from exchange_payloads",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for (request, part, nonce, verdict) in payloads {
+        let row = rows.entry(request).or_default();
+        match part.as_str() {
+            "artifact" => row.has_artifact = true,
+            _ => row.body = nonce.zip(verdict),
+        }
+    }
+    let items: Vec<(String, String, Uuid, bool, Option<String>)> = sqlx::query_as(
+        "select request_id, approver_id, message_id, acked_at is not null, closed_as::text from inbox_items",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for (request, approver, message, acked, closed_as) in items {
+        rows.entry(request).or_default().items.push(Item {
+            approver: Party::parse(&approver),
+            message,
+            acked,
+            closed_as: closed_as.unwrap_or_default(),
+        });
+    }
+    let messages: Vec<(String, String, String, Uuid, bool)> = sqlx::query_as(
+        "select request_id, recipient, kind::text, message_id, acked_at is not null from messages",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for (request, recipient, kind, id, acked) in messages {
+        rows.entry(request).or_default().messages.push(Message {
+            to: Party::parse(&recipient),
+            kind,
+            id,
+            acked,
+        });
+    }
+    let events: Vec<(String, Option<String>, String)> = sqlx::query_as(
+        "select request_id, from_state, to_state from exchange_events order by request_id, at, event_id",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    for (request, from, to) in events {
+        let row = rows.entry(request).or_default();
+        row.events.push((from.unwrap_or_default(), to));
+    }
+    let keys: Vec<(String, String)> =
+        sqlx::query_as("select key, request_id from idempotency_keys")
+            .fetch_all(&mut *connection)
+            .await?;
+    for (key, request) in keys {
+        if key == format!("key-{request}") {
+            rows.entry(request).or_default().has_key = true;
+        }
+    }
+    Ok(rows)
+}
