@@ -35,6 +35,9 @@ pub use self::secret::Secret;
 pub use self::telemetry::Telemetry;
 pub use self::tls::{ClientAuth, Tls, TlsMode};
 
+/// Most connections from one address where clients connect themselves, unless configured.
+pub const DIRECT_CONNECTIONS_PER_ADDRESS: usize = 256;
+
 section! {
     /// `[server]`: how the node serves.
     Server {
@@ -52,8 +55,8 @@ section! {
         write_timeout_seconds: u64 = 30,
         /// Most connections at once.
         max_connections: usize = 25_000,
-        /// Most connections at once from one address, or one /64 of IPv6. A load balancer counts as one address.
-        max_connections_per_address: usize = 20_000,
+        /// Most connections at once from one address, or one /64 of IPv6; 0 for 256 where the node terminates TLS, and no limit elsewhere, where every connection is a proxy's.
+        max_connections_per_address: usize = 0,
         /// Origins whose pages may call the API and open channels. Pages of other origins can change nothing.
         origins: Vec<String> = Vec::new(),
         /// How long a stopping node still accepts connections, so that load balancers see that it is no longer ready.
@@ -194,6 +197,9 @@ section! {
         /// All calls from one address, before authentication.
         address: u32 = 100,
         address_burst: u32 = 200,
+        /// KiB of bodies and messages larger than 64 KiB, per credential.
+        body_kib: u32 = 16 << 10,
+        body_kib_burst: u32 = 128 << 10,
     }
 }
 

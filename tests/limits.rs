@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::support::push::{Socket, Stream};
 use crate::support::{
     Answer, Approver, Client, Cluster, Enforcer, compact, envelope, now, raw, request_id, sealed,
+    with,
 };
 
 /// Few calls, and a bucket that fills slowly: what a test does in between does not matter.
@@ -23,6 +24,7 @@ fn strict(config: &mut Config) {
     (rates.acks, rates.acks_burst) = (1, 4);
     (rates.reads, rates.reads_burst) = (1, 40);
     (rates.connects, rates.connects_burst) = (1, 2);
+    (rates.body_kib, rates.body_kib_burst) = (1, 400);
 }
 
 async fn scene(change: impl Fn(&mut Config)) -> (Cluster, Enforcer, Approver) {
@@ -111,6 +113,38 @@ async fn every_kind_of_call_has_a_limit_of_its_own() {
     let event = json!({ "sessionId": "s", "eventType": "session.status", "state": "idle", "updatedAt": now() });
     let (count, _) = taken(async || enforcer.client.post("/v1/session/event", &event).await).await;
     assert!((5..=6).contains(&count), "session events: {count}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_are_counted_by_their_size() {
+    let (cluster, enforcer, _approver) = scene(strict).await;
+    let large = || {
+        let data = json!("A".repeat(150 << 10));
+        with(&sealed(), "/ciphertext/data", data)
+    };
+    let submit_large =
+        async |enforcer: &Enforcer| enforcer.submit(&request_id(), "alice", large()).await;
+    submit_large(&enforcer).await.expect(202);
+    submit_large(&enforcer).await.expect(202);
+    let refused = submit_large(&enforcer).await.refused(429, "RATE_LIMITED");
+    assert_eq!(
+        refused.header("ratelimit-policy"),
+        Some("\"body\";q=400;w=400")
+    );
+    // What is small goes on, and so do others.
+    submit(&enforcer).await.expect(202);
+    let other = cluster.enforcer("other-bot").await;
+    submit_large(&other).await.expect(202);
+    // Over a WebSocket they count in the same bucket.
+    let url = &cluster.nodes[0].url;
+    let socket = Socket::connect(url, "enforcer", "build-bot", enforcer.client.key()).await;
+    let mut socket = socket.unwrap();
+    let message = enforcer.submission(&request_id(), "alice", large());
+    socket.send(&message).await;
+    let answer = socket.expect().await;
+    assert_eq!(answer["body"]["code"], "PROTO_ERR_RATE_LIMITED");
+    cluster.pass(Duration::from_secs(400));
+    submit_large(&enforcer).await.expect(202);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,6 +29,8 @@ section! {
         jwt_algorithms: Vec<Algorithm> = vec![Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa],
         /// Allowed difference between the issuer's clock and ours.
         jwt_leeway_seconds: u64 = 60,
+        /// How long a token may be valid, from its issue to its expiry.
+        jwt_max_lifetime_seconds: u64 = 24 * 3_600,
         jwt_tenant_claim: String = "tenant".into(),
         jwt_role_claim: String = "role".into(),
         /// The claim that names the one id the token may act as; without it, any of its role.
@@ -117,6 +119,11 @@ impl Auth {
             self.jwt_leeway_seconds <= 300,
             "auth.jwt_leeway_seconds",
             "must be at most 300",
+        )?;
+        require(
+            self.jwt_max_lifetime_seconds > 0,
+            "auth.jwt_max_lifetime_seconds",
+            "must be at least 1",
         )?;
         require(
             (1..=24 * 3_600).contains(&self.jwt_jwks_refresh_seconds),

@@ -8,7 +8,7 @@ use crate::protocol::artifact;
 use crate::protocol::decision::Decision;
 use crate::protocol::framing::{Framed, Framing, Kinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId};
-use crate::protocol::json::{self, Node};
+use crate::protocol::json::Node;
 use crate::protocol::reader::Invalid;
 use crate::store::idempotency::IdempotencyKey;
 
@@ -31,12 +31,11 @@ impl Exchanges {
     pub fn read_any_submission(
         &self,
         caller: &Enforcer,
-        body: &[u8],
+        document: &Node<'_>,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<SubmitCommand> {
-        let node = json::parse(body)?;
-        let framed = Framed::parse(&node, &ARTIFACT, self.context.clock.now())
-            .map_err(|invalid| in_artifact(&node, invalid))?;
+        let framed = Framed::parse(document, &ARTIFACT, self.context.clock.now())
+            .map_err(|invalid| in_artifact(document, invalid))?;
         let enforcer = sending_enforcer(caller, &framed)?;
         Ok(SubmitCommand {
             enforcer,
@@ -50,10 +49,9 @@ impl Exchanges {
     pub fn read_any_decision(
         &self,
         caller: &Approver,
-        body: &[u8],
+        document: &Node<'_>,
     ) -> Result<(Option<ApproverId>, Decision)> {
-        let node = json::parse(body)?;
-        let framed = Framed::parse(&node, &DECISION, self.context.clock.now())?;
+        let framed = Framed::parse(document, &DECISION, self.context.clock.now())?;
         let approver = match framed.framing {
             Framing::Bare => caller.bound.clone(),
             Framing::Core | Framing::Wire => Some(caller.sending(&framed.envelope.sender)?),

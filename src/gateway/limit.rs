@@ -32,6 +32,8 @@ pub enum Kind {
     Read,
     Connect,
     Address,
+    /// KiB of large bodies.
+    Body,
 }
 
 impl Kind {
@@ -43,6 +45,7 @@ impl Kind {
             Self::Read => "reads",
             Self::Connect => "connects",
             Self::Address => "address",
+            Self::Body => "body",
         }
     }
 
@@ -50,6 +53,7 @@ impl Kind {
     pub fn throttled(self, rate: Rate, retry_after: Duration) -> Error {
         let calls = match self {
             Self::Address => "calls from this address",
+            Self::Body => "KiB of large bodies",
             kind => kind.as_str(),
         };
         Error::Throttled(Throttled {
@@ -77,16 +81,16 @@ struct Bucket {
 
 impl Bucket {
     /// A clock that was set back adds no tokens.
-    fn take(&mut self, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+    fn take(&mut self, count: f64, rate: Rate, now: Timestamp) -> Result<(), Duration> {
         let passed = (now.inner() - self.at.inner()).as_seconds_f64().max(0.0);
         let added = passed * f64::from(rate.per_second);
         self.tokens = (self.tokens + added).min(f64::from(rate.burst));
         self.at = now;
-        if self.tokens < 1.0 {
-            let wait = (1.0 - self.tokens) / f64::from(rate.per_second);
+        if self.tokens < count {
+            let wait = (count - self.tokens) / f64::from(rate.per_second);
             return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::from_secs(1)));
         }
-        self.tokens -= 1.0;
+        self.tokens -= count;
         Ok(())
     }
 }
@@ -105,6 +109,17 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Takes a token of a caller, or returns how long it takes until there is one.
     pub fn take(&self, caller: &K, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+        self.take_many(caller, 1, rate, now)
+    }
+
+    /// Takes as many tokens, but no more than there can be at once.
+    fn take_many(
+        &self,
+        caller: &K,
+        count: u32,
+        rate: Rate,
+        now: Timestamp,
+    ) -> Result<(), Duration> {
         if rate.per_second == 0 {
             return Ok(());
         }
@@ -115,7 +130,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
                 Ok(Arc::new(Mutex::new(Bucket { tokens, at: now })))
             });
         let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        bucket.take(rate, now)
+        bucket.take(f64::from(count.min(rate.burst)), rate, now)
     }
 }
 
@@ -191,6 +206,20 @@ impl Limiter {
         counted.map_err(|retry_after| kind.throttled(rate, retry_after))
     }
 
+    /// Counts a large body by its size: reading it costs as much as many calls.
+    pub fn admit_body(&self, origin: &Origin, bytes: usize) -> Result<()> {
+        let (kind, rate) = (Kind::Body, self.rate_of(Kind::Body));
+        let caller = CredentialCalls {
+            kind,
+            credential: credential(origin),
+            acting_as: ActingAs::Itself,
+        };
+        let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
+        let (credentials, now) = (&self.credentials, self.context.clock.now());
+        let counted = credentials.take_many(&caller, kib, rate, now);
+        counted.map_err(|retry_after| kind.throttled(rate, retry_after))
+    }
+
     /// Counts a call from an address before its caller is known, or refuses it.
     pub fn admit_address(&self, address: IpAddr) -> Result<()> {
         let (kind, rate) = (Kind::Address, self.rate_of(Kind::Address));
@@ -208,6 +237,7 @@ impl Limiter {
             Kind::Read => (rates.reads, rates.reads_burst),
             Kind::Connect => (rates.connects, rates.connects_burst),
             Kind::Address => (rates.address, rates.address_burst),
+            Kind::Body => (rates.body_kib, rates.body_kib_burst),
         };
         Rate {
             per_second: if rates.enabled { per_second } else { 0 },

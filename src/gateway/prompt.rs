@@ -10,7 +10,7 @@ use super::presence::EnforcerPresence;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::framing::{Framed, Framing, Kinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
-use crate::protocol::json::{self, Node};
+use crate::protocol::json::Node;
 use crate::protocol::prompt::{
     Prompt, PromptRecord, PromptRules, SentAck, judge_ack, judge_prompt,
 };
@@ -74,19 +74,19 @@ impl Prompts {
         }
     }
 
-    /// Reads a prompt or an acknowledgement in any framing.
+    /// Reads a prompt or an acknowledgement in any framing, from a body of `length` bytes.
     pub fn read_prompt(
         &self,
         caller: &Member,
-        body: &[u8],
+        document: &Node<'_>,
+        length: usize,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand> {
-        let node = json::parse(body)?;
-        let framed = Framed::parse(&node, &PROMPT, self.context.clock.now())?;
+        let framed = Framed::parse(document, &PROMPT, self.context.clock.now())?;
         let bare = framed.framing == Framing::Bare;
         // Only a prompt may be larger than other bodies.
         let limit = self.context.config.limits.body_bytes;
-        if framed.msg_type == "prompt.ack" && body.len() > limit {
+        if framed.msg_type == "prompt.ack" && length > limit {
             return Err(Error::BodyTooLarge { limit });
         }
         let envelope = &framed.envelope;

@@ -9,7 +9,7 @@ use super::generic::{metadata_enforcer, sending_enforcer};
 use super::presence::EnforcerPresence;
 use crate::protocol::framing::{Framed, Framing};
 use crate::protocol::id::{EnforcerId, SessionId};
-use crate::protocol::json;
+use crate::protocol::json::Node;
 use crate::protocol::listing::SessionDetails;
 use crate::protocol::session::{self, EventRules, Report, Reported, judge_report};
 use crate::store::SessionStore;
@@ -37,11 +37,16 @@ impl Sessions {
         }
     }
 
-    pub fn read_report(&self, caller: &Enforcer, body: &[u8]) -> Result<ReportCommand> {
-        let node = json::parse(body)?;
-        let framed = session::unframe(&node, self.context.clock.now())?;
+    /// Reads a report in any framing, from a body of `length` bytes.
+    pub fn read_report(
+        &self,
+        caller: &Enforcer,
+        document: &Node<'_>,
+        length: usize,
+    ) -> Result<ReportCommand> {
+        let framed = session::unframe(document, self.context.clock.now())?;
         let limits = &self.context.config.limits;
-        if !session::is_snapshot(&framed) && body.len() > limits.body_bytes {
+        if !session::is_snapshot(&framed) && length > limits.body_bytes {
             return Err(Error::BodyTooLarge {
                 limit: limits.body_bytes,
             });

@@ -1,12 +1,15 @@
 //! Takes the credential out of a request. The gateway judges it; which role a handler needs is the
 //! type it asks for. No body has been read when this runs.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
-use axum::http::HeaderValue;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
 
-use super::error::Refusal;
+use super::connection_limit::ConnectionPermit;
+use super::error::{Refusal, TransportError};
 use super::limit;
 use super::peer::PeerInfo;
 use super::reply::Node;
@@ -24,6 +27,7 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
         if let Some(peer) = parts.extensions.get::<PeerInfo>() {
             admit_address(node, *peer)?;
         }
+        refuse_repeated(&parts.headers)?;
         let presented = presented(parts).ok_or(Error::Unauthenticated)?;
         let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
         let caller = node
@@ -31,6 +35,9 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
             .authenticator
             .authenticate(&presented, from)
             .await?;
+        if let Some(permit) = parts.extensions.get::<Arc<ConnectionPermit>>() {
+            permit.keep();
+        }
         let role = R::of(caller.clone()).ok_or(Error::Forbidden {
             pointer: None,
             expected: R::EXPECTED,
@@ -48,6 +55,14 @@ pub fn admit_address(node: &Node, peer: PeerInfo) -> Result<(), Error> {
         node.gateway.limiter.admit_address(peer.address)?;
     }
     Ok(())
+}
+
+/// Refuses two of a header that says who calls or whom: a proxy might believe one, and the node the other.
+fn refuse_repeated(headers: &HeaderMap) -> Result<(), TransportError> {
+    let repeated = ["Authorization", "X-API-Key", "Host"]
+        .into_iter()
+        .find(|name| headers.get_all(*name).iter().nth(1).is_some());
+    repeated.map_or(Ok(()), |name| Err(TransportError::RepeatedHeader(name)))
 }
 
 /// A header's text. Characters beyond ASCII are in no credential, but in a placeholder such as `csk_…`, which gets a hint.

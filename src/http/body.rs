@@ -16,7 +16,9 @@ use super::error::{Refusal, TransportError};
 use super::memory_permit::MemoryPermit;
 use super::reply::Node;
 use crate::gateway::PageRequest;
+use crate::gateway::caller::Origin;
 use crate::gateway::error::Error;
+use crate::protocol::framing::Framing;
 use crate::protocol::id::{RequestId, TextId};
 use crate::protocol::json;
 
@@ -144,11 +146,35 @@ pub fn parsed<T>(
     bytes: &[u8],
     read: impl FnOnce(&json::Node<'_>) -> Result<T, Error>,
 ) -> Result<T, Refusal> {
+    parsed_any(bytes, read).map(|(command, _)| command)
+}
+
+/// Parses a body that may be large.
+pub async fn parsed_large<T>(
+    node: &Node,
+    origin: &Origin,
+    bytes: &[u8],
+    read: impl FnOnce(&json::Node<'_>) -> Result<T, Error>,
+) -> Result<(T, Framing), Refusal> {
+    let parse = || parsed_any(bytes, read);
+    node.parse(origin, bytes.len(), parse).await
+}
+
+/// Also returns the framing of the message, which refusals point into.
+pub fn parsed_any<T>(
+    bytes: &[u8],
+    read: impl FnOnce(&json::Node<'_>) -> Result<T, Error>,
+) -> Result<(T, Framing), Refusal> {
     let document = json::parse(bytes).map_err(Error::from)?;
-    read(&document).map_err(|error| Refusal {
-        about: request_of(&document),
-        ..error.into()
-    })
+    let framing = document.as_object().map_or(Framing::Wire, Framing::of);
+    match read(&document) {
+        Ok(command) => Ok((command, framing)),
+        Err(error) => Err(Refusal {
+            about: request_of(&document),
+            framing,
+            ..error.into()
+        }),
+    }
 }
 
 /// Adds the exchange that an envelope is about to a refusal.

@@ -30,6 +30,7 @@ use super::http_version::{HttpVersion, detect};
 use super::listener_mode::{ListenerMode, Stream};
 use super::metered::{Meter, Metered};
 use super::peer::PeerInfo;
+use super::proxied::HealthOnly;
 use super::relay::{EventStream, Handover, relay};
 use super::watchdog::{CloseReason, Timeouts, Verdict, Watchdog};
 use crate::telemetry::Metrics;
@@ -64,7 +65,12 @@ impl Service {
     pub(super) async fn connection(self: Arc<Self>, stream: TcpStream, permit: ConnectionPermit) {
         let (peer, permit) = (permit.peer, Arc::new(permit));
         // Both phases are boxed: an event stream must not keep the memory of the HTTP connection it began on.
-        let ended = match Box::pin(self.serve_http(stream, &permit)).await {
+        let serving = Box::pin(self.serve_http(stream, &permit));
+        let ended = match permit
+            .lasting(serving)
+            .await
+            .unwrap_or(Ok(Ended::Closed(Some(CloseReason::Full))))
+        {
             Ok(Ended::Closed(reason)) => Ok(reason),
             // No timer wakes it, only events and its peer.
             Ok(Ended::Streaming(stream, response)) => {
@@ -130,6 +136,9 @@ impl Service {
             let (drain, permit) = (self.drain.clone(), Arc::clone(permit));
             service_fn(move |mut request: hyper::Request<Incoming>| {
                 insert_peer(&mode, peer, &mut request);
+                if permit.health_only {
+                    request.extensions_mut().insert(HealthOnly::Full);
+                }
                 // A WebSocket outlives the HTTP connection it was upgraded from, and keeps its permit.
                 request.extensions_mut().insert(Arc::clone(&permit));
                 request.extensions_mut().insert(Arc::clone(&meter));

@@ -23,6 +23,8 @@ pub enum TransportError {
     UnsupportedMediaType,
     #[error("the body did not arrive whole and in time")]
     BodyIncomplete,
+    #[error("the header {0} should be sent once")]
+    RepeatedHeader(&'static str),
     #[error("this Origin may not connect")]
     ForeignOrigin,
     #[error("calls are taken over TLS only; this one needs {expected}")]
@@ -37,6 +39,9 @@ impl TransportError {
             Self::MethodNotAllowed => refusal(405, Code::MethodNotAllowed),
             Self::UnsupportedMediaType => refusal(415, Code::UnsupportedMediaType),
             Self::BodyIncomplete => refusal(400, Code::Validation),
+            Self::RepeatedHeader(name) => refusal(400, Code::Validation)
+                .with("parameter", name)
+                .expecting("one header of this name"),
             Self::ForeignOrigin => refusal(403, Code::Forbidden)
                 .with("parameter", "Origin")
                 .expecting("an origin listed in server.origins"),

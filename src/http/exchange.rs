@@ -23,6 +23,7 @@ use crate::protocol::decision::Decision;
 use crate::protocol::envelope::Outgoing;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, MessageId, RequestId};
+use crate::protocol::json;
 use crate::protocol::message::{StatusBody, WithdrawnBody, raw};
 use crate::protocol::refresh::AckStatus;
 use crate::protocol::timestamp::Timestamp;
@@ -74,9 +75,8 @@ pub async fn submit(
     let bytes = body::read(&node, request, Kind::Artifact).await?;
     let key = body::idempotency_key(&node, &bytes.parts.headers)?;
     let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
-    let command = body::parsed(&bytes, |document| {
-        exchanges.read_submission(&caller, document, key)
-    })?;
+    let read = |document: &json::Node<'_>| exchanges.read_submission(&caller, document, key);
+    let (command, _) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
     let warning = command.warning;
     let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command).await?;
     let response = warned(node.respond(StatusCode::ACCEPTED, &envelope), warning);

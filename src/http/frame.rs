@@ -87,16 +87,17 @@ async fn serve(
     head: &mut Head,
 ) -> Result<Option<Answer>, Refusal> {
     admit_any(node, caller, key)?;
-    let document = json::parse(bytes).map_err(Error::from)?;
-    *head = read_head(&document)?;
-    // The credential may have been revoked since the node was cut off from the database.
-    if node.gateway.channels.is_cut_off() {
-        return Err(Error::Unavailable.into());
-    }
-    let tracer = &node.context.tracer;
-    let span = tracer.begin(head.context.clone());
-    let call = read(node, caller, head, &document);
-    drop(document);
+    let parse = || {
+        let document = json::parse(bytes)?;
+        *head = read_head(&document)?;
+        // The credential may have been revoked since the node was cut off from the database.
+        if node.gateway.channels.is_cut_off() {
+            return Err(Error::Unavailable);
+        }
+        let span = node.context.tracer.begin(head.context.clone());
+        Ok((span, read(node, caller, head, &document)))
+    };
+    let (span, call) = node.parse(caller.origin(), bytes.len(), parse).await?;
     let warning = match &call {
         Ok(Call::Submit(_, command)) => command.warning,
         _ => None,
@@ -116,7 +117,7 @@ async fn serve(
         let transport = Transport::WebSocket.as_str();
         let attributes = || vec![KeyValue::new("countersign.transport", transport)];
         let failed = (outcome.as_ref()).is_err_and(|refusal| refusal.status().is_server_error());
-        tracer.end(&span, name, attributes, failed);
+        node.context.tracer.end(&span, name, attributes, failed);
     }
     outcome
 }

@@ -19,15 +19,10 @@ use crate::protocol::framing::Framing;
 use crate::protocol::json;
 
 /// Makes a refusal point into the caller's own framing.
-pub(super) fn refused<E: Into<Refusal>>(bytes: &[u8]) -> impl Fn(E) -> Refusal + '_ {
-    |error| {
-        let framing = json::parse(bytes)
-            .ok()
-            .and_then(|node| node.as_object().map(Framing::of));
-        Refusal {
-            framing: framing.unwrap_or(Framing::Wire),
-            ..error.into()
-        }
+pub(super) fn refused<E: Into<Refusal>>(framing: Framing) -> impl Fn(E) -> Refusal {
+    move |error| Refusal {
+        framing,
+        ..error.into()
     }
 }
 
@@ -41,13 +36,12 @@ pub async fn submit(
     let bytes = body::read(&node, request, Kind::Artifact).await?;
     let key = body::idempotency_key(&node, &bytes.parts.headers)?;
     let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
-    let command = exchanges
-        .read_any_submission(&caller, &bytes, key)
-        .map_err(refused(&bytes))?;
+    let read = |document: &json::Node<'_>| exchanges.read_any_submission(&caller, document, key);
+    let (command, framing) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
     let warning = command.warning;
     let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command)
         .await
-        .map_err(refused(&bytes))?;
+        .map_err(refused(framing))?;
     let accepted = envelope.body;
     let answer = json!({
         "requestId": accepted.request_id,
@@ -66,9 +60,9 @@ pub async fn decide(
     request: Request,
 ) -> Result<Response, Refusal> {
     let bytes = body::read(&node, request, Kind::Other).await?;
-    let (approver, decision) = exchanges
-        .read_any_decision(&caller, &bytes)
-        .map_err(refused(&bytes))?;
+    let ((approver, decision), framing) = body::parsed_any(&bytes, |document| {
+        exchanges.read_any_decision(&caller, document)
+    })?;
     let approver = if let Some(approver) = approver {
         approver
     } else {
@@ -76,11 +70,11 @@ pub async fn decide(
         exchanges
             .decider(&caller, &request)
             .await
-            .map_err(refused(&bytes))?
+            .map_err(refused(framing))?
     };
     let envelope = decided(&node, &exchanges, caller, approver, decision)
         .await
-        .map_err(refused(&bytes))?;
+        .map_err(refused(framing))?;
     let accepted = envelope.body;
     let answer = json!({
         "requestId": accepted.request_id,

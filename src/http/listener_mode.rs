@@ -44,6 +44,11 @@ impl ListenerMode {
         })
     }
 
+    /// Whether clients connect themselves, and not through a proxy.
+    pub fn is_direct(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
     pub fn admits(&self, stream: &TcpStream, peer: SocketAddr) -> bool {
         match self {
             Self::Plain | Self::Tls(_) => true,

@@ -24,6 +24,7 @@ pub mod metrics;
 mod openapi;
 mod origin;
 mod pairing;
+mod parsing;
 pub mod peer;
 pub mod platform;
 mod presence;

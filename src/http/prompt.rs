@@ -16,6 +16,7 @@ use crate::gateway::caller::Member;
 use crate::gateway::error::Error;
 use crate::gateway::{PromptCommand, bind_key};
 use crate::protocol::id::{RequestId, TextId};
+use crate::protocol::json;
 
 /// `POST /v1/prompt`.
 pub async fn post(
@@ -27,9 +28,9 @@ pub async fn post(
     let bytes = body::read(&node, request, Kind::Prompt).await?;
     let key = body::sent_key(&bytes.parts.headers)?;
     let bound = bind_key(caller.origin(), key.clone(), bytes.parts.uri.path(), &bytes);
-    let command = prompts
-        .read_prompt(&caller, &bytes, bound)
-        .map_err(refused(&bytes))?;
+    let read =
+        |document: &json::Node<'_>| prompts.read_prompt(&caller, document, bytes.len(), bound);
+    let (command, framing) = body::parsed_large(&node, caller.origin(), &bytes, read).await?;
     match command {
         PromptCommand::Send(command) => {
             body::require_key(&node, key.as_deref())?;
@@ -37,7 +38,7 @@ pub async fn post(
             let (standing, was_replayed) = prompts
                 .send_prompt(*command)
                 .await
-                .map_err(refused(&bytes))?;
+                .map_err(refused(framing))?;
             let body = standing.body(request).map_err(Error::from)?;
             Ok(replayed(plain(StatusCode::ACCEPTED, &body), was_replayed))
         }
@@ -46,7 +47,7 @@ pub async fn post(
             let standing = prompts
                 .acknowledge_prompt(command)
                 .await
-                .map_err(refused(&bytes))?;
+                .map_err(refused(framing))?;
             let body = standing.body(request).map_err(Error::from)?;
             Ok(plain(StatusCode::OK, &body))
         }

@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::error::{Refusal, TransportError};
 use super::peer::PeerInfo;
 use crate::config;
+use crate::gateway::error::Error;
 
 pub struct Proxies {
     networks: Vec<IpNet>,
@@ -26,7 +27,12 @@ pub struct Proxies {
 
 /// Why a request may only ask for health. It travels in the request's extensions to the routes that refuse it.
 #[derive(Debug, Clone, Copy)]
-pub struct HealthOnly(&'static str);
+pub enum HealthOnly {
+    /// It did not come over TLS, which needs this.
+    Unencrypted(&'static str),
+    /// The node has as many connections as it may.
+    Full,
+}
 
 impl Proxies {
     pub fn new(config: &config::Tls) -> Self {
@@ -55,7 +61,7 @@ impl Proxies {
     /// The client behind the proxy, and why it may only ask for health, if so.
     pub fn client(&self, peer: PeerInfo, headers: &HeaderMap) -> (PeerInfo, Option<HealthOnly>) {
         if !self.lists(peer.address) {
-            let why = HealthOnly("a call through a proxy that tls.proxies lists");
+            let why = HealthOnly::Unencrypted("a call through a proxy that tls.proxies lists");
             return (peer, Some(why));
         }
         let encrypted = is_https(headers);
@@ -64,7 +70,7 @@ impl Proxies {
             encrypted,
             thumbprint: self.thumbprint(headers).filter(|_| encrypted),
         };
-        let why = HealthOnly("X-Forwarded-Proto: https from the proxy");
+        let why = HealthOnly::Unencrypted("X-Forwarded-Proto: https from the proxy");
         (client, (!encrypted).then_some(why))
     }
 
@@ -144,9 +150,10 @@ fn certificate(value: &str) -> Option<Vec<u8>> {
 /// Refuses requests that may only ask for health.
 pub async fn refuse_unproxied(request: Request, next: Next) -> Response {
     match request.extensions().get::<HealthOnly>() {
-        Some(HealthOnly(expected)) => {
+        Some(HealthOnly::Unencrypted(expected)) => {
             Refusal::from(TransportError::Unencrypted { expected }).into_response()
         }
+        Some(HealthOnly::Full) => Refusal::from(Error::Unavailable).into_response(),
         None => next.run(request).await,
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::error::{Refusal, add_headers};
+use super::parsing::Parsing;
 use super::request_id::HttpRequestId;
 use crate::gateway::error::Error;
 use crate::gateway::{
@@ -39,6 +40,7 @@ pub struct Shared {
     pub tasks: TaskTracker,
     /// Memory for large bodies and answers, in KiB.
     pub memory: Arc<Semaphore>,
+    pub(super) parsing: Parsing,
 }
 
 impl Node {
@@ -49,6 +51,7 @@ impl Node {
             gateway,
             tasks,
             memory: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
+            parsing: Parsing::new(),
         }))
     }
 }

@@ -65,7 +65,7 @@ pub async fn serve(
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
-    let limiter = ConnectionLimiter::new(config, metrics);
+    let limiter = ConnectionLimiter::new(config, mode.is_direct(), metrics);
     // A stopping node goes on accepting for a while, until load balancers have noticed that it is not ready. Responses then
     // carry `Connection: close`. Idle connections stay open as long: a balancer may be sending on one of them.
     let closing = CancellationToken::new();

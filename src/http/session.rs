@@ -16,6 +16,7 @@ use crate::gateway::Sessions;
 use crate::gateway::caller::{Enforcer, Member};
 use crate::gateway::error::Error;
 use crate::protocol::id::{SessionId, TextId as _};
+use crate::protocol::json;
 
 /// `POST /v1/session/event`.
 pub async fn report(
@@ -25,14 +26,13 @@ pub async fn report(
     request: Request,
 ) -> Result<Response, Refusal> {
     let bytes = body::read(&node, request, Kind::Snapshot).await?;
-    let command = sessions
-        .read_report(&caller, &bytes)
-        .map_err(refused(&bytes))?;
+    let read = |document: &json::Node<'_>| sessions.read_report(&caller, document, bytes.len());
+    let (command, framing) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
     let session = command.report.session_id.clone();
     let reported = sessions
         .report(&caller, command)
         .await
-        .map_err(refused(&bytes))?;
+        .map_err(refused(framing))?;
     let answer = json!({
         "sessionId": session,
         "state": reported.state,

@@ -27,6 +27,8 @@ pub enum CloseReason {
     Headers,
     /// The peer read nothing of what was written to it.
     Unread,
+    /// The node is full, and the peer had not authenticated.
+    Full,
     Stopping,
 }
 
@@ -36,6 +38,7 @@ impl CloseReason {
             Self::Idle => "idle",
             Self::Headers => "headers",
             Self::Unread => "unread",
+            Self::Full => "full",
             Self::Stopping => "stopping",
         }
     }

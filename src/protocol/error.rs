@@ -265,7 +265,8 @@ fn code_of_json(reason: Reason) -> Code {
         | Reason::Syntax
         | Reason::UnexpectedEnd
         | Reason::TrailingBytes
-        | Reason::TooDeep => Code::MalformedJson,
+        | Reason::TooDeep
+        | Reason::TooManyValues => Code::MalformedJson,
         Reason::DuplicateMember
         | Reason::LoneSurrogate
         | Reason::NulCharacter

@@ -9,6 +9,9 @@ mod grammar;
 /// Deepest nesting of arrays and objects; it also bounds the parser's recursion.
 pub const MAX_DEPTH: usize = 64;
 
+/// Most values in a text. A parsed value takes some fifty bytes, whatever it took to write: `1,` is two.
+pub const MAX_VALUES: usize = 250_000;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<'a> {
     /// The source text, without surrounding white space.
@@ -47,6 +50,7 @@ pub enum Reason {
     UnexpectedEnd,
     TrailingBytes,
     TooDeep,
+    TooManyValues,
     DuplicateMember,
     LoneSurrogate,
     NulCharacter,
@@ -142,6 +146,7 @@ impl fmt::Display for JsonError {
             Reason::UnexpectedEnd => "the JSON text ends before its value is complete",
             Reason::TrailingBytes => "the JSON value must not be followed by anything",
             Reason::TooDeep => "arrays and objects must not be nested deeper than 64 levels",
+            Reason::TooManyValues => "the JSON text must not have more than 250,000 values",
             Reason::DuplicateMember => "an object must not have two members of the same name",
             Reason::LoneSurrogate => "a \\u escape must not be half of a surrogate pair",
             Reason::NulCharacter => "strings and member names must not contain U+0000",

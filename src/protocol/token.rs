@@ -35,6 +35,8 @@ pub enum TokenError {
     Shape,
     #[error("its header does not conform")]
     Header,
+    #[error("its header says that it is another kind of token")]
+    Type,
     #[error("its header names critical extensions")]
     Critical,
     #[error("its algorithm is not taken here, or is not the key's")]
@@ -49,6 +51,10 @@ pub enum TokenError {
     Claims,
     #[error("its {0} is missing or does not conform")]
     Claim(&'static str),
+    #[error("it is an ID token, which tells a client who signed in and gives no access")]
+    IdToken,
+    #[error("it is valid for longer than auth.jwt_max_lifetime_seconds")]
+    Lifetime,
     #[error("it has expired")]
     Expired,
     #[error("it is not valid yet")]
@@ -106,12 +112,24 @@ impl<'a> Jws<'a> {
     }
 }
 
+/// RFC 9068 has `at+jwt` for access tokens; many issuers write `JWT`, or nothing.
+fn check_type(kind: &str) -> Result<(), TokenError> {
+    let kind = kind.to_ascii_lowercase();
+    match kind.strip_prefix("application/").unwrap_or(&kind) {
+        "jwt" | "at+jwt" => Ok(()),
+        _ => Err(TokenError::Type),
+    }
+}
+
 impl Header {
     fn parse(bytes: &[u8]) -> Result<Self, TokenError> {
         let document = json::parse(bytes).map_err(|_| TokenError::Header)?;
         let object = document.as_object().ok_or(TokenError::Header)?;
         if object.get("crit").is_some() {
             return Err(TokenError::Critical);
+        }
+        if let Some(kind) = object.get("typ") {
+            check_type(kind.as_str().ok_or(TokenError::Header)?)?;
         }
         let name = object.get("alg").and_then(|node| node.as_str());
         let algorithm =

@@ -293,7 +293,7 @@ impl Metrics {
         for reason in ["full", "address", "proxy", "handshake"] {
             self.turned_away.of([reason]);
         }
-        for reason in ["idle", "headers", "unread", "stopping"] {
+        for reason in ["idle", "headers", "unread", "full", "stopping"] {
             self.cut.of([reason]);
         }
         for reason in [
@@ -315,6 +315,7 @@ impl Metrics {
             "acks",
             "reads",
             "connects",
+            "body",
             "address",
             "guesses",
         ] {

@@ -220,6 +220,7 @@ pub fn credential(data: &[u8]) {
         let rules = token::TokenRules {
             issuer: "https://issuer.example".to_owned(),
             audience: "countersign".to_owned(),
+            max_lifetime: std::time::Duration::from_secs(86_400),
             leeway: std::time::Duration::from_secs(60),
             names: token::ClaimNames {
                 tenant: "tenant".to_owned(),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use countersign::protocol::canonical::canonical;
-use countersign::protocol::json::{MAX_DEPTH, Reason, parse};
+use countersign::protocol::json::{MAX_DEPTH, MAX_VALUES, Reason, parse};
 
 mod canonical_form;
 mod properties;
@@ -193,6 +193,19 @@ fn nesting_ends_at_its_limit() {
     refused("[".repeat(2_000_000), Reason::TooDeep, 64, &"/0".repeat(64));
     // The limit is on depth, not on how many containers there are.
     assert!(parse(format!("[{}[]]", "[],{},".repeat(100)).as_bytes()).is_ok());
+}
+
+#[test]
+fn values_end_at_their_limit() {
+    let items = |count: usize| format!("[{}1]", "1,".repeat(count - 1));
+    // The array is a value too.
+    assert!(parse(items(MAX_VALUES - 1).as_bytes()).is_ok());
+    let last = format!("/{}", MAX_VALUES - 1);
+    let offset = 2 * MAX_VALUES - 1;
+    refused(items(MAX_VALUES), Reason::TooManyValues, offset, &last);
+    let members: Vec<_> = (0..MAX_VALUES).map(|n| format!("\"{n}\":{{}}")).collect();
+    let error = parse(format!("{{{}}}", members.join(",")).as_bytes()).unwrap_err();
+    assert_eq!(error.reason, Reason::TooManyValues);
 }
 
 #[test]

@@ -134,6 +134,19 @@ async fn a_token_that_is_not_signed_by_the_issuer_is_not_taken() {
             "crit",
         );
     }
+    // Another kind of token, signed by the same issuer.
+    for kind in ["dpop+jwt", "logout+jwt", "secevent+jwt", "id_token", ""] {
+        let header = with(&ed.header(), "/typ", json!(kind)).to_string();
+        not_taken(
+            try_token(&cluster, &ed.sign_text(&header, &good)).await,
+            kind,
+        );
+    }
+    for kind in ["JWT", "jwt", "at+jwt", "application/at+jwt"] {
+        let header = with(&ed.header(), "/typ", json!(kind)).to_string();
+        let token = ed.sign_text(&header, &good);
+        try_token(&cluster, &token).await.expect(200);
+    }
     // Without a key's name, and more than one that would do: none is guessed. (Here each is the only one of its kind.)
     let second = IssuerKey::new("ed-2", "EdDSA");
     provider.publish(&[&rsa, &ed, &second]);

@@ -43,6 +43,14 @@ async fn claims_that_are_missing_wrong_or_doubled_refuse_the_token() {
         ("/exp", json!(-1)),
         ("/exp", json!(0)),
         ("/exp", json!(unix(-61))),
+        // Valid for longer than a day.
+        ("/exp", json!(unix(86_400 + 120))),
+        ("/iat", json!(unix(-86_400))),
+        ("/iat", json!("today")),
+        // An ID token is for the client that asked who signed in.
+        ("/nonce", json!("n")),
+        ("/at_hash", json!("h")),
+        ("/c_hash", json!("h")),
         ("/nbf", json!(unix(65))),
         ("/nbf", json!("soon")),
         ("/nbf", json!(null)),

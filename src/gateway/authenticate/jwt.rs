@@ -56,6 +56,7 @@ impl Jwt {
                 issuer: config.jwt_issuer.clone(),
                 audience: config.jwt_audience.clone(),
                 leeway: Duration::from_secs(config.jwt_leeway_seconds),
+                max_lifetime: Duration::from_secs(config.jwt_max_lifetime_seconds),
                 names: names.clone(),
             },
             keys,

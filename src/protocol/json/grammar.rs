@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{JsonError, MAX_DEPTH, Member, Node, Object, Reason, Value};
+use super::{JsonError, MAX_DEPTH, MAX_VALUES, Member, Node, Object, Reason, Value};
 
 /// 2^53−1: up to here every integer is a distinct double.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
@@ -19,6 +19,7 @@ pub(super) fn document(text: &str) -> Read<Node<'_>> {
         text,
         at: 0,
         depth: 0,
+        values: 0,
     };
     scanner.skip_white_space();
     let node = scanner.node()?;
@@ -33,6 +34,7 @@ struct Scanner<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    values: usize,
 }
 
 impl<'a> Scanner<'a> {
@@ -74,6 +76,10 @@ impl<'a> Scanner<'a> {
 
     fn node(&mut self) -> Read<Node<'a>> {
         let start = self.at;
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(JsonError::new(Reason::TooManyValues, start));
+        }
         let value = match self.peek() {
             Some(b'n') => self.word("null", Value::Null)?,
             Some(b't') => self.word("true", Value::Bool(true))?,
@@ -255,8 +261,9 @@ impl<'a> Scanner<'a> {
             self.digits()?;
         }
         let literal = self.since(start);
-        if is_integer && !is_safe_integer(literal) {
-            return Err(JsonError::new(Reason::IntegerRange, start));
+        if is_integer {
+            return safe_integer(literal)
+                .ok_or_else(|| JsonError::new(Reason::IntegerRange, start));
         }
         match literal.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
@@ -277,10 +284,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-fn is_safe_integer(literal: &str) -> bool {
-    literal
-        .parse::<i64>()
-        .is_ok_and(|integer| integer.unsigned_abs() <= MAX_SAFE_INTEGER)
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "every integer in the range is a double"
+)]
+fn safe_integer(literal: &str) -> Option<f64> {
+    let integer = literal.parse::<i64>().ok()?;
+    (integer.unsigned_abs() <= MAX_SAFE_INTEGER).then_some(integer as f64)
 }
 
 /// Whether an earlier member has this name. `names` is filled only for objects of many members.

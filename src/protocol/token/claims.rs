@@ -12,6 +12,9 @@ use crate::protocol::timestamp::Timestamp;
 /// Longest subject, as `OpenID` Connect has it.
 const MAX_SUBJECT_CHARS: usize = 255;
 
+/// Claims that only ID tokens of `OpenID` Connect have.
+const ID_TOKEN_CLAIMS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
+
 #[derive(Debug, Clone)]
 pub struct ClaimNames {
     pub tenant: String,
@@ -26,6 +29,8 @@ pub struct TokenRules {
     pub audience: String,
     /// Allowed difference between the issuer's clock and this node's.
     pub leeway: Duration,
+    /// How long a token may be valid, since it was issued or from now on.
+    pub max_lifetime: Duration,
     pub names: ClaimNames,
 }
 
@@ -57,6 +62,17 @@ pub fn judge_claims(
     let expires_at = instant(claims, "exp")?.ok_or(TokenError::Claim("exp"))?;
     if expires_at.inner().saturating_add(leeway) <= now.inner() {
         return Err(TokenError::Expired);
+    }
+    if ID_TOKEN_CLAIMS
+        .iter()
+        .any(|name| claims.get(name).is_some())
+    {
+        return Err(TokenError::IdToken);
+    }
+    let issued_at = instant(claims, "iat")?.map_or(now, |at| at.min(now));
+    let max_lifetime = time::Duration::try_from(rules.max_lifetime).unwrap_or(time::Duration::MAX);
+    if expires_at.inner() - issued_at.inner() > max_lifetime.saturating_add(leeway) {
+        return Err(TokenError::Lifetime);
     }
     let not_before = instant(claims, "nbf")?;
     if not_before.is_some_and(|at| at.inner().saturating_sub(leeway) > now.inner()) {

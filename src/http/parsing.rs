@@ -1,0 +1,74 @@
+//! Parses large bodies apart from the runtime's workers, and few at a time: what takes long to parse delays no other call, and
+//! one tenant's bodies wait for each other and not for those of another.
+
+use std::collections::HashMap;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::available_parallelism;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
+
+use super::reply::Node;
+use crate::gateway::caller::Origin;
+use crate::gateway::error::Error;
+use crate::protocol::id::TenantId;
+
+/// Up to this size a body is parsed where it was read: within a millisecond.
+const SMALL: usize = 64 << 10;
+
+/// Tenants after which those without a body in progress are dropped.
+const PRUNE_AT: usize = 1_024;
+
+pub struct Parsing {
+    /// One body of each tenant at a time.
+    tenants: Mutex<HashMap<TenantId, Weak<Semaphore>>>,
+    /// As many as there are cores, in all.
+    cores: Semaphore,
+}
+
+impl Parsing {
+    pub fn new() -> Self {
+        Self {
+            tenants: Mutex::default(),
+            cores: Semaphore::new(available_parallelism().map_or(1, NonZero::get)),
+        }
+    }
+
+    fn turns_of(&self, tenant: &TenantId) -> Arc<Semaphore> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = tenants.get(tenant).and_then(Weak::upgrade) {
+            return turns;
+        }
+        if tenants.len() >= PRUNE_AT {
+            tenants.retain(|_, turns| turns.strong_count() > 0);
+        }
+        let turns = Arc::new(Semaphore::new(1));
+        tenants.insert(tenant.clone(), Arc::downgrade(&turns));
+        turns
+    }
+}
+
+impl Node {
+    /// Parses a body of so many bytes. A large one is counted by its size, and waits for its turn.
+    pub async fn parse<T, E: From<Error>>(
+        &self,
+        origin: &Origin,
+        bytes: usize,
+        parse: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        if bytes <= SMALL {
+            return parse();
+        }
+        self.gateway.limiter.admit_body(origin, bytes)?;
+        let turns = self.parsing.turns_of(&origin.tenant);
+        // Neither semaphore is ever closed.
+        let _turn = turns.acquire().await;
+        let _core = self.parsing.cores.acquire().await;
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::MultiThread => block_in_place(parse),
+            _ => parse(),
+        }
+    }
+}
