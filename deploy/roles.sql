@@ -30,7 +30,7 @@
 
 begin;
 -- Policies need their tables for an instant; whoever must wait for long holds up everyone behind.
-set local lock_timeout = '5s';
+set lock_timeout = '5s';
 
 select format('create role %I login', r.name)
   from (values (:'owner'), (:'application'), (:'reader')) as r (name)
@@ -47,7 +47,7 @@ revoke create on schema public from public;
 grant usage, create on schema public to :"owner";
 grant usage on schema public to :"application", :"reader";
 
-create temporary table our_tables on commit drop as
+create temporary table our_tables as
 select c.relname as name, c.relkind = 'v' as is_view, pg_get_userbyid(c.relowner) as owner
   from pg_class c
  where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v')
@@ -90,17 +90,18 @@ alter default privileges for role :"owner" in schema public
 
 -- The reader: the views and what they read, the events and the audit; no payload, no hash of a secret. Hence a list, and
 -- nothing by default.
-create temporary table history on commit drop as
+create temporary table history as
 select t.name, t.is_view
   from our_tables t
  where t.name in ('exchange_history', 'pending_inbox', 'decision_latency', 'exchanges', 'inbox_items', 'exchange_events',
                   'audit_events', 'tenants');
 select format('revoke all on public.%I from %I', t.name, :'reader') from our_tables t
 \gexec
-select format('grant select on public.%I to %I', h.name, :'reader') from history h
-\gexec
+commit;
+
 -- Its tenants. One policy lets it see rows, whatever its session sets or does not; the other, which nothing gets around, only
--- these. What an earlier run said goes first.
+-- these. What an earlier run said goes first. Each statement is a transaction, since one that holds several tables could
+-- deadlock with a node. Until all are in place the reader may read nothing.
 select format('drop policy %I on public.%I', p.policyname, p.tablename)
   from pg_policies p
  where p.schemaname = 'public' and p.roles = array[:'reader'::name]
@@ -115,5 +116,5 @@ select format('create policy %I on public.%I as %s for select to %I using (%s)',
                from unnest(string_to_array(:'tenants', ',')) as name) as named
  where not h.is_view
 \gexec
-
-commit;
+select format('grant select on public.%I to %I', h.name, :'reader') from history h
+\gexec

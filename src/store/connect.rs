@@ -1,5 +1,6 @@
 //! Makes connections to PostgreSQL for the pools, and says for how long each may be used.
 
+use std::io;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -98,6 +99,10 @@ pub(super) fn cannot_connect(options: &PgConnectOptions, error: &sqlx::Error) ->
     );
     match error {
         sqlx::Error::Configuration(_) | sqlx::Error::Tls(_) => StoreError::Refused(text),
+        // A certificate that is not trusted.
+        sqlx::Error::Io(cause) if cause.kind() == io::ErrorKind::InvalidData => {
+            StoreError::Refused(text)
+        }
         sqlx::Error::Database(error) if refuses(error.code().as_deref().unwrap_or_default()) => {
             StoreError::Refused(text)
         }
