@@ -67,7 +67,7 @@ impl Service {
         // Both phases are boxed: an event stream must not keep the memory of the HTTP connection it began on.
         let serving = Box::pin(self.serve_http(stream, &permit));
         let ended = match permit
-            .lasting(serving)
+            .until_evicted(serving)
             .await
             .unwrap_or(Ok(Ended::Closed(Some(CloseReason::Full))))
         {

@@ -113,7 +113,7 @@ impl ConnectionLimiter {
 
 impl ConnectionPermit {
     /// Runs a connection until it ends, or must make room for another.
-    pub async fn lasting<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
+    pub async fn until_evicted<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
         let time_limit = if self.health_only {
             HEALTH_TIMEOUT
         } else {

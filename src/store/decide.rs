@@ -86,7 +86,7 @@ impl BatchStatement for Decide {
                 select h.operation_id, h.approver_id, h.decision, h.signer_key_id, h.nonce, h.signature, h.message_id,
                        h.public_key, h.not_before, h.not_after, h.unregistered, h.hash_matches, h.repo_matches, h.tenant_id,
                        h.request_id, h.last_operation, h.state, h.seq, h.enforcer_id, h.accepted_at, h.expires_at, h.same,
-                       h.verified, h.unread, clock_timestamp() + $16::interval as at,
+                       h.verified, h.guarded, clock_timestamp() + $16::interval as at,
                        case when h.unregistered and h.state = 'pendingApproval'
                             then has_no_signing_key(h.tenant_id, h.approver_id) end as no_key,
                        -- The limit keeps the planner from hashing all inbox items.
@@ -98,7 +98,7 @@ impl BatchStatement for Decide {
                                l.repo_matches, l.tenant_id, l.request_id, l.last_operation, l.state, l.seq, l.enforcer_id,
                                l.accepted_at, l.expires_at, l.same, l.verified,
                                pg_try_advisory_xact_lock(
-                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1)) as unread
+                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1)) as guarded
                           from (select i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce, i.signature,
                                        i.message_id, i.public_key, i.not_before, i.not_after, i.unregistered,
                                        e.artifact_hash = i.artifact_hash as hash_matches,
@@ -136,7 +136,7 @@ impl BatchStatement for Decide {
                          where x.tenant_id = j.tenant_id and x.request_id = j.request_id) as items
                   from judged j
                   left join keyed k on k.operation_id = j.operation_id
-                 where j.unread and j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
+                 where j.guarded and j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
                    and j.hash_matches and j.repo_matches
                    and case when j.public_key is not null then not k.changed
                             when j.unregistered then j.no_key
@@ -198,7 +198,7 @@ impl BatchStatement for Decide {
                         then (select true from exchanges e
                                where e.tenant_id = i.tenant_id and e.request_id = i.request_id limit 1) is not null
                         when w.operation_id is not null or j.state <> 'pendingApproval' then false
-                        when r.operation_id is not null or not j.unread then true
+                        when r.operation_id is not null or not j.guarded then true
                         when j.unregistered then j.no_key is null
                         when j.public_key is not null and k.operation_id is null
                         then (select true from signing_keys y

@@ -116,9 +116,9 @@ impl ExchangeStore {
                        clock_timestamp() + $4::interval as at
                   from (select l.tenant_id, l.request_id, l.operation_id, l.state, l.seq, l.expires_at, l.ended_at,
                                pg_try_advisory_xact_lock(
-                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1)) as unread
+                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1)) as guarded
                           from locked l) h
-                 where h.unread
+                 where h.guarded
             ),
             ready as materialized (
                 select j.tenant_id, j.request_id, j.seq + 1 as seq, j.at

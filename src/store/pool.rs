@@ -1,6 +1,5 @@
-//! The pools of connections to PostgreSQL. A connection goes back to its pool only when its call has ended; one whose future
-//! was dropped half-way is closed, because sqlx could otherwise reuse it in the middle of a transaction. With row-level
-//! security, the tenants of a call are set on the connection before anything else.
+//! The pools of connections to PostgreSQL. With row-level security, the tenants of a call are set on its connection before
+//! anything else.
 //!
 //! Nothing waits without limit for a server that says nothing: sqlx cannot set keepalive or a timeout on its sockets, so every
 //! wait for an answer has a deadline here. Past it the connection is closed, and the idle ones with it.
@@ -11,20 +10,18 @@ use std::time::{Duration, Instant};
 
 use deadpool::Status;
 use deadpool::managed::{self, Object};
-use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::Postgres;
+use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::{Map, Query};
-use sqlx::{Connection, Postgres};
 use tokio::time::timeout;
 
-use super::connect::{Manager, PooledConnection, connect_options};
+use super::connect::{Manager, connect_options};
 use super::error::{Class, Result, StoreError, classify, is_unanswered, unanswered};
+use super::lease::Lease;
 use super::tenant_scope::TenantScope;
 use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
 use crate::telemetry::instrument::{Histogram, as_f64};
-
-/// How long a connection may be idle before it is tested.
-const PING_AFTER: Duration = Duration::from_secs(1);
 
 /// What a commit may take beyond the statement's timeout, which does not cover it; and how long a retry may take that
 /// follows a statement without an answer, so that the two of them do not take twice as long.
@@ -147,9 +144,7 @@ impl Pool {
                 drop(Object::take(object));
                 continue;
             }
-            return Ok(Lease {
-                object: Some(object),
-            });
+            return Ok(Lease::new(object));
         }
     }
 
@@ -280,88 +275,4 @@ fn observe(pool: &managed::Pool<Manager>, name: &'static str, metrics: &NodeMetr
     metrics
         .pool_waiting
         .observe([name], read(|status| status.waiting));
-}
-
-/// A connection taken from the pool for one call.
-pub struct Lease {
-    object: Option<Object<Manager>>,
-}
-
-impl Lease {
-    fn pooled(&mut self) -> sqlx::Result<&mut PooledConnection> {
-        self.object.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
-    }
-
-    pub fn connection(&mut self) -> sqlx::Result<&mut PgConnection> {
-        self.pooled().map(|pooled| &mut pooled.connection)
-    }
-
-    /// Sets the tenants of the call, unless they are set already, and tests a connection that was idle. Part of the call: if
-    /// dropped here, the connection is closed.
-    async fn prepare(mut self, tenants: Option<&str>, limit: Duration) -> sqlx::Result<Self> {
-        let pooled = self.pooled()?;
-        let connection = &mut pooled.connection;
-        let done = match tenants {
-            Some(tenants) if pooled.tenants.as_deref() != Some(tenants) => {
-                pooled.tenants = None;
-                let set = sqlx::query_scalar!(
-                    "select set_config('countersign.tenants', $1, false)",
-                    tenants
-                );
-                let set = timeout(limit, set.fetch_one(connection)).await;
-                set.unwrap_or_else(|_| Err(unanswered())).map(|_| {
-                    pooled.tenants = Some(tenants.to_owned());
-                })
-            }
-            // An idle connection may be dead, for instance after the server restarted. A ping costs a round trip, so one
-            // that was just used is not tested.
-            _ if pooled.answered.elapsed() > PING_AFTER => {
-                let pong = timeout(limit, connection.ping()).await;
-                pong.unwrap_or_else(|_| Err(unanswered()))
-            }
-            _ => Ok(()),
-        };
-        match done {
-            Ok(()) => Ok(self),
-            Err(error) => self.settle(Err(error)),
-        }
-    }
-
-    /// Ends the call: a usable connection goes back to the pool, another is closed.
-    pub fn settle<T>(mut self, result: Result<T, sqlx::Error>) -> sqlx::Result<T> {
-        let reusable = match &result {
-            Ok(_) => true,
-            // The server answered, so the statement has ended and is rolled back.
-            Err(error @ sqlx::Error::Database(_)) => classify(error) != Class::Lost,
-            Err(error) => matches!(error, sqlx::Error::RowNotFound),
-        };
-        if reusable {
-            if let Some(mut object) = self.object.take() {
-                object.answered = Instant::now();
-            }
-        } else if result
-            .as_ref()
-            .is_err_and(|error| classify(error) == Class::Lost)
-        {
-            self.close_idle();
-        }
-        result
-    }
-
-    /// Closes the pool's idle connections: where one broke, or is silent, or leads to a standby, the others most likely do
-    /// too, and the next call would only get the next dead one.
-    fn close_idle(&self) {
-        if let Some(pool) = self.object.as_ref().and_then(Object::pool) {
-            pool.retain(|_, _| false);
-        }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        // The call was cancelled or failed: taken out of the pool, the connection closes.
-        if let Some(object) = self.object.take() {
-            drop(Object::take(object));
-        }
-    }
 }

@@ -17,14 +17,14 @@ use crate::store::Store;
 use crate::store::channel::{Late, Running};
 use crate::store::error::Result;
 
-/// How old a message may be that is looked for by its age. Those that committed even later are looked for by their
+/// How old a message may be that is found by its age. Those that committed even later are found by their
 /// transaction.
 const RECENT: Duration = Duration::from_secs(60);
 const KEYS_PER_QUERY: usize = 1_000;
-/// Open messages of a recipient that are looked at each time.
-const FEW: i64 = 200;
-/// A transaction is long if it was under way at this many looks.
-const LONG: u32 = 3;
+/// Open messages of a recipient that each scan for late ones reads.
+const LATE_ROWS: i64 = 200;
+/// A transaction is long if it was under way at this many scans.
+const LONG_SCANS: u32 = 3;
 
 pub(super) fn start(
     config: &config::Wake,
@@ -41,7 +41,7 @@ pub(super) fn start(
     tasks.spawn(async move {
         let mut waited = Duration::ZERO;
         let mut due = jitter(sweep);
-        let mut late = LateLook::default();
+        let mut late = LateScan::default();
         while !stop.is_cancelled() {
             // Short steps, so that missing notifications are made up for within one of them.
             let _stopped = stop.run_until_cancelled(sleep(jitter(poll))).await;
@@ -52,46 +52,46 @@ pub(super) fn start(
             }
             (waited, due) = (Duration::ZERO, jitter(sweep));
             // Every so often only, however often it polls: this reads more.
-            let look = late.at.is_none_or(|at| at.elapsed() >= sweep / 2);
-            poll_once(&waiters, &store, look.then_some(&mut late)).await;
+            let scan = late.at.is_none_or(|at| at.elapsed() >= sweep / 2);
+            poll_once(&waiters, &store, scan.then_some(&mut late)).await;
         }
     });
 }
 
 /// Looks for messages that committed late, or were created by a clock that has stepped back.
 #[derive(Default)]
-struct LateLook {
+struct LateScan {
     at: Option<Instant>,
-    /// The oldest transaction that was under way at the last look: what older ones wrote was visible.
+    /// The oldest transaction that was under way at the last scan: what older ones wrote was visible.
     since: i64,
-    /// The transactions under way, and at how many looks they were.
+    /// The transactions under way, and at how many scans they were.
     running: HashMap<i64, u32>,
 }
 
-impl LateLook {
-    /// What to look for now. Few open messages are always looked at; all of them once a long transaction has ended, which is
+impl LateScan {
+    /// What to scan now. Few open messages are always read; all of them once a long transaction has ended, which is
     /// what makes messages late.
     fn next(&self, running: &Running) -> Late {
         let ended = (self.running.iter())
-            .any(|(transaction, looks)| *looks >= LONG && !running.all.contains(transaction));
+            .any(|(transaction, scans)| *scans >= LONG_SCANS && !running.all.contains(transaction));
         Late {
             since: self.since,
-            most: if ended { i64::MAX } else { FEW },
+            most: if ended { i64::MAX } else { LATE_ROWS },
         }
     }
 
     fn note(&mut self, at: Instant, running: &Running) {
         self.at = Some(at);
         self.since = running.oldest;
-        let looks = |transaction| self.running.get(transaction).map_or(1, |looks| looks + 1);
+        let scans = |transaction| self.running.get(transaction).map_or(1, |scans| scans + 1);
         self.running = (running.all.iter())
-            .map(|transaction| (*transaction, looks(transaction)))
+            .map(|transaction| (*transaction, scans(transaction)))
             .collect();
     }
 }
 
 /// Queries once, and wakes those for whom there is something to read; with `late`, also for late messages.
-async fn poll_once(waiters: &Waiters, store: &Store, late: Option<&mut LateLook>) {
+async fn poll_once(waiters: &Waiters, store: &Store, late: Option<&mut LateScan>) {
     let (mut exchanges, mut recipients) = (Vec::new(), Vec::new());
     for key in waiters.keys() {
         match key {
@@ -118,7 +118,7 @@ async fn poll_recipients(
     waiters: &Waiters,
     store: &Store,
     recipients: &[Key],
-    late: Option<&mut LateLook>,
+    late: Option<&mut LateScan>,
 ) -> Result<()> {
     let channels = &store.channels;
     let now = Instant::now();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::store::error::StoreError;
-use countersign::store::pool::{Lease, Pool};
+use countersign::store::lease::Lease;
+use countersign::store::pool::Pool;
 use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;

@@ -1,0 +1,109 @@
+//! A connection for one call. It goes back to its pool only when the call has ended; one whose future was dropped half-way is
+//! closed, because sqlx could otherwise reuse it in the middle of a transaction.
+
+use std::time::{Duration, Instant};
+
+use deadpool::managed::Object;
+use sqlx::Connection as _;
+use sqlx::postgres::PgConnection;
+use tokio::time::timeout;
+
+use super::connect::{Manager, PooledConnection};
+use super::error::{Class, Result, classify, unanswered};
+
+/// How long a connection may be idle before it is tested.
+const PING_AFTER: Duration = Duration::from_secs(1);
+
+/// A connection taken from the pool for one call.
+pub struct Lease {
+    object: Option<Object<Manager>>,
+}
+
+impl Lease {
+    pub(super) fn new(object: Object<Manager>) -> Self {
+        Self {
+            object: Some(object),
+        }
+    }
+
+    fn pooled(&mut self) -> sqlx::Result<&mut PooledConnection> {
+        self.object.as_deref_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+
+    pub fn connection(&mut self) -> sqlx::Result<&mut PgConnection> {
+        self.pooled().map(|pooled| &mut pooled.connection)
+    }
+
+    /// Sets the tenants of the call, unless they are set already, and tests a connection that was idle. Part of the call: if
+    /// dropped here, the connection is closed.
+    pub(super) async fn prepare(
+        mut self,
+        tenants: Option<&str>,
+        limit: Duration,
+    ) -> sqlx::Result<Self> {
+        let pooled = self.pooled()?;
+        let connection = &mut pooled.connection;
+        let done = match tenants {
+            Some(tenants) if pooled.tenants.as_deref() != Some(tenants) => {
+                pooled.tenants = None;
+                let set = sqlx::query_scalar!(
+                    "select set_config('countersign.tenants', $1, false)",
+                    tenants
+                );
+                let set = timeout(limit, set.fetch_one(connection)).await;
+                set.unwrap_or_else(|_| Err(unanswered())).map(|_| {
+                    pooled.tenants = Some(tenants.to_owned());
+                })
+            }
+            // An idle connection may be dead, for instance after the server restarted. A ping costs a round trip, so one
+            // that was just used is not tested.
+            _ if pooled.answered.elapsed() > PING_AFTER => {
+                let pong = timeout(limit, connection.ping()).await;
+                pong.unwrap_or_else(|_| Err(unanswered()))
+            }
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => Ok(self),
+            Err(error) => self.settle(Err(error)),
+        }
+    }
+
+    /// Ends the call: a usable connection goes back to the pool, another is closed.
+    pub fn settle<T>(mut self, result: Result<T, sqlx::Error>) -> sqlx::Result<T> {
+        let reusable = match &result {
+            Ok(_) => true,
+            // The server answered, so the statement has ended and is rolled back.
+            Err(error @ sqlx::Error::Database(_)) => classify(error) != Class::Lost,
+            Err(error) => matches!(error, sqlx::Error::RowNotFound),
+        };
+        if reusable {
+            if let Some(mut object) = self.object.take() {
+                object.answered = Instant::now();
+            }
+        } else if result
+            .as_ref()
+            .is_err_and(|error| classify(error) == Class::Lost)
+        {
+            self.close_idle();
+        }
+        result
+    }
+
+    /// Closes the pool's idle connections: where one broke, or is silent, or leads to a standby, the others most likely do
+    /// too, and the next call would only get the next dead one.
+    fn close_idle(&self) {
+        if let Some(pool) = self.object.as_ref().and_then(Object::pool) {
+            pool.retain(|_, _| false);
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // The call was cancelled or failed: taken out of the pool, the connection closes.
+        if let Some(object) = self.object.take() {
+            drop(Object::take(object));
+        }
+    }
+}
