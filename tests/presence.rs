@@ -7,6 +7,7 @@ mod crowd;
 mod dead;
 mod hello;
 mod judged;
+mod locked;
 
 use std::time::Duration;
 

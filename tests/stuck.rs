@@ -203,6 +203,35 @@ async fn withdrawals_and_refreshes_of_a_locked_exchange_hold_no_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn removals_of_a_locked_item_hold_no_connection() {
+    let cluster = Cluster::with(1, |config| {
+        config.database.pool_size = 2;
+        config.database.lock_timeout_ms = 20_000;
+        config.database.statement_timeout_ms = 30_000;
+    })
+    .await;
+    let (enforcer, approver) = (
+        cluster.enforcer("build-bot").await,
+        cluster.approver("alice").await,
+    );
+    let locked = pending(&enforcer, 1).await.remove(0);
+    let others = pending(&enforcer, 20).await;
+    let lock = format!("select from inbox_items where request_id = '{locked}' for update");
+    let mut lock = cluster.database.holding(&lock).await;
+    let removals = join_all((0..3).map(|_| approver.remove(&locked)));
+    let others = async {
+        cluster.busy("remove_item").await;
+        let answers = join_all(others.iter().map(|request| approver.remove(request))).await;
+        finish(&mut lock, "rollback").await;
+        answers
+    };
+    let (removals, others) = join(removals, others).await;
+    assert_eq!(tally(&others), counts([("200", 20)]));
+    let removed = counts([("200", 1), ("404 NOT_FOUND", 2)]);
+    assert_eq!(tally(&removals), removed, "once it is free");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_of_an_overdue_and_locked_exchange_are_answered_and_others_too() {
     let (cluster, enforcer, _) = scene().await;
     let life = Duration::from_secs(600);

@@ -139,8 +139,14 @@ async fn run_batch<S: BatchStatement>(
             // Even a single row is tried again: what it conflicted with is committed now, and visible.
             Class::Data => {
                 measures.retried.increment();
-                for job in jobs(rows) {
+                let mut left = jobs(rows);
+                while let Some(job) = left.next() {
                     let outcome = attempt(statement, pool, std::slice::from_ref(&job.row)).await;
+                    // Without a connection the others would fail as well, each after waiting for one.
+                    if let Err(failure @ Failure::Store(_)) = outcome {
+                        let left = std::iter::once(job).chain(left);
+                        return answer(measures, paused, left, Err(failure));
+                    }
                     answer(measures, paused, [job], outcome);
                 }
                 return;

@@ -1,5 +1,6 @@
 //! Registers and removes channels: one by one, in batches, or all those of a node at once. The statement that removes an
-//! enforcer's channel also records its end for presence. Channels are locked first, then enforcers, each sorted by key.
+//! enforcer's channel also records its end for presence; it waits for no lock. What removes all those of a node does: it locks
+//! channels first, then enforcers, each sorted by key.
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use uuid::Uuid;
 
 use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
+use super::busy::Lockable;
 use super::channel::{LEASE_SECONDS, key_of, owner};
 use super::error::Result;
 use super::rows::column;
@@ -94,44 +96,69 @@ pub struct CloseChannels {
 impl BatchStatement for CloseChannels {
     const NAME: &'static str = "close_channel";
     type Row = CloseRow;
-    type Fact = ();
+    type Fact = Lockable<()>;
 
     fn tenant_scope(rows: &[CloseRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| row.key.tenant()))
     }
 
+    fn is_busy(fact: &Self::Fact) -> bool {
+        fact.is_busy()
+    }
+
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let owners: Vec<_> = rows.iter().filter_map(|row| owner(&row.key)).collect();
-        sqlx::query!(
+        let left = sqlx::query!(
             r#"
-            with to_delete as materialized (
-                select c.tenant_id, c.kind, c.identity, c.channel_id
+            with input as materialized (
+                select i.tenant_id, i.kind, i.identity, i.channel_id, i.n
+                  from unnest($1::text[], $2::text[], $3::text[], $4::uuid[])
+                       with ordinality as i (tenant_id, kind, identity, channel_id, n)
+            ),
+            noted_before as materialized (
+                select i.n
+                  from enforcers e
+                  join input i on i.kind = 'enforcer' and i.tenant_id = e.tenant_id and i.identity = e.enforcer_id
+                   for no key update of e skip locked
+            ),
+            to_delete as materialized (
+                select c.tenant_id, c.kind, c.identity, c.channel_id, i.n
                   from channels c
-                  join unnest($1::text[], $2::text[], $3::text[], $4::uuid[])
-                       as i (tenant_id, kind, identity, channel_id)
-                    on c.tenant_id = i.tenant_id and c.kind = i.kind and c.identity = i.identity
-                   and c.channel_id = i.channel_id
-                 order by c.tenant_id, c.kind, c.identity, c.channel_id
-                   for update of c
+                  join input i on c.tenant_id = i.tenant_id and c.kind = i.kind and c.identity = i.identity
+                              and c.channel_id = i.channel_id
+                 where c.kind <> 'enforcer'
+                    or exists (select from noted_before b where b.n = i.n)
+                    or (select true from enforcers e
+                         where e.tenant_id = c.tenant_id and e.enforcer_id = c.identity limit 1) is null
+                   for update of c skip locked
             ),
             closed as (
                 delete from channels c using to_delete d
                  where c.tenant_id = d.tenant_id and c.kind = d.kind and c.identity = d.identity
                    and c.channel_id = d.channel_id
                 returning c.tenant_id, c.kind, c.identity, c.transport, c.opened_at
+            ),
+            noted as (
+                insert into enforcers (tenant_id, enforcer_id, transport, closed_at, seen_at)
+                select c.tenant_id, c.identity, (array_agg(c.transport order by c.opened_at desc))[1],
+                       max(clock_timestamp() + $5::interval), max(clock_timestamp() + $5::interval)
+                  from closed c
+                 where c.kind = 'enforcer'
+                 group by c.tenant_id, c.identity
+                 order by c.tenant_id, c.identity
+                on conflict on constraint enforcers_pkey do update
+                   set closed_at = greatest(enforcers.closed_at, excluded.closed_at),
+                       seen_at = greatest(enforcers.seen_at, excluded.seen_at),
+                       transport = case when enforcers.called_at > excluded.closed_at then enforcers.transport
+                                        else excluded.transport end
             )
-            insert into enforcers (tenant_id, enforcer_id, transport, closed_at, seen_at)
-            select c.tenant_id, c.identity, (array_agg(c.transport order by c.opened_at desc))[1],
-                   max(clock_timestamp() + $5::interval), max(clock_timestamp() + $5::interval)
-              from closed c
-             where c.kind = 'enforcer'
-             group by c.tenant_id, c.identity
-             order by c.tenant_id, c.identity
-            on conflict on constraint enforcers_pkey do update
-               set closed_at = greatest(enforcers.closed_at, excluded.closed_at),
-                   seen_at = greatest(enforcers.seen_at, excluded.seen_at),
-                   transport = case when enforcers.called_at > excluded.closed_at then enforcers.transport
-                                    else excluded.transport end
+            select i.n as "n!",
+                   (select true from channels c
+                     where c.tenant_id = i.tenant_id and c.kind = i.kind and c.identity = i.identity
+                       and c.channel_id = i.channel_id limit 1) is not null
+                   and not exists (select from to_delete d where d.n = i.n) as "left!"
+              from input i
+             order by i.n
             "#,
             column(&owners, |(tenant, _, _)| *tenant) as _,
             column(&owners, |(_, kind, _)| *kind) as _,
@@ -139,9 +166,13 @@ impl BatchStatement for CloseChannels {
             &column(rows, |row| row.channel),
             self.clock.offset(),
         )
-        .execute(connection)
+        .fetch_all(connection)
         .await?;
-        Ok(vec![(); rows.len()])
+        let facts = left.into_iter().map(|row| match row.left {
+            true => Lockable::Busy,
+            false => Lockable::Locked(()),
+        });
+        Ok(facts.collect())
     }
 }
 
@@ -158,7 +189,7 @@ impl ChannelStore {
             return Ok(());
         }
         let key = key.clone();
-        self.closings.run(CloseRow { key, channel }).await
+        self.closings.run(CloseRow { key, channel }).await?.locked()
     }
 
     /// How the rows of this node's channels differ from its live ones. Rows younger than ten seconds are not stale: their

@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::ExchangeStore;
+use super::busy::{Lockable, Tries};
 use super::error::Result;
 use super::rows::column;
 use crate::protocol::artifact::Form;
@@ -163,20 +164,52 @@ impl ExchangeStore {
         approver: &ApproverId,
         request: &RequestId,
     ) -> Result<Option<Timestamp>> {
+        let (database, mut tries) = (&self.database, Tries::new(self.database.lock_timeout));
+        loop {
+            let found = self.try_remove(tenant, approver, request).await?;
+            let again = database.is_tried_again("remove_item", &found, &mut tries);
+            if !again.await {
+                return found.locked();
+            }
+        }
+    }
+
+    async fn try_remove(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        request: &RequestId,
+    ) -> Result<Lockable<Option<Timestamp>>> {
         let query = sqlx::query!(
             r#"
-            update inbox_items
-               set removed_at = clock_timestamp() + $4::interval
-             where tenant_id = $1 and request_id = $2 and approver_id = $3
-               and removed_at is null and (closed_at is null or closed_as = 'expired')
-            returning expires_at
+            with locked as materialized (
+                select x.request_id
+                  from inbox_items x
+                 where x.tenant_id = $1 and x.request_id = $2 and x.approver_id = $3
+                   for no key update of x skip locked
+            ),
+            removed as (
+                update inbox_items x
+                   set removed_at = clock_timestamp() + $4::interval
+                  from locked l
+                 where x.tenant_id = $1 and x.request_id = l.request_id and x.approver_id = $3
+                   and x.removed_at is null and (x.closed_at is null or x.closed_as = 'expired')
+                returning x.expires_at
+            )
+            select (select expires_at from removed) as expires_at,
+                   exists (select from inbox_items x
+                            where x.tenant_id = $1 and x.request_id = $2 and x.approver_id = $3)
+                   and not exists (select from locked) as "busy!"
             "#,
             tenant.as_str(),
             request.as_str(),
             approver.as_str(),
             self.database.clock.offset(),
-        )
-        .map(|row| row.expires_at.into());
-        self.database.pool.fetch_optional(tenant, query).await
+        );
+        let found = self.database.pool.fetch_one(tenant, query).await?;
+        Ok(match found.busy {
+            true => Lockable::Busy,
+            false => Lockable::Locked(found.expires_at.map(Timestamp::from)),
+        })
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
+use super::busy::Lockable;
 use super::channel::LEASE_SECONDS;
 use super::error::Result;
 use super::rows::column;
@@ -36,7 +37,7 @@ pub struct TakeHellos {
 impl BatchStatement for TakeHellos {
     const NAME: &'static str = "hello";
     type Row = HelloRow;
-    type Fact = ();
+    type Fact = Lockable<()>;
 
     fn tenant_scope(rows: &[HelloRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -51,6 +52,10 @@ impl BatchStatement for TakeHellos {
         256 + text(&row.hello.label) + text(&row.hello.workspace_name)
     }
 
+    fn is_busy(fact: &Self::Fact) -> bool {
+        fact.is_busy()
+    }
+
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let capabilities: Vec<Option<String>> = rows
             .iter()
@@ -60,17 +65,44 @@ impl BatchStatement for TakeHellos {
             })
             .collect::<Result<_, _>>()
             .map_err(|error| sqlx::Error::Encode(error.into()))?;
-        sqlx::query!(
+        let taken = sqlx::query!(
             r#"
-            insert into enforcers (tenant_id, enforcer_id, label, workspace_name, capabilities, transport, seen_at)
-            select i.tenant_id, i.enforcer_id, i.label, i.workspace_name, i.capabilities::json, 'websocket',
-                   clock_timestamp() + $6::interval
-              from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-                   as i (tenant_id, enforcer_id, label, workspace_name, capabilities)
-             order by i.tenant_id collate "C", i.enforcer_id collate "C"
-            on conflict on constraint enforcers_pkey do update
-               set label = excluded.label, workspace_name = excluded.workspace_name,
-                   capabilities = excluded.capabilities, seen_at = greatest(enforcers.seen_at, excluded.seen_at)
+            with input as materialized (
+                select i.tenant_id, i.enforcer_id, i.label, i.workspace_name, i.capabilities::json as capabilities,
+                       clock_timestamp() + $6::interval as at, i.n
+                  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+                       with ordinality as i (tenant_id, enforcer_id, label, workspace_name, capabilities, n)
+            ),
+            locked as materialized (
+                select i.n
+                  from enforcers e
+                  join input i on i.tenant_id = e.tenant_id and i.enforcer_id = e.enforcer_id
+                   for no key update of e skip locked
+            ),
+            updated as (
+                update enforcers e
+                   set label = i.label, workspace_name = i.workspace_name, capabilities = i.capabilities,
+                       seen_at = greatest(e.seen_at, i.at)
+                  from locked l
+                  join input i on i.n = l.n
+                 where e.tenant_id = i.tenant_id and e.enforcer_id = i.enforcer_id
+            ),
+            inserted as (
+                insert into enforcers (tenant_id, enforcer_id, label, workspace_name, capabilities, transport, seen_at)
+                select i.tenant_id, i.enforcer_id, i.label, i.workspace_name, i.capabilities, 'websocket', i.at
+                  from input i
+                 where (select true from enforcers e
+                         where e.tenant_id = i.tenant_id and e.enforcer_id = i.enforcer_id limit 1) is null
+                 order by i.tenant_id collate "C", i.enforcer_id collate "C"
+                on conflict on constraint enforcers_pkey do nothing
+                returning tenant_id, enforcer_id
+            )
+            select i.n as "n!",
+                   exists (select from locked l where l.n = i.n)
+                   or exists (select from inserted x
+                               where x.tenant_id = i.tenant_id and x.enforcer_id = i.enforcer_id) as "taken!"
+              from input i
+             order by i.n
             "#,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.enforcer) as _,
@@ -79,16 +111,20 @@ impl BatchStatement for TakeHellos {
             capabilities as _,
             self.clock.offset(),
         )
-        .execute(connection)
+        .fetch_all(connection)
         .await?;
-        Ok(vec![(); rows.len()])
+        let facts = taken.into_iter().map(|row| match row.taken {
+            true => Lockable::Locked(()),
+            false => Lockable::Busy,
+        });
+        Ok(facts.collect())
     }
 }
 
 impl ChannelStore {
     /// Writes what an enforcer's client says of itself.
     pub async fn hello(&self, row: HelloRow) -> Result<()> {
-        self.hellos.run(row).await
+        self.hellos.run(row).await?.locked()
     }
 
     /// What is known of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last.

@@ -48,7 +48,7 @@ pub const FAULTS: [(&str, &str); 17] = [
     ("failover", "the primary is killed, the standby promoted"),
 ];
 
-/// What the issue asks of a fault.
+/// What is asked of the service under a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     None,
