@@ -48,9 +48,11 @@ async fn hellos_and_closings_go_on_while_one_enforcers_row_is_locked() {
         let count = format!("select count(*) from channels where identity = '{enforcer}'");
         cluster.database.number(&count).await
     };
-    until("the other's channels go", Duration::from_secs(10), async || {
-        channels_of("other-bot").await == 0
-    })
+    until(
+        "the other's channels go",
+        Duration::from_secs(10),
+        async || channels_of("other-bot").await == 0,
+    )
     .await;
     assert_eq!(channels_of("build-bot").await, 4);
 
