@@ -20,6 +20,8 @@ const CALM: Duration = Duration::from_secs(20);
 /// How long after a fault the next one begins, at least.
 const REST: Duration = Duration::from_secs(6);
 /// How often each entrance is probed until it accepts.
+/// How long an exchange may take that no fault disturbs.
+const LONG: Duration = Duration::from_secs(8);
 const PROBES: Duration = Duration::from_millis(100);
 
 /// Runs all of it; a line for each fault.
@@ -186,11 +188,13 @@ fn describe(
     }
 }
 
-/// Waits until everybody who was there before the fault's end has got over it. How many have not, past the bound.
+/// Waits until everybody has got over the fault who was there before its end, or began so soon after it that service was not back
+/// yet. How many have not, past the bound.
 async fn settle(cluster: &mut Cluster, book: &Book, ended: Duration) -> anyhow::Result<usize> {
     cluster.hold(REST).await?;
     loop {
-        let waiting = book.unfinished(ended).len();
+        let before = book.now().saturating_sub(LONG).max(ended);
+        let waiting = book.unfinished(before).len();
         if waiting == 0 || book.now() > ended + BOUND + Duration::from_secs(1) {
             return Ok(waiting);
         }
