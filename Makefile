@@ -69,6 +69,7 @@ bench: postgres ## Measure speed and memory, as ratios to references of the same
 chaos: postgres ## Inject faults into a cluster and check what clients were told; some ten minutes; ARGS="--self-test" and the like are passed on.
 	@scripts/install haproxy
 	@scripts/install faketime || echo 'going on: only the fault "clock" needs it' >&2
+	@$(if $(findstring --patroni,$(ARGS)),scripts/install patroni etcd)
 	$(CARGO) bench --locked --bench countersign-chaos -- $(ARGS)
 
 .PHONY: api-check

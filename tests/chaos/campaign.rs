@@ -9,7 +9,8 @@ use tokio::time::{sleep, timeout};
 use super::check::BOUND;
 use super::cluster::Cluster;
 use super::crew::Crew;
-use super::faults::{self, FAULTS, Target};
+use super::failover;
+use super::faults::{self, Target};
 use super::figures::{self, FACTOR};
 use super::options::Options;
 use super::record::{Book, Span};
@@ -19,9 +20,9 @@ use super::report::Line;
 const CALM: Duration = Duration::from_secs(20);
 /// How long after a fault the next one begins, at least.
 const REST: Duration = Duration::from_secs(6);
-/// How often each entrance is probed until it accepts.
 /// How long an exchange may take that no fault disturbs.
 const LONG: Duration = Duration::from_secs(8);
+/// How often each entrance is probed until it accepts.
 const PROBES: Duration = Duration::from_millis(100);
 
 /// Runs all of it; a line for each fault.
@@ -58,13 +59,13 @@ pub async fn run(
 }
 
 fn chosen(options: &Options) -> anyhow::Result<Vec<String>> {
-    let all = FAULTS.map(|(name, _)| name);
+    let all = options.all_faults().iter().map(|(name, _)| *name);
     if options.faults.is_empty() {
-        return Ok(all.map(str::to_owned).to_vec());
+        return Ok(all.map(str::to_owned).collect());
     }
     for name in &options.faults {
         anyhow::ensure!(
-            all.contains(&name.as_str()),
+            all.clone().any(|one| one == name),
             "there is no fault {name}; --list shows all"
         );
     }
@@ -118,11 +119,20 @@ async fn endure(
     let probing = tokio::spawn(back(Arc::clone(crew)));
     let waiting = settle(cluster, book, ended).await?;
     let back_at = probing.await?;
-    if name == "failover" {
+    let mut found = None;
+    if cluster.database.patroni.is_some() {
+        found = failover::restore(name, &mut cluster.database).await?;
+    } else if name == "failover" {
         cluster.database.add_standby().await?;
     }
     let settled = book.now();
     let mut line = describe(book, name, (begun, ended, settled), calm);
+    line.remarks = effect.remarks;
+    match found {
+        Some(Ok(remark)) => line.remarks.push(remark),
+        Some(Err(missed)) => line.missed.push(missed),
+        None => {}
+    }
     let since = match effect.target {
         Target::BackAfterBegin(_) => begun,
         _ => ended,

@@ -20,12 +20,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    pub async fn start() -> anyhow::Result<Self> {
+    pub async fn start(with_patroni: bool) -> anyhow::Result<Self> {
         // PostgreSQL's user must be able to enter it.
         let directory = tempfile::Builder::new().prefix("chaos").tempdir()?;
         let open = std::fs::Permissions::from_mode(0o711);
         std::fs::set_permissions(directory.path(), open)?;
-        let database = Database::start(directory.path()).await?;
+        let database = Database::start(directory.path(), with_patroni).await?;
         let url = database.primary().url(NAME, NAME);
         countersign(&url, &["migrate"]).await?;
         let tenant = countersign(&url, &["tenant", "create", "chaos"]).await?;
@@ -40,7 +40,7 @@ impl Cluster {
         };
         let mut nodes = Vec::new();
         for number in 0..COUNT {
-            let port = database.primary().port;
+            let port = database.port(number);
             nodes.push(Node::new(number, port, directory.path()).await?);
         }
         for node in &mut nodes {

@@ -1,4 +1,4 @@
-//! A primary and a standby that every commit waits for.
+//! A primary and a standby that every commit waits for, run by us or by Patroni.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,38 +6,61 @@ use std::time::Duration;
 use sqlx::PgConnection;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::patroni::Patroni;
 use super::programs::Postgres;
 use super::server::Server;
 
 /// The database and its owner, whom the nodes connect as.
 pub const NAME: &str = "gateway";
+/// A commit that changes nothing.
+pub const COMMIT: &str = "select pg_logical_emit_message(true, 'chaos', '')";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Database {
+    /// Who runs the servers, if not we. It ends before their files are gone.
+    pub patroni: Option<Patroni>,
     servers: [Server; 2],
-    primary: usize,
+    /// Which of them is the primary.
+    pub primary: usize,
 }
 
 impl Database {
-    pub async fn start(directory: &Path) -> anyhow::Result<Self> {
+    pub async fn start(directory: &Path, with_patroni: bool) -> anyhow::Result<Self> {
         let programs = Postgres::find()?;
         let mut servers = [
             Server::new(&programs, directory, "postgres-1")?,
             Server::new(&programs, directory, "postgres-2")?,
         ];
-        let [first, _] = &mut servers;
-        first.initialise().await?;
-        first.start().await?;
-        let role = format!("create role {NAME} login");
-        first.execute("postgres", &role).await?;
-        let create = format!("create database {NAME} owner {NAME}");
-        first.execute("postgres", &create).await?;
+        let mut patroni = None;
+        if with_patroni {
+            patroni = Some(Patroni::start(&programs, &servers, directory).await?);
+        } else {
+            let [first, _] = &mut servers;
+            first.initialise().await?;
+            first.start().await?;
+        }
         let mut database = Self {
+            patroni,
             servers,
             primary: 0,
         };
-        database.add_standby().await?;
+        let role = format!("create role {NAME} login");
+        database.primary().execute("postgres", &role).await?;
+        let create = format!("create database {NAME} owner {NAME}");
+        database.primary().execute("postgres", &create).await?;
+        if !with_patroni {
+            database.add_standby().await?;
+        }
         Ok(database)
+    }
+
+    /// Where a node's connections to the primary go. Patroni's proxy closes those to a former primary, except the first node's.
+    pub fn port(&self, node: usize) -> u16 {
+        match &self.patroni {
+            None => self.primary().port,
+            Some(patroni) if node == 0 => patroni.keeping,
+            Some(patroni) => patroni.closing,
+        }
     }
 
     pub fn primary(&self) -> &Server {
@@ -94,9 +117,8 @@ impl Database {
     /// Waits until the primary commits, which includes that the standby follows.
     pub async fn commits(&self) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        let commit = "select pg_logical_emit_message(true, 'chaos', '')";
         loop {
-            let attempt = self.primary().execute("postgres", commit);
+            let attempt = self.primary().execute("postgres", COMMIT);
             if let Ok(Ok(())) = timeout(Duration::from_secs(2), attempt).await {
                 return Ok(());
             }

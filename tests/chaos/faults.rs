@@ -14,12 +14,13 @@ use super::calls::{Call, in_seconds};
 use super::cluster::Cluster;
 use super::crew::Crew;
 use super::database::NAME;
+use super::failover;
 use super::nodes::{COUNT, Node, WITH_CLOCK, faketime};
 use super::programs::is_root;
 use super::record::Kind;
 
 /// Every fault with what it does, in the order of the first round.
-pub const FAULTS: [(&str, &str); 17] = [
+pub const FAULTS: &[(&str, &str)] = &[
     ("node-kill", "a node is killed and started again"),
     ("node-stop", "a node is stopped (SIGSTOP) and continued"),
     ("node-drain", "all nodes are drained and restarted, in turn"),
@@ -64,6 +65,7 @@ pub struct Effect {
     pub target: Target,
     /// Whether the database may have lost commits that nobody waited for.
     pub crash: bool,
+    pub remarks: Vec<String>,
 }
 
 const AFTER_DATABASE: Target = Target::BackAfterEnd(Duration::from_secs(2));
@@ -80,6 +82,9 @@ pub async fn inject(
     cluster: &mut Cluster,
     crew: &Arc<Crew>,
 ) -> anyhow::Result<Result<Effect, String>> {
+    if cluster.database.patroni.is_some() {
+        return failover::inject(name, cluster).await.map(Ok);
+    }
     let victim = crew.clients.random.below(COUNT);
     let mut crash = false;
     let target = match name {
@@ -120,7 +125,12 @@ pub async fn inject(
             on_database(name, cluster).await?
         }
     };
-    Ok(Ok(Effect { target, crash }))
+    let remarks = Vec::new();
+    Ok(Ok(Effect {
+        target,
+        crash,
+        remarks,
+    }))
 }
 
 /// How far the clock of the node with the library is ahead of ours, as the node says itself.

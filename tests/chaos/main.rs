@@ -10,11 +10,13 @@ mod cluster;
 mod crew;
 mod database;
 mod enforcer;
+mod failover;
 mod faults;
 mod figures;
 mod link;
 mod nodes;
 mod options;
+mod patroni;
 mod planted;
 mod programs;
 mod random;
@@ -55,7 +57,7 @@ const ALONE: &str = "CHAOS_HAS_ITS_OWN_MOUNTS";
 fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
     if options.list {
-        for (name, what) in faults::FAULTS {
+        for (name, what) in options.all_faults() {
             println!("{name:<16} {what}");
         }
         return Ok(ExitCode::SUCCESS);
@@ -92,7 +94,7 @@ async fn run(options: &Options) -> anyhow::Result<bool> {
     getrandom::fill(&mut bytes)?;
     let seed = options.seed.unwrap_or(u32::from_le_bytes(bytes).into());
     println!("seed {seed}, {} exchanges per second", options.rate);
-    let mut cluster = Cluster::start().await?;
+    let mut cluster = Cluster::start(options.patroni).await?;
     let outcome = with_cluster(options, seed, &mut cluster).await;
     if let Some(directory) = &options.logs {
         cluster.keep_logs(directory)?;

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use nix::sys::signal::Signal;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use super::database::NAME;
 use super::link::Link;
-use super::programs::{dying_with_us, free_port, send};
+use super::programs::{dying_with_us, free_port, haproxy, send};
 
 pub const COUNT: usize = 3;
 /// The node whose clock can be moved.
@@ -218,21 +217,12 @@ impl Balancer {
             configuration = configuration.replace(part, replacement);
         }
         let (port, own) = (free_port()?, free_port()?);
-        let file = directory.join("haproxy.cfg");
-        std::fs::write(&file, configuration)?;
-        let log = File::create(directory.join("haproxy.log"))?;
-        let program = ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"];
-        let mut program = program.into_iter().filter(|path| Path::new(path).exists());
-        let process = dying_with_us("KILL")
-            .args([program.next().unwrap_or("haproxy"), "-db", "-f"])
-            .arg(file)
-            .env("BIND", format!("127.0.0.1:{port}"))
-            .env("OWN", format!("127.0.0.1:{own}"))
-            .env("MAXCONN", "2000")
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("haproxy does not start")?;
+        let environment = [
+            ("BIND", format!("127.0.0.1:{port}")),
+            ("OWN", format!("127.0.0.1:{own}")),
+            ("MAXCONN", "2000".to_owned()),
+        ];
+        let process = haproxy(directory, "haproxy", &configuration, &environment)?;
         Ok(Self {
             port,
             _process: process,

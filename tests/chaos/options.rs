@@ -2,9 +2,15 @@
 
 use clap::Parser;
 
+use super::{failover, faults};
+
 /// Runs a cluster, breaks it in every way we know, and compares what clients were told with the database.
 #[derive(Parser, Clone)]
 #[command(name = "chaos")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct Options {
     /// Plant violations after a short calm run; every one must be found.
     #[arg(long)]
@@ -12,6 +18,9 @@ pub struct Options {
     /// Only these faults, separated by commas; see --list.
     #[arg(long, value_delimiter = ',')]
     pub faults: Vec<String>,
+    /// Have Patroni run the database; this has faults of its own.
+    #[arg(long)]
+    pub patroni: bool,
     /// List the faults.
     #[arg(long)]
     pub list: bool,
@@ -33,4 +42,15 @@ pub struct Options {
     /// What `cargo bench` adds.
     #[arg(long, hide = true)]
     bench: bool,
+}
+
+impl Options {
+    /// The faults there are, each with what it does.
+    pub fn all_faults(&self) -> &'static [(&'static str, &'static str)] {
+        if self.patroni {
+            failover::FAULTS
+        } else {
+            faults::FAULTS
+        }
+    }
 }

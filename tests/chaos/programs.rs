@@ -1,12 +1,13 @@
 //! Other programs: where they are, whom they run as, and that they end with us.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::Context as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// PostgreSQL's programs. The server refuses to run as root, so root runs it as another user.
 #[derive(Clone)]
@@ -39,12 +40,21 @@ impl Postgres {
 
     /// One of them, which is told to stop when we die.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = dying_with_us("QUIT");
+        self.command_of("QUIT", &self.directory.join(program))
+    }
+
+    /// Any program, as their user; it is sent a signal when we die.
+    pub fn command_of(&self, signal: &str, program: &Path) -> Command {
+        let mut command = dying_with_us(signal);
         if let Some(user) = self.user {
             command.args(["--reuid", user, "--regid", user, "--clear-groups"]);
         }
-        command.arg(self.directory.join(program)).current_dir("/");
+        command.arg(program).current_dir("/");
         command
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Runs one of them to its end.
@@ -96,6 +106,34 @@ pub fn send(pid: Option<u32>, signal: Signal) {
     if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
         let _ = kill(Pid::from_raw(pid), signal);
     }
+}
+
+/// Whether a program is found by its name.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).exists())
+}
+
+/// `HAProxy` with this configuration and environment.
+pub fn haproxy(
+    directory: &Path,
+    name: &str,
+    configuration: &str,
+    environment: &[(&str, String)],
+) -> anyhow::Result<Child> {
+    let file = directory.join(format!("{name}.cfg"));
+    std::fs::write(&file, configuration)?;
+    let log = File::create(directory.join(format!("{name}.log")))?;
+    let program = ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"];
+    let mut program = program.into_iter().filter(|path| Path::new(path).exists());
+    dying_with_us("KILL")
+        .args([program.next().unwrap_or("haproxy"), "-db", "-f"])
+        .arg(file)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("haproxy does not start")
 }
 
 /// A port that is free now.

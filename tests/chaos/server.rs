@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Room for the data of a run: memory is taken as it is used.
 const ROOM: &str = "size=8g";
 /// Processes are killed, never the machine, so nothing has to be flushed to disk.
-const SETTINGS: &str = "
+pub const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 max_connections = 300
@@ -61,7 +61,7 @@ impl Server {
         })
     }
 
-    fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.home.join("data")
     }
 
