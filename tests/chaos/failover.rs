@@ -85,6 +85,11 @@ pub async fn restore(
     }
     if let Some(patroni) = &mut database.patroni {
         patroni.repair().await?;
+        let primary = patroni.elects(&[0, 1]).await?;
+        if primary != database.primary {
+            database.primary = primary;
+            found = Some(Err("the former primary took the lead back".to_owned()));
+        }
     }
     Ok(found)
 }
