@@ -5,6 +5,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`protocol`] | pure types and rules: strict JSON, canonical form, signatures, envelopes, the state machine, the error table |
+//! | [`e2e`] | pure end-to-end cryptography of the clients: bundles, pairing, devices, encryption, signed decisions |
 //! | [`gateway`] | the use cases by subject: exchanges, channels, presence, pairings, prompts, sessions, platform, authentication |
 //! | [`store`] | all SQL, by the same subjects: guarded statements that report facts, batching, the pools, the schema |
 //! | [`wake`] | wakes whoever waits: waiters on this node, notifications between nodes, and a fallback poll |
@@ -37,6 +38,7 @@
 pub mod app;
 pub mod clock;
 pub mod config;
+pub mod e2e;
 pub mod gateway;
 pub mod http;
 pub mod jitter;

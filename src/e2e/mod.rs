@@ -1,0 +1,52 @@
+//! End-to-end cryptography of the clients: what makes a hostile gateway harmless. Pure: no I/O, no clock, no database; time
+//! and randomness are parameters. `docs/encryption.md` describes every format and the order of the checks.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `keys`, `bundle` | key pairs, public keys as they travel, device ids |
+//! | `pairing`, `comparison`, `link` | how an enforcer and a device come to know each other's keys |
+//! | `statement`, `trust` | which devices speak for an approver |
+//! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
+//! | `decision`, `accept`, `grant` | signing a decision, and what must hold before it is acted on |
+//!
+//! A value that came from the network has another type before its checks than after: a [`DeviceBundle`] is only well formed,
+//! a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in force. A plaintext exists only once every check
+//! has passed.
+
+mod accept;
+mod artifact;
+mod bundle;
+mod comparison;
+mod decision;
+mod encoding;
+mod error;
+mod grant;
+mod hints;
+mod keys;
+mod link;
+mod pairing;
+mod prompt;
+mod random;
+mod seal;
+mod statement;
+mod trust;
+
+pub use accept::{Approval, Outcome, OwnRequest, Rejection, accept, accept_again};
+pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
+pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle};
+pub use comparison::{Comparison, Digits};
+pub use decision::{Ruling, Scope, reject_unopened, sign_decision};
+pub use error::Error;
+pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT};
+pub use hints::Hints;
+pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
+pub use link::{Fingerprint, PairingLink, PairingSecret};
+pub use pairing::{
+    Answer, AuthenticOffer, PinnedDevice, PinnedEnforcer, Received, answer_by_code, answer_by_link,
+    receive_answer,
+};
+pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_prompt};
+pub use random::RandomSource;
+pub use seal::{Ciphertext, MAX_RECIPIENTS, Purpose};
+pub use statement::{Change, SignedStatement, Statement};
+pub use trust::{DeviceTrust, Followed, MAX_DEVICES, TrustedDevice};

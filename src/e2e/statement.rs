@@ -1,0 +1,189 @@
+//! Statements by which a device in force adds or revokes a device of the same approver. A signature covers the canonical
+//! statement. It can never be one of a decision: a decision has no member `statement`, and unknown members are refused.
+
+use serde_json::json;
+
+use super::bundle::{DeviceBundle, DeviceId};
+use super::encoding::{self, canonical_text, member, parse, read_version};
+use super::error::Error;
+use super::keys::DeviceKeys;
+use crate::protocol::canonical::canonical;
+use crate::protocol::id::{ApproverId, TenantId};
+use crate::protocol::json::Node;
+use crate::protocol::reader::Reader;
+use crate::protocol::signature::{PublicKey, Signature};
+use crate::protocol::timestamp::Timestamp;
+
+const STATEMENT: &str = "the device statement";
+const SIGNED: &str = "the signed device statement";
+const ADD: &str = "device.add";
+const REVOKE: &str = "device.revoke";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    Add(Box<DeviceBundle>),
+    Revoke(DeviceId),
+}
+
+/// A well-formed statement, with the text that its signatures cover. Whether they verify is for `DeviceTrust` to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    tenant: TenantId,
+    approver: ApproverId,
+    change: Change,
+    at: Timestamp,
+    by: DeviceId,
+    text: String,
+}
+
+impl Statement {
+    /// `at` is for people to read; no check depends on a signer's clock.
+    pub fn new(
+        tenant: &TenantId,
+        approver: &ApproverId,
+        change: &Change,
+        at: Timestamp,
+        by: DeviceId,
+    ) -> Result<Self, Error> {
+        let mut members = json!({
+            "v": 1,
+            "tenantId": tenant.as_str(),
+            "approverId": approver.as_str(),
+            "at": at.to_string(),
+            "by": by.to_string(),
+        });
+        match change {
+            Change::Add(bundle) => {
+                members["statement"] = ADD.into();
+                members["bundle"] = bundle.to_text()?.into();
+            }
+            Change::Revoke(device) => {
+                members["statement"] = REVOKE.into();
+                members["deviceId"] = device.to_string().into();
+            }
+        }
+        let text = canonical_text(STATEMENT, &members)?;
+        Self::parse(&parse(STATEMENT, text.as_bytes())?)
+    }
+
+    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
+        let mut reader = Reader::new(node, "").map_err(member(STATEMENT))?;
+        read_version(&mut reader, STATEMENT)?;
+        let text = |name| move |reader: &mut Reader<'_, '_>| reader.str(name).map(str::to_owned);
+        let kind = reader.one_of("statement", &[ADD, REVOKE]);
+        let change = if kind.map_err(member(STATEMENT))? == ADD {
+            let bundle = text("bundle")(&mut reader).map_err(member(STATEMENT))?;
+            Change::Add(Box::new(DeviceBundle::parse(&bundle)?))
+        } else {
+            let device = text("deviceId")(&mut reader).map_err(member(STATEMENT))?;
+            Change::Revoke(DeviceId::parse(&device)?)
+        };
+        let by = text("by")(&mut reader).map_err(member(STATEMENT))?;
+        let statement = Self {
+            tenant: reader.id("tenantId").map_err(member(STATEMENT))?,
+            approver: reader.id("approverId").map_err(member(STATEMENT))?,
+            change,
+            at: reader.timestamp("at").map_err(member(STATEMENT))?,
+            by: DeviceId::parse(&by)?,
+            text: canonical(node),
+        };
+        reader.finish().map_err(member(STATEMENT))?;
+        Ok(statement)
+    }
+
+    /// By the device in force, and by a new device to show that it has the keys of its bundle.
+    pub fn sign(&self, keys: &DeviceKeys) -> Result<Signature, Error> {
+        keys.sign(self.text.as_bytes())
+    }
+
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    pub fn approver(&self) -> &ApproverId {
+        &self.approver
+    }
+
+    pub fn change(&self) -> &Change {
+        &self.change
+    }
+
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    pub fn by(&self) -> DeviceId {
+        self.by
+    }
+
+    /// The canonical text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A statement with signatures that nobody has verified yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedStatement {
+    statement: Statement,
+    signature: Signature,
+    possession: Option<Signature>,
+}
+
+impl SignedStatement {
+    /// `possession` is the new device's signature, if the statement adds one other than the signer.
+    pub fn new(statement: Statement, signature: Signature, possession: Option<Signature>) -> Self {
+        Self {
+            statement,
+            signature,
+            possession,
+        }
+    }
+
+    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
+        let mut reader = Reader::new(node, "").map_err(member(SIGNED))?;
+        let statement = reader.nested("statement").map_err(member(SIGNED))?;
+        let signature = reader.str("signature").map_err(member(SIGNED))?;
+        let possession = reader.optional_str("possession").map_err(member(SIGNED))?;
+        reader.finish().map_err(member(SIGNED))?;
+        Ok(Self {
+            statement: Statement::parse(statement)?,
+            signature: read_signature(signature)?,
+            possession: possession.map(read_signature).transpose()?,
+        })
+    }
+
+    pub fn to_text(&self) -> String {
+        let signature = self.signature.to_text();
+        let possession = self.possession.as_ref().map(|possession| {
+            let text = possession.to_text();
+            format!("\"possession\":\"{text}\",")
+        });
+        format!(
+            "{{{}\"signature\":\"{signature}\",\"statement\":{}}}",
+            possession.unwrap_or_default(),
+            self.statement.text
+        )
+    }
+
+    pub fn statement(&self) -> &Statement {
+        &self.statement
+    }
+
+    pub(super) fn signed_by(&self, key: &PublicKey) -> bool {
+        key.verifies(self.statement.text.as_bytes(), &self.signature)
+    }
+
+    pub(super) fn possession_by(&self, key: &PublicKey) -> bool {
+        let message = self.statement.text.as_bytes();
+        self.possession
+            .is_some_and(|signature| key.verifies(message, &signature))
+    }
+}
+
+fn read_signature(text: &str) -> Result<Signature, Error> {
+    let what = "a device's signature";
+    let bytes: [u8; 64] = encoding::decode_array(what, text)?;
+    let expected = 64;
+    Signature::from_bytes(&bytes).ok_or(Error::Length { what, expected })
+}
