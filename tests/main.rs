@@ -33,6 +33,7 @@ mod coverage;
 mod decision;
 mod deployment;
 mod documents;
+mod e2e;
 mod encryption;
 mod faults;
 mod generic;

@@ -1,0 +1,11 @@
+//! End-to-end cryptography: known answers, and that nothing altered, swapped, repeated or invented is ever accepted.
+
+mod bundles;
+mod decisions;
+mod devices;
+mod pairing;
+mod people;
+mod properties;
+mod rfc9180;
+mod sealing;
+mod vectors;

@@ -1,0 +1,191 @@
+//! Only a device in force adds or revokes a device, and nobody undoes a revocation.
+
+use std::collections::BTreeSet;
+
+use countersign::e2e::{
+    Change, DeviceKeys, DeviceTrust, Error, Followed, MAX_DEVICES, SignedStatement, Statement,
+};
+use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
+
+use super::people::{World, add, alice, device, node, now, revoke, tenant, world};
+
+/// A statement by whoever `signer` is, in the name of `by`.
+fn forged(signer: &DeviceKeys, by: &DeviceKeys, change: &Change) -> SignedStatement {
+    let statement = Statement::new(&tenant(), &alice(), change, now(), by.id()).unwrap();
+    let signature = statement.sign(signer).unwrap();
+    let possession = statement.sign(signer).unwrap();
+    SignedStatement::new(statement, signature, Some(possession))
+}
+
+fn unchanged(world: &World, signed: &SignedStatement) -> Error {
+    let mut trust = world.trust.clone();
+    let refused = trust.follow(signed).unwrap_err();
+    assert_eq!(trust, world.trust, "a refused statement changes nothing");
+    refused
+}
+
+#[test]
+fn a_device_added_by_one_in_force_is_in_force() {
+    let mut world = world();
+    let (tablet, bundle) = device("tablet");
+    let added = add(&world.laptop, &tablet, &bundle);
+    assert_eq!(
+        world.trust.follow(&added).unwrap(),
+        Followed::Added(tablet.id())
+    );
+    let again = SignedStatement::parse(&node(&added.to_text())).unwrap();
+    assert_eq!(again, added);
+    assert_eq!(
+        world.trust.follow(&again).unwrap(),
+        Followed::Known(tablet.id())
+    );
+    let ids: Vec<_> = world.trust.in_force().iter().map(|it| it.id()).collect();
+    assert_eq!(ids, [world.phone.id(), world.laptop.id(), tablet.id()]);
+}
+
+#[test]
+fn a_device_that_nobody_endorsed_is_refused() {
+    let world = world();
+    let (stranger, bundle) = device("stranger");
+    let change = Change::Add(Box::new(bundle.clone()));
+    let own = add(&stranger, &stranger, &bundle);
+    assert_eq!(unchanged(&world, &own), Error::UnknownDevice(stranger.id()));
+    let impostor = forged(&stranger, &world.phone, &change);
+    assert_eq!(unchanged(&world, &impostor), Error::StatementSignature);
+    let revoking = forged(&stranger, &world.laptop, &Change::Revoke(world.phone.id()));
+    assert_eq!(unchanged(&world, &revoking), Error::StatementSignature);
+    let mut trust = world.trust.clone();
+    assert_eq!(
+        trust.register_first(&own).unwrap_err(),
+        Error::NotFirstDevice
+    );
+}
+
+#[test]
+fn a_device_is_not_added_without_its_own_signature() {
+    let world = world();
+    let (tablet, bundle) = device("tablet");
+    let whole = add(&world.phone, &tablet, &bundle);
+    let statement = whole.statement();
+    let signature = statement.sign(&world.phone).unwrap();
+    let by_another = statement.sign(&world.laptop).unwrap();
+    for possession in [None, Some(signature), Some(by_another)] {
+        let signed = SignedStatement::new(statement.clone(), signature, possession);
+        assert_eq!(unchanged(&world, &signed), Error::Possession);
+    }
+}
+
+#[test]
+fn a_statement_is_for_one_tenant_and_one_approver() {
+    let world = world();
+    let (tablet, bundle) = device("tablet");
+    let (bob, other) = (ApproverId::parse("bob"), TenantId::parse("other"));
+    for (tenant, approver) in [(tenant(), bob.unwrap()), (other.unwrap(), alice())] {
+        let (by, change) = (&world.phone, Change::Add(Box::new(bundle.clone())));
+        let statement = Statement::new(&tenant, &approver, &change, now(), by.id()).unwrap();
+        let signature = statement.sign(by).unwrap();
+        let possession = statement.sign(&tablet).unwrap();
+        let signed = SignedStatement::new(statement, signature, Some(possession));
+        assert_eq!(unchanged(&world, &signed), Error::OtherApprover);
+    }
+}
+
+#[test]
+fn a_revoked_device_never_returns_and_says_nothing_more() {
+    let mut world = world();
+    let (tablet, tablet_bundle) = device("tablet");
+    let first = add(&world.phone, &world.laptop, &world.laptop_bundle);
+    let gone = revoke(&world.phone, &world.laptop);
+    let id = world.laptop.id();
+    assert_eq!(world.trust.follow(&gone).unwrap(), Followed::Revoked(id));
+    assert_eq!(
+        world.trust.device(id).unwrap_err(),
+        Error::RevokedDevice(id)
+    );
+    assert_eq!(world.trust.follow(&gone).unwrap(), Followed::Known(id));
+    let late = add(&world.laptop, &tablet, &tablet_bundle);
+    let revenge = revoke(&world.laptop, &world.phone);
+    for (what, replayed) in [("first", &first), ("late", &late), ("revenge", &revenge)] {
+        let refused = unchanged(&world, replayed);
+        assert_eq!(refused, Error::RevokedDevice(id), "{what}");
+    }
+    // A list that is read again from its beginning ends where it ended.
+    let list = [first, gone, late];
+    let refused = world.trust.follow_all(&list);
+    assert_eq!(
+        refused.iter().map(|(place, _)| *place).collect::<Vec<_>>(),
+        [0, 2]
+    );
+    assert_eq!(world.trust.in_force().len(), 1);
+}
+
+#[test]
+fn a_device_may_be_revoked_before_its_addition_arrives() {
+    let mut world = world();
+    let (tablet, bundle) = device("tablet");
+    world.trust.follow(&revoke(&world.phone, &tablet)).unwrap();
+    let refused = unchanged(&world, &add(&world.laptop, &tablet, &bundle));
+    assert_eq!(refused, Error::RevokedDevice(tablet.id()));
+}
+
+#[test]
+fn stored_state_has_no_device_that_is_both_in_force_and_revoked() {
+    let world = world();
+    let bundles = vec![world.phone_bundle.clone(), world.laptop_bundle.clone()];
+    let revoked = BTreeSet::from([world.laptop.id()]);
+    let trust = DeviceTrust::from_own_records(tenant(), alice(), bundles, revoked);
+    assert_eq!(trust.in_force().len(), 1);
+    assert!(trust.device(world.laptop.id()).is_err());
+}
+
+#[test]
+fn the_first_device_vouches_for_itself_once() {
+    let (phone, bundle) = device("phone");
+    let (laptop, laptop_bundle) = device("laptop");
+    let mut trust = DeviceTrust::without_devices(tenant(), alice());
+    let first = add(&phone, &phone, &bundle);
+    assert!(
+        trust.follow(&first).is_err(),
+        "following is not registering"
+    );
+    let lent = forged(&laptop, &phone, &Change::Add(Box::new(bundle.clone())));
+    assert_eq!(
+        trust.register_first(&lent).unwrap_err(),
+        Error::StatementSignature
+    );
+    let for_another = add(&phone, &laptop, &laptop_bundle);
+    assert_eq!(
+        trust.register_first(&for_another).unwrap_err(),
+        Error::NotFirstDevice
+    );
+    assert_eq!(
+        trust.register_first(&first).unwrap(),
+        Followed::Added(phone.id())
+    );
+    let second = add(&laptop, &laptop, &laptop_bundle);
+    assert_eq!(
+        trust.register_first(&second).unwrap_err(),
+        Error::NotFirstDevice
+    );
+    // Nor after the last one was revoked: a stolen credential must not start afresh.
+    trust.follow(&revoke(&phone, &phone)).unwrap();
+    assert!(trust.in_force().is_empty());
+    assert_eq!(
+        trust.register_first(&second).unwrap_err(),
+        Error::NotFirstDevice
+    );
+}
+
+#[test]
+fn devices_are_limited_in_number() {
+    let names: Vec<&'static str> = (0..MAX_DEVICES)
+        .map(|place| &*format!("device {place}").leak())
+        .collect();
+    let (keys, first) = device(names[0]);
+    let bundles = names.iter().map(|name| device(name).1).collect();
+    let mut trust = DeviceTrust::from_own_records(tenant(), alice(), bundles, BTreeSet::new());
+    let (late, bundle) = device("late");
+    let refused = trust.follow(&add(&keys, &late, &bundle)).unwrap_err();
+    assert_eq!(refused, Error::TooManyDevices { limit: MAX_DEVICES });
+    assert_eq!(trust.device(first.id()).unwrap().id(), keys.id());
+}
