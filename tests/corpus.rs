@@ -1,7 +1,9 @@
 //! What the fuzzer found worth keeping, run through the same checks without it.
 
-use countersign::protocol as subject;
+use countersign::{e2e, protocol as subject};
 
+#[path = "fuzz/encryption.rs"]
+mod encryption;
 #[path = "fuzz/targets.rs"]
 mod targets;
 
@@ -42,4 +44,14 @@ fn pairing_code() {
 #[test]
 fn credential() {
     run("credential", targets::credential);
+}
+
+#[test]
+fn bundle() {
+    run("bundle", encryption::bundle);
+}
+
+#[test]
+fn ciphertext() {
+    run("ciphertext", encryption::ciphertext);
 }
