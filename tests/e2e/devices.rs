@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use countersign::e2e::{
     Change, DeviceKeys, DeviceTrust, Error, Followed, MAX_DEVICES, SignedStatement, Statement,
+    TrustedDevice,
 };
 use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
 
@@ -39,7 +40,12 @@ fn a_device_added_by_one_in_force_is_in_force() {
         world.trust.follow(&again).unwrap(),
         Followed::Known(tablet.id())
     );
-    let ids: Vec<_> = world.trust.in_force().iter().map(|it| it.id()).collect();
+    let ids: Vec<_> = world
+        .trust
+        .in_force()
+        .iter()
+        .map(TrustedDevice::id)
+        .collect();
     assert_eq!(ids, [world.phone.id(), world.laptop.id(), tablet.id()]);
 }
 

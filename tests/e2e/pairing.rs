@@ -71,7 +71,7 @@ fn a_link_is_read_as_printed_and_not_otherwise() {
         secret: PairingSecret::generate(&mut known("secret")).unwrap(),
         fingerprint,
     };
-    assert!(!format!("{link:?}").contains("[") && format!("{link:?}").contains("redacted"));
+    assert!(!format!("{link:?}").contains('[') && format!("{link:?}").contains("redacted"));
     for page in [
         "https://gate.example",
         "https://gate.example/",
