@@ -38,7 +38,7 @@ test-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
 
 .PHONY: test-run
 test-run: postgres ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
-	@scripts/install curl haproxy openssl
+	@scripts/install curl haproxy nginx openssl
 	$(CARGO) test --locked $(ARGS)
 
 .PHONY: fmt
@@ -60,6 +60,18 @@ audit: ## Check the dependencies' licenses, sources and, where they can be fetch
 	else \
 		echo 'warning: the advisory database could not be fetched, so advisories were not checked' >&2; \
 	fi
+
+.PHONY: sbom
+sbom: ## List every crate in the released binary: target/countersign.cdx.json (CycloneDX).
+	@command -v cargo-cyclonedx >/dev/null || { \
+		echo 'cargo-cyclonedx is missing: building it, which takes a few minutes'; \
+		$(CARGO) install --locked cargo-cyclonedx@0.5.9; }
+	$(CARGO) cyclonedx --quiet --all --format json --spec-version 1.5 --no-default-features --target x86_64-unknown-linux-gnu
+	mkdir -p target && mv countersign.cdx.json target
+
+.PHONY: pin-images
+pin-images: ## Pin the images in deploy/Dockerfile and docker-compose.yml to today's digests; needs Docker and a network; ARGS=--check only checks.
+	scripts/pin-images $(ARGS)
 
 .PHONY: bench
 bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes some fifteen minutes.

@@ -9,6 +9,9 @@
 -- made without a password: \password sets one.
 --
 -- tenants: those the reader is confined to, separated by commas; * for all of them; by default none.
+-- keep_history, keep_audit: for how long exchanges with their history, and the audit, are kept at least, whatever a node's
+--   configuration says: a node that somebody has taken over cannot remove what is younger. At first 90 and 400 days, as
+--   retention.exchange_seconds and retention.audit_seconds are by default; later runs leave them as they are unless given.
 
 \set ON_ERROR_STOP on
 \if :{?owner}
@@ -26,6 +29,14 @@
 \if :{?tenants}
 \else
 \set tenants ''
+\endif
+\if :{?keep_history}
+\else
+\set keep_history ''
+\endif
+\if :{?keep_audit}
+\else
+\set keep_audit ''
 \endif
 
 begin;
@@ -65,28 +76,48 @@ select format('alter domain public.%I owner to %I', t.typname, :'owner')
    and not exists (select from pg_depend d where d.classid = 'pg_type'::regclass and d.objid = t.oid and d.deptype = 'e')
 \gexec
 
-select format('alter function %s owner to %I', p.oid::regprocedure, :'owner')
+create temporary table our_functions as
+select p.oid::regprocedure as name, pg_get_userbyid(p.proowner) as owner
   from pg_proc p
- where p.pronamespace = 'public'::regnamespace and p.prokind = 'f' and pg_get_userbyid(p.proowner) <> :'owner'
-   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+ where p.pronamespace = 'public'::regnamespace and p.prokind = 'f'
+   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e');
+select format('alter function %s owner to %I', f.name, :'owner')
+  from our_functions f
+ where f.owner <> :'owner'
 \gexec
 
--- The application: what the nodes' statements need, and nothing more. History is written and forgotten, never rewritten.
+-- The application: what the nodes' statements need, and nothing more. History and audit it may only add to: they are
+-- forgotten by functions that have their owner's rights and keep what is younger than the floors below.
 select format('revoke all on public.%I from %I', t.name, :'application') from our_tables t
 \gexec
 select format('grant %s on public.%I to %I',
-              case when t.name = '_sqlx_migrations' then 'select'
+              case when t.name in ('_sqlx_migrations', 'retention_floors') then 'select'
+                   when t.name in ('exchange_events', 'audit_events') then 'select, insert'
                    when t.name in ('tenants', 'credentials', 'signing_keys') then 'select, insert, update'
-                   when t.name in ('exchange_events', 'exchange_payloads', 'prompt_payloads', 'audit_events')
-                   then 'select, insert, delete'
+                   when t.name in ('exchange_payloads', 'prompt_payloads', 'decision_nonces') then 'select, insert, delete'
                    else 'select, insert, update, delete' end,
               t.name, :'application')
   from our_tables t
  where not t.is_view
 \gexec
--- Tables of the next migration, so that nodes can use them at once.
+select format('revoke all on function %s from public', f.name) from our_functions f
+\gexec
+select format('grant execute on function %s to %I', f.name, :'application') from our_functions f
+\gexec
+-- What the next migration adds, so that nodes can use it at once.
 alter default privileges for role :"owner" in schema public
     grant select, insert, update, delete on tables to :"application";
+alter default privileges for role :"owner" revoke execute on functions from public;
+alter default privileges for role :"owner" in schema public grant execute on functions to :"application";
+
+select format('insert into public.retention_floors as f (history, keep) values (%L, coalesce(nullif(%L, %L)::interval, %L))
+               on conflict on constraint retention_floors_pkey do update set keep = excluded.keep where %L <> %L',
+              f.history, f.given, '', f.otherwise, f.given, '')
+  from our_tables t
+ cross join (values ('exchange_events', :'keep_history', '90 days'), ('audit_events', :'keep_audit', '400 days'))
+       as f (history, given, otherwise)
+ where t.name = 'retention_floors'
+\gexec
 
 -- The reader: the views and what they read, the events and the audit; no payload, no hash of a secret. Hence a list, and
 -- nothing by default.

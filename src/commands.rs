@@ -3,6 +3,7 @@
 mod administer;
 mod check;
 mod health;
+mod token;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::administer::{CredentialCommand, KeyCommand, TenantCommand, credential, key, tenant};
+use self::token::{TokenCommand, token};
 #[cfg(feature = "dev")]
 use crate::dev::{self, DevOptions};
 
@@ -92,6 +94,14 @@ enum Command {
         json: bool,
         #[command(subcommand)]
         command: KeyCommand,
+    },
+    /// Revoke tokens that another issuer made: JWTs and OAuth 2.0 tokens.
+    Token {
+        /// Print JSON, for programs.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: TokenCommand,
     },
 }
 
@@ -184,6 +194,9 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             credential(&administration(&config).await?, command, json).await
         }
         Command::Key { json, command } => key(&administration(&config).await?, command, json).await,
+        Command::Token { json, command } => {
+            token(&administration(&config).await?, command, json).await
+        }
     }
 }
 

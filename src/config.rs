@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::decision::Verify;
+use crate::protocol::decision::{CompactRule, Verify};
 
 macro_rules! section {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),+ $(,)? }) => {
@@ -53,6 +53,10 @@ section! {
         body_timeout_seconds: u64 = 30,
         /// How long a client may read nothing of what is written to it.
         write_timeout_seconds: u64 = 30,
+        /// Bytes a second that a client must send of a body and read of an answer, beside pauses of 10 s and `write_timeout_seconds`; 0 for any number.
+        min_bytes_per_second: u64 = 8 << 10,
+        /// How long a client may take to read one answer whole.
+        answer_timeout_seconds: u64 = 300,
         /// Most connections at once.
         max_connections: usize = 25_000,
         /// Most connections at once from one address, or one /64 of IPv6; 0 for 256 where the node terminates TLS, and no limit elsewhere, where every connection is a proxy's.
@@ -134,6 +138,8 @@ section! {
     Decisions {
         /// Whether signatures must verify: `registered`, `required` or `off`.
         verify: Verify = Verify::Registered,
+        /// Whether decisions in the compact form are accepted: `allow`, `registered` or `refuse`.
+        compact: CompactRule = CompactRule::Registered,
     }
 }
 
@@ -155,7 +161,7 @@ section! {
         /// What a submission may contain besides its payload.
         envelope_bytes: usize = 64 << 10,
         body_bytes: usize = 256 << 10,
-        /// Memory for large bodies and messages being read or processed and large responses being sent, in total; beyond it they wait, then get 503, or 1013 over a WebSocket.
+        /// Memory for bodies and messages being read or processed, and for responses and pages of channels being sent, in total; each tenant and identity has a share of it. Beyond it they wait, then get 503, or 1013 over a WebSocket.
         body_memory_bytes: usize = 256 << 20,
         pending_per_approver: u32 = 10_000,
         /// Most approvers that one submission may ask.
@@ -178,6 +184,13 @@ section! {
     }
 }
 
+impl Limits {
+    /// How much of an approver's inbox one enforcer may fill: whoever floods it leaves the rest to the others.
+    pub fn pending_per_enforcer(&self) -> u32 {
+        (self.pending_per_approver / 10).max(1)
+    }
+}
+
 section! {
     /// `[rates]`: calls per second that a node accepts from one caller: per credential and the id it acts as.
     Rates {
@@ -197,6 +210,9 @@ section! {
         /// All calls from one address, before authentication.
         address: u32 = 100,
         address_burst: u32 = 200,
+        /// Tokens from one address that the authorization server refuses.
+        refused_tokens: u32 = 10,
+        refused_tokens_burst: u32 = 50,
         /// KiB of bodies and messages larger than 64 KiB, per credential.
         body_kib: u32 = 16 << 10,
         body_kib_burst: u32 = 128 << 10,
@@ -256,6 +272,8 @@ section! {
         audit_seconds: u64 = 400 * 24 * 3_600,
         /// Pairings after they were revoked, and routing tokens after they were replaced.
         pairing_seconds: u64 = 400 * 24 * 3_600,
+        /// Nonces of decisions: one that is forgotten could be used again.
+        nonce_seconds: u64 = 400 * 24 * 3_600,
         /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as the row.
         scrub_seconds: u64 = 0,
         every_seconds: u64 = 600,
@@ -276,6 +294,8 @@ section! {
 section! {
     /// `[pairing]`: pairing by code.
     Pairing {
+        /// Whether only paired enforcers may submit to an approver, and only paired approvers may prompt an enforcer.
+        required: bool = false,
         code_seconds: u64 = 600,
         /// Wrong codes per minute before a principal must wait.
         guesses_per_principal: u32 = 10,

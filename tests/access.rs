@@ -153,7 +153,9 @@ async fn every_route_is_for_its_roles_alone_and_reads_no_body_to_find_out() {
         ),
         (
             Role::Approver,
-            cluster.key(&cluster.tenant, RoleName::Approver, None).await,
+            cluster
+                .key(&cluster.tenant, RoleName::Approver, Some("alice"))
+                .await,
         ),
         (
             Role::Admin,

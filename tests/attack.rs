@@ -1,5 +1,22 @@
 //! Callers that mean harm, or are broken: they get their limits, others get their answers, and memory stays bounded.
 
+mod binding;
+mod certificates;
+mod deployment;
+mod introspection;
+mod labels;
+mod multiplexed;
+mod pairing;
+mod peers;
+mod replay;
+mod revoked_tokens;
+mod shares;
+mod streams;
+mod traces;
+mod tracks;
+mod varying_ids;
+mod vouching;
+
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -19,6 +36,19 @@ async fn honest(cluster: &Cluster, fleet: &Fleet) -> (Enforcer, Approver) {
     (enforcer.at(fleet.urls()), approver.at(fleet.urls()))
 }
 
+async fn honest_exchange(enforcer: &Enforcer, approver: &Approver) {
+    let request = request_id();
+    enforcer
+        .submit(&request, "alice", sealed())
+        .await
+        .expect(202);
+    approver
+        .decide(&request, compact("approve"))
+        .await
+        .expect(200);
+    enforcer.wait(&request, 5).await.expect(200);
+}
+
 /// Whole exchanges, one after another, for a while: all must succeed. Says how many, and the slowest.
 async fn honest_work(
     enforcer: &Enforcer,
@@ -29,16 +59,7 @@ async fn honest_work(
     let (mut count, mut slowest) = (0, Duration::ZERO);
     while Instant::now() < end {
         let began = Instant::now();
-        let request = request_id();
-        enforcer
-            .submit(&request, "alice", sealed())
-            .await
-            .expect(202);
-        approver
-            .decide(&request, compact("approve"))
-            .await
-            .expect(200);
-        enforcer.wait(&request, 5).await.expect(200);
+        honest_exchange(enforcer, approver).await;
         slowest = slowest.max(began.elapsed());
         count += 1;
         // Slower than any limit: nobody honest is throttled.

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::exchanges::{DAY, parties, pending};
 use crate::support::{
-    Answer, Approver, Client, Cluster, Enforcer, compact, public_key, request_id, signing_key,
-    until,
+    Answer, Approver, Client, Cluster, Enforcer, compact, public_key, registration, request_id,
+    signing_key, until,
 };
 
 const AUDIT: &str = "/platform/v1/audit";
@@ -76,7 +76,7 @@ async fn tenants_and_credentials_leave_a_row_for_each_action_that_took_effect() 
     let made = operator.post("/platform/v1/credentials", &body).await;
     let admin = cluster.client(made.expect(201).json()["apiKey"].as_str());
     let chief = credential(&admin);
-    let body = json!({ "role": "enforcer" });
+    let body = json!({ "role": "enforcer", "boundId": "bot" });
     let made = admin.post("/platform/v1/credentials", &body).await;
     let worker = text(&made.expect(201), "credentialId");
     let mut expected = vec![
@@ -129,14 +129,23 @@ async fn signing_keys_leave_a_row_when_they_change() {
     let before = length(&cluster).await;
     let path = |key: &str| format!("/platform/v1/approvers/alice/keys/{key}");
     let body = |number| json!({ "publicKey": public_key(&signing_key(number)) });
+    let proven = |id, number| registration(&cluster.tenant, "alice", id, &signing_key(number));
     let limited =
         json!({ "publicKey": public_key(&signing_key(2)), "notAfter": "2099-01-01T00:00:00Z" });
-    alice.client.put(&path("k1"), &body(1)).await.expect(200);
-    // The same again, and what is refused, change nothing.
-    alice.client.put(&path("k1"), &body(1)).await.expect(200);
     alice
         .client
-        .put(&path("k2"), &body(2))
+        .put(&path("k1"), &proven("k1", 1))
+        .await
+        .expect(200);
+    // The same again, and what is refused, change nothing.
+    alice
+        .client
+        .put(&path("k1"), &proven("k1", 1))
+        .await
+        .expect(200);
+    alice
+        .client
+        .put(&path("k2"), &proven("k2", 2))
         .await
         .refused(403, "FORBIDDEN");
     admin
@@ -287,7 +296,7 @@ async fn an_administrator_pages_through_its_own_tenants_audit_oldest_first() {
         items[2],
         json!({
             "at": items[2]["at"], "actor": format!("admin:{chief}"), "action": "credential.created",
-            "subject": items[2]["subject"], "address": "127.0.0.1", "principal": chief,
+            "subject": items[2]["subject"], "detail": "enforcer bot-0", "address": "127.0.0.1", "principal": chief,
         })
     );
     let mut paged = Vec::new();

@@ -9,9 +9,10 @@ use countersign::protocol::envelope::Incoming;
 use countersign::protocol::exchange::SubmissionFact;
 use countersign::protocol::id::{ApproverId, EnforcerId, NodeId, TextId as _};
 use countersign::protocol::json;
+use countersign::store::audit::AuditSource;
 use countersign::store::batch::BatchStatement as _;
 use countersign::store::seconds;
-use countersign::store::submit::{Asked, SubmissionRow, Submit};
+use countersign::store::submit::{Asked, InboxLimits, SubmissionRow, Submit};
 use futures_util::future::{join, join_all};
 use reqwest::Method;
 use serde_json::Value;
@@ -119,13 +120,18 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
             count: true,
         }],
         idempotency: None,
+        source: AuditSource::default(),
     };
     let rows = [row(), row(), row()];
     let submit = Submit {
         clock: clock.clone(),
         node: NodeId::parse("here").unwrap(),
         instance: clock.operation_id().0,
-        max_pending: 10,
+        limits: InboxLimits {
+            pending: 10,
+            share: 10,
+        },
+        pairing_required: false,
         key_lifetime: seconds(60),
     };
     let facts = submit

@@ -1,6 +1,11 @@
 //! What we ship besides the binary agrees with it: every variable is a key of the configuration, versions are one version,
 //! and nobody is less patient than a node that drains.
 
+pub mod compose;
+mod nginx;
+mod release;
+mod strict;
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -9,14 +14,17 @@ use std::process::Command;
 use countersign::config::Config;
 use serde_json::Value;
 
-const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+pub const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-fn read(path: &str) -> String {
+/// The volumes of the first start.
+pub const VOLUMES: [&str; 4] = ["gateway", "migrate", "database", "balancer"];
+
+pub fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|_| panic!("{path}"))
 }
 
 /// Every file in `deploy/` and `docs/`, and the compose file.
-fn shipped() -> Vec<PathBuf> {
+pub fn shipped() -> Vec<PathBuf> {
     let mut files = vec![Path::new(ROOT).join("docker-compose.yml")];
     let mut directories: Vec<_> = ["deploy", "docs"]
         .map(|directory| Path::new(ROOT).join(directory))
@@ -115,8 +123,9 @@ fn versions_are_one_version() {
     assert!(!images.is_empty() && images.iter().all(|tag| *tag == version));
     let minor = |text: &str| text.split('.').nth(1).unwrap().parse::<u32>().unwrap();
     let image = read("deploy/Dockerfile");
+    let (compiler, _) = after(&image, "FROM rust:").split_once('-').unwrap();
     assert!(
-        minor(after(&image, "ARG RUST_VERSION=")) >= minor(env!("CARGO_PKG_RUST_VERSION")),
+        minor(compiler) >= minor(env!("CARGO_PKG_RUST_VERSION")),
         "the image's compiler is new enough"
     );
 }
@@ -155,8 +164,11 @@ fn nobody_is_less_patient_than_a_node() {
     assert!(seconds(&nginx, "proxy_read_timeout ") > key("push", "idle_seconds").max(wait));
 }
 
-/// Runs the script of the first start in a directory.
-fn first_start(directory: &Path) {
+/// Runs the script of the first start in a directory, with a directory in it for each volume.
+pub fn first_start(directory: &Path) {
+    for volume in VOLUMES {
+        std::fs::create_dir_all(directory.join(volume)).unwrap();
+    }
     let output = Command::new("sh")
         .arg(Path::new(ROOT).join("deploy/compose/first-start"))
         .env("SECRETS", directory)
@@ -170,12 +182,8 @@ fn first_start(directory: &Path) {
 #[test]
 fn the_first_start_makes_secrets_once() {
     let directory = tempfile::tempdir().unwrap();
-    let volumes = ["gateway", "database", "balancer"];
-    for volume in volumes {
-        std::fs::create_dir(directory.path().join(volume)).unwrap();
-    }
     let all = || -> Vec<(PathBuf, String)> {
-        let files = volumes.iter().flat_map(|volume| {
+        let files = VOLUMES.iter().flat_map(|volume| {
             let files = std::fs::read_dir(directory.path().join(volume)).unwrap();
             files.map(|file| file.unwrap().path())
         });
@@ -190,11 +198,9 @@ fn the_first_start_makes_secrets_once() {
     assert_eq!(different.len(), made.len(), "no two are alike");
     for (path, _) in &made {
         let mode = path.metadata().unwrap().mode() & 0o777;
-        let expected = if path.parent().unwrap().ends_with("gateway") {
-            0o400
-        } else {
-            0o444
-        };
+        // Those of the image's own user; others are read by the users of other images.
+        let own = ["gateway", "migrate"].map(|volume| path.parent().unwrap().ends_with(volume));
+        let expected = if own.contains(&true) { 0o400 } else { 0o444 };
         assert_eq!(mode, expected, "{}", path.display());
     }
     // What was lost comes back, what is there stays.

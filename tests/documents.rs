@@ -132,6 +132,7 @@ async fn the_examples_of_the_readme_and_the_api_guide_work_as_printed() {
         .concat()
         .join("\n")
         .replace("http://127.0.0.1:8080", &text("/nodes/0"))
+        .replacen("csk_…", &text("/admin/apiKey"), 1)
         .replacen("csk_…", &text("/enforcer/apiKey"), 1)
         .replacen("csk_…", &text("/approver/apiKey"), 1);
     let output = Command::new("bash")
@@ -155,6 +156,7 @@ async fn the_examples_of_the_readme_and_the_api_guide_work_as_printed() {
         "\"status\":\"completed\"",
         "\"agentHost\":\"laptop-7\"",
         "\"status\":\"queued\"",
+        "\"signerKeyId\":\"laptop\"",
     ] {
         assert!(printed.contains(expected), "{expected} in {printed}");
     }
@@ -236,4 +238,32 @@ fn every_link_resolves_and_stays_inside_the_repository() {
         }
     }
     assert!(checked > 20);
+}
+
+#[test]
+fn every_test_in_the_table_of_threats_exists() {
+    let document = Document::read("docs/security.md");
+    let (_, table) = document.text.split_once("\n## Threats\n").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| threat"));
+    let mut named = 0;
+    for row in rows {
+        let tests: Vec<_> = row
+            .split('`')
+            .filter(|code| code.contains("::") && !code.contains(' '))
+            .collect();
+        assert!(!tests.is_empty(), "no test: {row}");
+        for test in tests {
+            let (module, name) = test.rsplit_once("::").unwrap();
+            let path = module.replace("::", "/");
+            // The first name of a path is a file of its own, and so may be every further one.
+            let file = Path::new(ROOT).join(format!("tests/{path}.rs"));
+            let source = std::fs::read_to_string(&file).unwrap_or_default();
+            assert!(source.contains(&format!("fn {name}(")), "{test}: {row}");
+            named += 1;
+        }
+    }
+    assert!(named > 50, "{named}");
 }

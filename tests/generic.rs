@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::framing::Framing;
 use crate::support::{
-    Approver, Client, Cluster, Enforcer, compact, full, hashed, open, public_key, request_id,
+    Approver, Client, Cluster, Enforcer, compact, full, hashed, open, registration, request_id,
     sealed, signed, signing_key, with, without,
 };
 use countersign::store::credential::RoleName;
@@ -219,7 +219,7 @@ async fn a_decision_is_taken_in_every_framing_full_or_compact() {
     let (cluster, enforcer, approver) = scene(3).await;
     let key = signing_key(1);
     let path = "/platform/v1/approvers/alice/keys/key-1";
-    let registered = json!({ "publicKey": public_key(&key) });
+    let registered = registration(&cluster.tenant, "alice", "key-1", &key);
     approver.client.put(path, &registered).await.expect(200);
     for framing in Framing::ALL {
         for form in ["full", "compact"] {

@@ -25,20 +25,25 @@ async fn the_columns_that_were_promised_are_there() {
     assert!(columns("exchange_history").await.starts_with(
         "tenant_id, request_id, state, enforcer_id, approver_ids, artifact_type, artifact_hash, accepted_at, expires_at, \
          decided_at, decision, decided_by, signer_key_id, verified, delivered_at, ended_at, time_to_decision, seen_by, \
-         end_reason"
+         end_reason, verification, submitted_principal, submitted_address, decided_principal, decided_address, \
+         ended_principal, ended_address"
     ));
     assert!(columns("decision_latency").await.starts_with(
         "tenant_id, request_id, enforcer_id, artifact_type, decided_by, decision, accepted_at, seen_at, decided_at, \
-         delivered_at, time_to_decision, decision_seconds, time_to_delivery, delivery_seconds"
+         delivered_at, time_to_decision, decision_seconds, time_to_delivery, delivery_seconds, decided_principal, \
+         decided_address"
     ));
     assert!(columns("pending_inbox").await.starts_with(
-        "tenant_id, approver_id, request_id, enforcer_id, artifact_type, accepted_at, expires_at, acked_at"
+        "tenant_id, approver_id, request_id, enforcer_id, artifact_type, accepted_at, expires_at, acked_at, \
+         submitted_principal, submitted_address"
     ));
-    for column in "tenant_id request_id at from_state to_state actor node".split(' ') {
+    for column in
+        "tenant_id request_id at from_state to_state actor node principal address".split(' ')
+    {
         let events = columns("exchange_events").await;
         assert!(events.split(", ").any(|found| found == column), "{column}");
     }
-    for column in "tenant_id at actor principal action subject address node".split(' ') {
+    for column in "tenant_id at actor principal action subject address node detail".split(' ') {
         let audit = columns("audit_events").await;
         assert!(audit.split(", ").any(|found| found == column), "{column}");
     }

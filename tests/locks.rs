@@ -10,6 +10,7 @@ use countersign::protocol::id::{
 };
 use countersign::protocol::signature::PublicKey;
 use countersign::store::ack::{AckRecipient, AckRow, TakeAcks};
+use countersign::store::audit::AuditSource;
 use countersign::store::batch::BatchStatement;
 use countersign::store::busy::Lockable;
 use countersign::store::decide::{Decide, DecisionRow};
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::support::database::finish;
 use crate::support::{
-    Answer, Approver, Cluster, Enforcer, HASH, compact, now, public_key, request_id, sealed,
+    Answer, Approver, Cluster, Enforcer, HASH, compact, now, registration, request_id, sealed,
     signing_key,
 };
 
@@ -197,12 +198,19 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
         created_at: clock.now(),
         revoked_at: None,
     };
-    let body = json!({ "publicKey": public_key(&signing_key(1)) });
+    let body = registration(&cluster.tenant, "alice", "key-1", &signing_key(1));
     let path = "/platform/v1/approvers/alice/keys/key-1";
     approver.client.put(path, &body).await.expect(200);
     let register = format!(
         "select pg_advisory_xact_lock(hashtextextended('{}' || chr(10) || 'bob', 0))",
         cluster.tenant
+    );
+    // As a decision on another node does with its nonce, which here is the request.
+    let nonce = format!(
+        "select pg_advisory_xact_lock(hashtextextended(concat_ws(chr(10), '{tenant}', 'alice', 'key-1', 'a-4'), 2));
+         insert into decision_nonces (tenant_id, approver_id, signer_key_id, nonce, used_at)
+         values ('{tenant}', 'alice', 'key-1', 'a-4', clock_timestamp())",
+        tenant = cluster.tenant
     );
     let held = [
         (
@@ -218,6 +226,7 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
             [true, true, false, false],
         ),
         (register.as_str(), [false, false, true, true]),
+        (nonce.as_str(), [true, false, false, false]),
     ];
     for (turn, (held, expected)) in held.into_iter().enumerate() {
         let work = Decide {
@@ -245,6 +254,8 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
                         "alice" => Trust::Verified(Box::new(key.clone())),
                         _ => Trust::Unregistered,
                     },
+                    counted: Some(request.clone()),
+                    source: AuditSource::default(),
                     message: clock.message_id(),
                 }
             }))
@@ -264,7 +275,7 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
         }
     }
     let unknown = "select count(*) from exchange_events where to_state = 'decided'";
-    assert_eq!(cluster.database.number(unknown).await, 16, "each once");
+    assert_eq!(cluster.database.number(unknown).await, 20, "each once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -275,6 +286,7 @@ async fn an_ack_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
         tenant: cluster.tenant.clone(),
         recipient,
         message: MessageId(message.parse().unwrap()),
+        source: AuditSource::default(),
     };
     let held = [
         (

@@ -10,8 +10,18 @@ use crate::support::database::{Database, finish};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_gives_way_to_a_long_reader_and_is_done_once_that_is_gone() {
     let database = Database::create().await;
+    // As it was before that migration: without its view, and with fewer columns in the other.
     database
-        .run("delete from _sqlx_migrations where version = 5; drop view decision_latency")
+        .run(
+            "delete from _sqlx_migrations where version = 5;
+             drop view decision_latency;
+             alter view exchange_history rename to later;
+             create view exchange_history as
+             select tenant_id, request_id, state, enforcer_id, approver_ids, artifact_type, artifact_hash, accepted_at,
+                    expires_at, decided_at, decision, decided_by, signer_key_id, verified, delivered_at, ended_at,
+                    time_to_decision
+               from later",
+        )
         .await;
     let mut reader = database.connect().await;
     let read = "select count(*) from exchange_history";

@@ -46,7 +46,7 @@ async fn complete(approver: &Approver, nonce: &str) -> Answer {
 }
 
 /// The whole way; the routing token.
-async fn pair(enforcer: &Enforcer, approver: &Approver) -> String {
+pub async fn pair(enforcer: &Enforcer, approver: &Approver) -> String {
     let (code, nonce) = initiate(enforcer).await;
     let resolved = resolve(approver, &code).await.expect(200);
     assert_eq!(text(&resolved, "nonce"), nonce);

@@ -112,7 +112,10 @@ async fn the_operator_manages_administrators_and_administrators_their_own_tenant
     let theirs = operator.post(CREDENTIALS, &body).await.expect(201).json();
     let their_admin = cluster.client(theirs["apiKey"].as_str());
     let made = their_admin
-        .post(CREDENTIALS, &json!({ "role": "enforcer" }))
+        .post(
+            CREDENTIALS,
+            &json!({ "role": "enforcer", "boundId": "bot" }),
+        )
         .await
         .expect(201);
     let their_enforcer = made.json()["credentialId"].as_str().unwrap().to_owned();

@@ -5,7 +5,7 @@ mod access;
 mod calls;
 mod crowd;
 mod dead;
-mod hello;
+pub mod hello;
 mod judged;
 mod locked;
 

@@ -101,6 +101,36 @@ async fn scrubbing_removes_artifacts_and_keeps_hashes_and_decisions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_was_asked_is_forgotten_some_time_after_it_was_last_asked() {
+    let cluster = Cluster::with(2, |config| {
+        config.retention.exchange_seconds = 10 * DAY.as_secs();
+        config.retention.every_seconds = 1;
+    })
+    .await;
+    let (enforcer, _) = parties(&cluster).await;
+    let keys = async || {
+        let path = "/platform/v1/approvers/alice/keys";
+        enforcer.client.get(path).await.status
+    };
+    assert_eq!(keys().await, 404);
+    let asked_at = "select string_agg(asked_at::text, ' ') from asked_approvers";
+    pending(&enforcer, 20 * DAY).await;
+    let first = cluster.database.text(asked_at).await;
+    pending(&enforcer, 20 * DAY).await;
+    assert_eq!(cluster.database.text(asked_at).await, first, "once a day");
+    cluster.pass(8 * DAY);
+    pending(&enforcer, 20 * DAY).await;
+    assert_ne!(cluster.database.text(asked_at).await, first);
+    cluster.pass(8 * DAY);
+    assert_eq!(keys().await, 200);
+    cluster.pass(8 * DAY);
+    until("it is forgotten", Duration::from_secs(10), async || {
+        keys().await == 404
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn idempotency_keys_are_bound_for_a_day() {
     let cluster = Cluster::with(2, |config| config.retention.every_seconds = 1).await;
     let (enforcer, _) = parties(&cluster).await;

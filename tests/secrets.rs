@@ -317,7 +317,10 @@ async fn nothing_secret_is_logged_or_told_in_an_error() {
 
     // Administration: a key that is shown once, and only there.
     let made = admin
-        .post("/platform/v1/credentials", &json!({ "role": "enforcer" }))
+        .post(
+            "/platform/v1/credentials",
+            &json!({ "role": "enforcer", "boundId": "bot" }),
+        )
         .await
         .expect(201);
     let made = made.json()["apiKey"].as_str().unwrap().to_owned();

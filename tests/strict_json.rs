@@ -149,6 +149,12 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             json!({ "role": "admin" }),
             false,
         ),
+        post(
+            "/platform/v1/token-revocations",
+            &admin,
+            json!({ "tokenId": "t" }),
+            false,
+        ),
         Route {
             method: Method::PUT,
             path: "/platform/v1/approvers/alice/keys/k".to_owned(),
@@ -189,6 +195,12 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     ];
     let handlers = include_str!("../src/http/mod.rs");
     let taking = handlers.matches("post \"/").count() + handlers.matches("put \"/").count();
+    // A code is issued without a body, and a certificate is bound only where one was presented.
+    let elsewhere = ["/code\" => certificate", "/certificates\" => certificate"];
+    for other in elsewhere {
+        assert_eq!(handlers.matches(other).count(), 1, "{other}");
+    }
+    let taking = taking - elsewhere.len();
     assert_eq!(routes.len(), taking, "a route without an entry here");
 
     let before = cluster.database.counts().await;
@@ -236,6 +248,7 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         ("/platform/v1/tenants", 201),
         ("/platform/v1/credentials", 201),
         ("/platform/v1/approvers/alice/keys/k", 200),
+        ("/platform/v1/token-revocations", 201),
         ("/v1/exchanges/{}/withdraw", 200),
     ] {
         let path = path.replace("{}", &pending);

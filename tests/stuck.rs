@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use crate::support::collector::hex;
 use crate::support::database::finish;
 use crate::support::{
-    Answer, Approver, Cluster, Enforcer, compact, counts, public_key, request_id, sealed,
+    Answer, Approver, Cluster, Enforcer, compact, counts, registration, request_id, sealed,
     sealed_for, signed, signing_key, tally, until,
 };
 
@@ -90,7 +90,7 @@ async fn decisions_go_on_while_one_exchange_is_locked() {
     // Without keys, and with one.
     for key in [None, Some(signing_key(1))] {
         if let Some(key) = &key {
-            let body = json!({ "publicKey": public_key(key) });
+            let body = registration(&cluster.tenant, "alice", "key-1", key);
             let path = "/platform/v1/approvers/alice/keys/key-1";
             approver.client.put(path, &body).await.expect(200);
         }
@@ -415,7 +415,7 @@ async fn a_key_newer_than_the_deciding_statements_snapshot_is_seen() {
     );
     let (seen, ()) = join(cluster.database.text(&deciding), async {
         cluster.database.blocked_in("with pause").await;
-        let key = json!({ "publicKey": public_key(&signing_key(1)) });
+        let key = registration(&cluster.tenant, "alice", "key-1", &signing_key(1));
         let path = "/platform/v1/approvers/alice/keys/key-1";
         let alice = cluster.approver("alice").await.client;
         alice.put(path, &key).await.expect(200);
@@ -433,7 +433,7 @@ async fn no_key_is_registered_between_the_judgement_of_a_decision_and_its_commit
     let deciding = alice.decide(&request, compact("approve"));
     let registering = async {
         cluster.database.blocked_in("-- For each row").await;
-        let key = json!({ "publicKey": public_key(&signing_key(1)) });
+        let key = registration(&cluster.tenant, "alice", "key-1", &signing_key(1));
         let path = "/platform/v1/approvers/alice/keys/key-1";
         let (answer, ()) = join(alice.client.put(path, &key), async {
             cluster.database.blocked_in("pg_advisory_xact_lock").await;

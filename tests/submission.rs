@@ -227,38 +227,36 @@ async fn a_gateway_that_must_see_no_plaintext_refuses_open_artifacts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_inbox_takes_no_more_until_something_leaves_it() {
     let cluster = Cluster::with(2, |config| config.limits.pending_per_approver = 2).await;
-    let enforcer = cluster.enforcer("build-bot").await;
     let alice = cluster.approver("alice").await;
+    // Each from an enforcer of its own, since one has but a share of an inbox.
+    let submit = async |request: &String, approver: &str| {
+        let enforcer = cluster.enforcer(&format!("bot-{request}")).await;
+        enforcer.submit(request, approver, sealed()).await
+    };
     let (first, second, third) = (request_id(), request_id(), request_id());
     for request in [&first, &second] {
-        enforcer
-            .submit(request, "alice", sealed())
-            .await
-            .expect(202);
+        submit(request, "alice").await.expect(202);
     }
-    let refused = enforcer.submit(&third, "alice", sealed()).await;
-    let refused = refused.refused(429, "RATE_LIMITED");
+    let refused = submit(&third, "alice").await.refused(429, "RATE_LIMITED");
     assert_eq!(refused.body("/retryable"), true);
+    assert_eq!(refused.body("/message"), "the approver's inbox is full");
     assert!(refused.header("retry-after").is_some());
-    enforcer.status(&third).await.refused(404, "NOT_FOUND");
-    let again = enforcer.submit(&first, "alice", sealed()).await.expect(202);
+    let admin = cluster.admin().await;
+    let status = admin.get(&format!("/v1/exchanges/{third}")).await;
+    status.refused(404, "NOT_FOUND");
+    let again = submit(&first, "alice").await.expect(202);
     assert_eq!(again.body("/duplicate"), true, "a repeat needs no room");
-    enforcer
-        .submit(&request_id(), "bob", sealed())
-        .await
-        .expect(202);
+    submit(&request_id(), "bob").await.expect(202);
 
     alice
         .decide(&first, crate::support::compact("reject"))
         .await
         .expect(200);
-    enforcer.submit(&third, "alice", sealed()).await.expect(202);
-    enforcer
-        .submit(&request_id(), "alice", sealed())
-        .await
-        .refused(429, "RATE_LIMITED");
+    submit(&third, "alice").await.expect(202);
+    let fourth = submit(&request_id(), "alice").await;
+    fourth.refused(429, "RATE_LIMITED");
     alice.remove(&second).await.expect(200);
     let fifth = request_id();
-    enforcer.submit(&fifth, "alice", sealed()).await.expect(202);
+    submit(&fifth, "alice").await.expect(202);
     assert_eq!(alice.inbox_ids().await, [third, fifth]);
 }

@@ -2,9 +2,10 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use countersign::gateway::administration::{Administration, CredentialRequest};
+use countersign::gateway::administration::{Administration, CredentialRequest, MadeCode};
 use countersign::gateway::error::Error;
-use countersign::http::platform::{key_json, parse_thumbprint};
+use countersign::http::platform::key_json;
+use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{
     ApproverId, CredentialId, ID_EXPECTED, SignerKeyId, TenantId, TextId,
 };
@@ -33,7 +34,7 @@ pub enum TenantCommand {
 
 #[derive(Subcommand)]
 pub enum CredentialCommand {
-    /// Create a credential and print its API key, which is not shown again.
+    /// Create a credential and print its API key, or the code that binds its certificate. Neither is shown again.
     Create {
         /// The tenant's id.
         #[arg(long)]
@@ -41,12 +42,15 @@ pub enum CredentialCommand {
         /// enforcer, approver or admin.
         #[arg(long)]
         role: String,
-        /// The only id it may act as; without it, any id of its role.
+        /// The only id it may act as; an enforcer or approver needs it.
         #[arg(long)]
         bound_id: Option<String>,
-        /// The SHA-256 thumbprint of a client certificate, instead of an API key.
+        /// Instead of --bound-id: it may act as any id of its role. For trusted backends only.
+        #[arg(long, conflicts_with = "bound_id")]
+        unbound: bool,
+        /// For a client certificate, which its holder binds with the printed code, instead of an API key.
         #[arg(long)]
-        thumbprint: Option<String>,
+        certificate: bool,
         /// When it expires (RFC 3339).
         #[arg(long)]
         expires_at: Option<String>,
@@ -56,6 +60,11 @@ pub enum CredentialCommand {
         /// Only those of this tenant.
         #[arg(long)]
         tenant: Option<String>,
+    },
+    /// Print a new code for a credential with --certificate: if the last one was not used, or for a renewed certificate.
+    Code {
+        /// Its id.
+        credential: String,
     },
     /// Revoke a credential.
     Revoke {
@@ -124,12 +133,15 @@ fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
     T::parse(text).with_context(|| format!("{what} should be {ID_EXPECTED}"))
 }
 
-fn time(text: &str) -> anyhow::Result<Timestamp> {
+pub(super) fn time(text: &str) -> anyhow::Result<Timestamp> {
     Timestamp::parse(text).with_context(|| format!("{text} should be an RFC 3339 time"))
 }
 
 /// The tenant with this id, which must exist.
-async fn existing_tenant(administration: &Administration, text: &str) -> anyhow::Result<TenantId> {
+pub(super) async fn existing_tenant(
+    administration: &Administration,
+    text: &str,
+) -> anyhow::Result<TenantId> {
     let tenants = administration.tenants().await?;
     let found = tenants
         .into_iter()
@@ -141,7 +153,7 @@ async fn existing_tenant(administration: &Administration, text: &str) -> anyhow:
 }
 
 /// Replaces "not found" by an error that says what was not found.
-fn found<T>(outcome: Result<T, Error>, missing: &str) -> anyhow::Result<T> {
+pub(super) fn found<T>(outcome: Result<T, Error>, missing: &str) -> anyhow::Result<T> {
     outcome.map_err(|error| match error {
         Error::NotFound => anyhow::anyhow!("{missing}"),
         error => error.into(),
@@ -182,6 +194,20 @@ pub async fn tenant(
     }
 }
 
+fn print_code(id: &CredentialId, made: &MadeCode, json: bool) -> anyhow::Result<()> {
+    if json {
+        return print_json(&serde_json::json!({
+            "credentialId": id, "code": made.code, "codeExpiresAt": made.expires_at,
+        }));
+    }
+    remark(&format!(
+        "The code of credential {id}, which is not shown again. The holder of the certificate sends it to \
+         POST /platform/v1/certificates, over a connection that presents the certificate, once and before {}:",
+        made.expires_at
+    ));
+    print_line(&made.code)
+}
+
 pub async fn credential(
     administration: &Administration,
     command: CredentialCommand,
@@ -192,38 +218,51 @@ pub async fn credential(
             tenant,
             role,
             bound_id,
-            thumbprint,
+            unbound,
+            certificate,
             expires_at,
         } => {
+            let role = RoleName::parse(&role);
+            let role = role.context("role should be enforcer, approver or admin")?;
+            anyhow::ensure!(
+                role == RoleName::Admin || bound_id.is_some() || unbound,
+                "name the one id that this {0} credential may act as with --bound-id ID; \
+                 --unbound instead makes one that may act as every {0} of the tenant",
+                role.as_str()
+            );
             let request = CredentialRequest {
-                role: RoleName::parse(&role)
-                    .context("role should be enforcer, approver or admin")?,
+                role,
                 bound_id,
-                thumbprint: thumbprint
-                    .map(|text| {
-                        parse_thumbprint(&text)
-                            .context("thumbprint should be a SHA-256 in hexadecimal")
-                    })
-                    .transpose()?,
+                unbound,
+                kind: if certificate {
+                    CredentialKind::Certificate
+                } else {
+                    CredentialKind::ApiKey
+                },
                 expires_at: expires_at.as_deref().map(time).transpose()?,
             };
             let tenant = existing_tenant(administration, &tenant).await?;
             let made = administration.create_credential(&tenant, request).await;
             let made = found(made, &format!("tenant {tenant} is disabled"))?;
+            if let Some(code) = made.code {
+                return print_code(&made.id, &code, json);
+            }
             if json {
                 let made = serde_json::json!({ "credentialId": made.id, "apiKey": made.api_key });
                 return print_json(&made);
             }
-            if let Some(key) = made.api_key {
-                remark(&format!(
-                    "The API key of credential {}, which is not shown again:",
-                    made.id
-                ));
-                print_line(&key)
-            } else {
-                remark("The credential's id:");
-                print_line(made.id.as_str())
-            }
+            remark(&format!(
+                "The API key of credential {}, which is not shown again:",
+                made.id
+            ));
+            print_line(&made.api_key.unwrap_or_default())
+        }
+        CredentialCommand::Code { credential } => {
+            let id = id::<CredentialId>("credential", &credential)?;
+            let made = administration.issue_code(None, None, &id).await;
+            let missing = "with --certificate that is not revoked; list them with `countersign credential list`";
+            let made = found(made, &format!("no credential {credential:?} {missing}"))?;
+            print_code(&id, &made, json)
         }
         CredentialCommand::List { tenant } => {
             let tenant = match tenant {
@@ -235,13 +274,19 @@ pub async fn credential(
                 return print_json(&credentials);
             }
             for credential in credentials {
+                let waits = credential.kind == CredentialKind::Certificate.as_str()
+                    && credential.thumbprint.is_none();
+                let state = match credential.revoked_at {
+                    Some(_) => "  (revoked)",
+                    None if waits => "  (no certificate yet)",
+                    None => "",
+                };
                 print_line(&format!(
-                    "{}  tenant {}  {:<8}  {}{}",
+                    "{}  tenant {}  {:<8}  {}{state}",
                     credential.credential_id,
                     credential.tenant_id,
                     credential.role.as_str(),
                     credential.bound_id.as_deref().unwrap_or("(any id)"),
-                    credential.revoked_at.map_or("", |_| "  (revoked)"),
                 ))?;
             }
             Ok(())
@@ -277,6 +322,8 @@ pub async fn key(
                 public_key,
                 not_before: not_before.as_deref().map(time).transpose()?,
                 not_after: not_after.as_deref().map(time).transpose()?,
+                // Whoever can write to the database may import keys.
+                proof_nonce: None,
             };
             let (tenant, approver) = approver.parse(administration).await?;
             let registered = administration

@@ -7,8 +7,11 @@ use std::time::Duration;
 use countersign::config::{Auth, Config, ConfigError, TlsMode, WakeMode};
 use countersign::http::tls::Tls;
 use countersign::outbound::Outbound;
+use countersign::protocol::id::CredentialId;
 use countersign::protocol::token::KeySet;
 use countersign::store::Store;
+use countersign::store::due::RetentionFloors;
+use countersign::store::error::StoreError;
 use countersign::store::schema::{RowSecurity, Schema};
 use countersign::store::server_check::Server;
 use serde::Serialize;
@@ -19,6 +22,8 @@ const OLDEST: i32 = 150_000;
 const WAKING: usize = 2;
 /// Clock difference from which a warning is given.
 const SAME_TIME: Duration = Duration::from_secs(1);
+/// Credentials that a finding names.
+const NAMED: usize = 10;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_KEY_BYTES: u64 = 1 << 20;
 
@@ -210,7 +215,7 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
             "point database.url to the primary, or unset default_transaction_read_only",
         );
     }
-    schema(store, report).await;
+    schema(config, store, report).await;
     clock(config, &server, report);
     connections(config, &server, report);
     match config.wake.mode {
@@ -219,7 +224,7 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
     }
 }
 
-async fn schema(store: &Store, report: &mut Report) {
+async fn schema(config: &Config, store: &Store, report: &mut Report) {
     const UNREAD: &str =
         "check that the role of database.url may read the tables: deploy/roles.sql grants it";
     let found = match store.database.schema().await {
@@ -244,13 +249,50 @@ async fn schema(store: &Store, report: &mut Report) {
                 }
                 Err(error) => report.fail("row security", error.to_string(), UNREAD),
             }
-            Ok(())
+            match store.database.retention_floors().await {
+                Ok(floors) => retention(config, floors, report),
+                Err(error) => report.fail("retention", error.to_string(), UNREAD),
+            }
+            credentials(store, report).await
         }
         Err(error) => Err(error),
     };
     if let Err(error) = found {
         report.fail("schema", error.to_string(), UNREAD);
     }
+}
+
+fn retention(config: &Config, floors: RetentionFloors, report: &mut Report) {
+    let retention = &config.retention;
+    if retention.exchange_seconds >= floors.exchanges && retention.audit_seconds >= floors.audit {
+        return report.ok("retention", "as configured");
+    }
+    let message = format!(
+        "the database keeps exchanges for at least {} s and the audit for {} s, which is longer than configured",
+        floors.exchanges, floors.audit
+    );
+    let remedy = "run deploy/roles.sql with keep_history and keep_audit, or raise retention.exchange_seconds \
+         and retention.audit_seconds";
+    report.warn("retention", message, remedy);
+}
+
+/// Credentials for any id are for trusted backends; those that an earlier version made may be so by mistake.
+async fn credentials(store: &Store, report: &mut Report) -> Result<(), StoreError> {
+    const REMEDY: &str =
+        "unless a trusted backend needs it, revoke each and create one with --bound-id";
+    let unbound = store.credentials.unbound_credentials().await?;
+    if unbound.is_empty() {
+        report.ok("credentials", "each is bound to one id");
+        return Ok(());
+    }
+    let named = unbound.iter().take(NAMED).map(CredentialId::as_str);
+    let mut names = named.collect::<Vec<_>>().join(", ");
+    if unbound.len() > NAMED {
+        names.push_str(", …");
+    }
+    let message = format!("{} may act as any id of their role: {names}", unbound.len());
+    report.warn("credentials", message, REMEDY);
+    Ok(())
 }
 
 fn clock(config: &Config, server: &Server, report: &mut Report) {

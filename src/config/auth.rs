@@ -33,8 +33,10 @@ section! {
         jwt_max_lifetime_seconds: u64 = 24 * 3_600,
         jwt_tenant_claim: String = "tenant".into(),
         jwt_role_claim: String = "role".into(),
-        /// The claim that names the one id the token may act as; without it, any of its role.
+        /// The claim that names the one id the token may act as.
         jwt_id_claim: String = "countersign_id".into(),
+        /// Whether a token without that claim is accepted, and then acts as any id of its role.
+        jwt_allow_unbound: bool = false,
         /// How often, at least, the issuer's keys are read again.
         jwt_jwks_refresh_seconds: u64 = 300,
         jwt_max_bytes: usize = 8 << 10,
@@ -44,6 +46,8 @@ section! {
         introspection_client_secret_file: Option<PathBuf> = None,
         /// What the `aud` of an introspected token must contain; not checked if empty.
         introspection_audience: String = String::new(),
+        /// Whether an introspected token without the id claim is accepted, and then acts as any id of its role.
+        introspection_allow_unbound: bool = false,
         introspection_cache_seconds: u64 = 60,
         introspection_cache_entries: usize = 10_000,
         /// How long a response may take before the caller gets 503.

@@ -137,6 +137,7 @@ impl Config {
             database,
             platform,
             security,
+            tls,
             auth,
             telemetry,
             ..
@@ -154,6 +155,8 @@ impl Config {
         security
             .cluster_secret
             .read("security.cluster_secret_file", file)?;
+        let file = tls.proxy_secret_file.as_deref();
+        tls.proxy_secret.read("tls.proxy_secret_file", file)?;
         auth.jwt_secret
             .read("auth.jwt_secret_file", auth.jwt_secret_file.as_deref())?;
         let file = auth.introspection_client_secret_file.as_deref();
@@ -186,6 +189,11 @@ impl Config {
             limits.body_memory_bytes >= largest + limits.envelope_bytes,
             "limits.body_memory_bytes",
             "must hold at least one body of the largest kind",
+        )?;
+        require(
+            self.server.answer_timeout_seconds > 0,
+            "server.answer_timeout_seconds",
+            "must be at least 1",
         )?;
         require(
             limits.approvers_per_exchange > 0,
@@ -238,6 +246,11 @@ impl Config {
             "database.row_security",
             "needs its own sessions, which PgBouncer in transaction mode does not provide: connect directly or in \
              session mode with database.session_settings = true, or as the tables' owner without row_security",
+        )?;
+        require(
+            self.retention.nonce_seconds >= self.artifacts.max_lifetime_seconds,
+            "retention.nonce_seconds",
+            "must be at least artifacts.max_lifetime_seconds: until then a replayed decision may find its exchange",
         )?;
         require_length("security.cluster_secret", &self.security.cluster_secret)?;
         require(

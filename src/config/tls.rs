@@ -8,7 +8,8 @@ use ipnet::IpNet;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::ConfigError;
+use super::load::require_length;
+use super::{ConfigError, Secret};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -40,6 +41,8 @@ section! {
         key_file: Option<PathBuf> = None,
         /// The certificate authorities for client certificates, in PEM.
         client_ca_file: Option<PathBuf> = None,
+        /// Their revocation lists, in PEM.
+        client_crl_file: Option<PathBuf> = None,
         /// `none`, `optional` or `required`.
         client_auth: ClientAuth = ClientAuth::None,
         reload_seconds: u64 = 10,
@@ -48,6 +51,10 @@ section! {
         /// The networks of the trusted proxies, for `upstream`.
         #[serde(deserialize_with = "networks")]
         proxies: Vec<IpNet> = Vec::new(),
+        /// What each of them sends in `X-Proxy-Secret`; required with `client_cert_header`.
+        proxy_secret: Secret = Secret::default(),
+        /// A file that holds `proxy_secret`, instead.
+        proxy_secret_file: Option<PathBuf> = None,
         /// The header in which they pass the client's certificate on; none if empty.
         client_cert_header: String = String::new(),
     }
@@ -88,6 +95,18 @@ impl Tls {
                     "is not set; client certificates (tls.client_auth) need their certificate authorities in PEM",
                 )
             }
+            TlsMode::On
+                if self.client_auth == ClientAuth::None && self.client_crl_file.is_some() =>
+            {
+                invalid(
+                    "tls.client_crl_file",
+                    "has no effect without client certificates; set tls.client_auth and tls.client_ca_file, or leave it out",
+                )
+            }
+            TlsMode::Upstream if self.client_crl_file.is_some() => invalid(
+                "tls.client_crl_file",
+                "has no effect with tls.mode = \"upstream\": the proxy verifies client certificates, so give the list to the proxy",
+            ),
             TlsMode::On if self.reload_seconds == 0 || self.handshake_timeout_seconds == 0 => {
                 invalid(
                     "tls.reload_seconds",
@@ -96,7 +115,7 @@ impl Tls {
             }
             TlsMode::Upstream if self.proxies.is_empty() => invalid(
                 "tls.proxies",
-                "is empty; tls.mode = \"upstream\" needs the proxies' networks, such as [\"10.0.0.0/8\"]",
+                "is empty; tls.mode = \"upstream\" needs the proxies' addresses or networks, such as [\"10.0.0.7\"]",
             ),
             TlsMode::Upstream
                 if !self.client_cert_header.is_empty()
@@ -104,7 +123,18 @@ impl Tls {
             {
                 invalid("tls.client_cert_header", "must be the name of a header")
             }
-            TlsMode::Off | TlsMode::On | TlsMode::Upstream => Ok(()),
+            TlsMode::Upstream
+                if !self.client_cert_header.is_empty() && self.proxy_secret.is_empty() =>
+            {
+                invalid(
+                    "tls.proxy_secret",
+                    "is not set; with tls.client_cert_header whoever can send from tls.proxies says who calls, so the proxy must \
+                     prove that it is one: set tls.proxy_secret or tls.proxy_secret_file, at least 32 characters, and have the \
+                     proxy send it in X-Proxy-Secret",
+                )
+            }
+            TlsMode::Upstream => require_length("tls.proxy_secret", &self.proxy_secret),
+            TlsMode::Off | TlsMode::On => Ok(()),
         }
     }
 }

@@ -35,12 +35,16 @@ Countersign is running. Ctrl-C stops it{included}.
   tenant     {tenant}
   operator   {operator}
   admin      {admin}
-  enforcer   {enforcer}   (may act as any enforcer)
-  approver   {approver}   (may act as any approver)
+  enforcer   {enforcer}   (UNBOUND)
+  approver   {approver}   (UNBOUND)
+
+WARNING: these demo keys are UNBOUND. Whoever has one can act as EVERY enforcer or EVERY approver of the tenant. Use them on
+this machine only; for real use, make keys with `countersign credential create --bound-id`, each for one id.
 
 Next, paste this into another terminal; it prints the gateway's status:
 
   export URL={url}
+  export ADMIN_KEY={admin}
   export ENFORCER_KEY={enforcer}
   export APPROVER_KEY={approver}
   curl -sS -w '\n' "$URL/v1/status"

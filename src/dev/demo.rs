@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::gateway::authenticate::random_text;
 use countersign::protocol::canonical::Sha256Hex;
+use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::store::credential::RoleName;
 
@@ -81,7 +82,8 @@ impl Demo {
             let request = CredentialRequest {
                 role,
                 bound_id: None,
-                thumbprint: None,
+                unbound: role != RoleName::Admin,
+                kind: CredentialKind::ApiKey,
                 expires_at: None,
             };
             let made = administration.create_credential(&tenant, request).await?;

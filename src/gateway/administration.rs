@@ -2,39 +2,57 @@
 //! line.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
 
 use super::authenticate::FreshKey;
 use super::error::{Error, Result};
 use crate::clock::Clock;
-use crate::protocol::credential::RoleName;
+use crate::protocol::credential::{BindingCode, CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
-use crate::protocol::listing::{CredentialLine, Tenant};
+use crate::protocol::listing::{BoundCredential, CredentialLine, Tenant};
+use crate::protocol::reader::Invalid;
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::token::{RevocationLine, RevocationRequest};
 use crate::store::audit::Actor;
-use crate::store::credential::{NewCredential, Proof};
+use crate::store::credential::{NewCode, NewCredential, Proof};
 use crate::store::error::StoreError;
 use crate::store::listing::Part;
 use crate::store::signing_key::{NewSigningKey, Registration};
+use crate::store::token_revocation::RevocationFact;
 use crate::store::{CredentialStore, Store};
 
 pub const MAX_NAME_CHARS: usize = 128;
+
+/// How long the code that binds a certificate is valid.
+const CODE_LIFETIME: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 pub struct CredentialRequest {
     pub role: RoleName,
     /// The one id it may act as.
     pub bound_id: Option<String>,
-    /// Of a client certificate; without one the credential is an API key.
-    pub thumbprint: Option<[u8; 32]>,
+    /// Whether an enforcer or approver may act as any id of its role. Never by default.
+    pub unbound: bool,
+    pub kind: CredentialKind,
     pub expires_at: Option<Timestamp>,
 }
 
-/// A new credential. It holds the key, so it must not be printed.
+/// A new credential. It holds the key or the code, so it must not be printed.
 pub struct MadeCredential {
     pub id: CredentialId,
     /// Shown only this once.
     pub api_key: Option<String>,
+    /// The same for a certificate: what its holder binds it with.
+    pub code: Option<MadeCode>,
+}
+
+/// It must not be printed.
+pub struct MadeCode {
+    pub code: String,
+    pub expires_at: Timestamp,
 }
 
 #[derive(Clone)]
@@ -90,33 +108,24 @@ impl Administration {
         let CredentialRequest {
             role,
             bound_id,
-            thumbprint,
+            unbound,
+            kind,
             expires_at,
         } = request;
-        if let Some(bound) = &bound_id {
-            let is_id = match role {
-                RoleName::Enforcer => EnforcerId::parse(bound).is_some(),
-                RoleName::Approver => ApproverId::parse(bound).is_some(),
-                RoleName::Admin => {
-                    return Err(Error::invalid(
-                        "/boundId",
-                        "none, as an administrator acts as nobody",
-                    ));
-                }
-            };
-            if !is_id {
-                return Err(Error::invalid("/boundId", crate::protocol::id::ID_EXPECTED));
-            }
-        }
+        check_binding(role, bound_id.as_deref(), unbound)?;
         if expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(Error::invalid("/expiresAt", "a time to come"));
         }
         let id: CredentialId = self.new_id()?;
-        let (proof, api_key) = if let Some(thumbprint) = thumbprint {
-            (Proof::Certificate(thumbprint), None)
-        } else {
-            let fresh = FreshKey::generate(id.clone())?;
-            (Proof::ApiKey(fresh.hash), Some(fresh.key))
+        let (proof, api_key, code) = match kind {
+            CredentialKind::ApiKey => {
+                let fresh = FreshKey::generate(id.clone())?;
+                (Proof::ApiKey(fresh.hash), Some(fresh.key), None)
+            }
+            CredentialKind::Certificate => {
+                let (code, made) = self.new_code(&id)?;
+                (Proof::Certificate(code), None, Some(made))
+            }
         };
         let new = NewCredential {
             tenant: tenant.clone(),
@@ -126,20 +135,67 @@ impl Administration {
             proof,
             expires_at,
         };
-        match self.store.create_credential(&self.actor, &new).await {
-            Ok(true) => {}
-            Ok(false) => return Err(Error::NotFound),
-            // Taken by this or another tenant: the thumbprint alone identifies the tenant, so two cannot share one. The
-            // answer does not say which tenant has it.
-            Err(StoreError::Taken(_)) => {
-                return Err(Error::Taken {
-                    pointer: "/thumbprint",
-                });
-            }
-            Err(error) => return Err(error.into()),
+        if !self.store.create_credential(&self.actor, &new).await? {
+            return Err(Error::NotFound);
         }
         tracing::info!(%tenant, credential = %id, role = role.as_str(), "a credential was made");
-        Ok(MadeCredential { id, api_key })
+        Ok(MadeCredential { id, api_key, code })
+    }
+
+    fn new_code(&self, id: &CredentialId) -> Result<(NewCode, MadeCode)> {
+        let fresh = FreshKey::code(id.clone())?;
+        let expires_at = Timestamp::from(self.clock.now().inner() + CODE_LIFETIME);
+        let code = NewCode {
+            hash: fresh.hash,
+            expires_at,
+        };
+        let made = MadeCode {
+            code: fresh.key,
+            expires_at,
+        };
+        Ok((code, made))
+    }
+
+    /// A new code for a certificate credential, of this tenant and role where these are given: for its first certificate, if
+    /// the code before was not used, or for a renewed one. The certificate it has is valid until another one is bound.
+    pub async fn issue_code(
+        &self,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+        id: &CredentialId,
+    ) -> Result<MadeCode> {
+        let (code, made) = self.new_code(id)?;
+        let store = &self.store;
+        let issued = store.issue_code(&self.actor, tenant, role, id, &code);
+        if !issued.await? {
+            return Err(Error::NotFound);
+        }
+        tracing::info!(credential = %id, "a code for a certificate was issued");
+        Ok(made)
+    }
+
+    /// Binds a certificate to the credential that the code is for. The caller has proven to hold the certificate.
+    pub async fn bind_certificate(
+        &self,
+        code: &str,
+        thumbprint: &[u8; 32],
+    ) -> Result<BoundCredential> {
+        let code = BindingCode::parse(code).ok_or(Error::CodeRefused)?;
+        let hash = Sha256::digest(code.secret).into();
+        let bound = self
+            .store
+            .bind_certificate(&self.actor, &code.id, &hash, thumbprint)
+            .await;
+        match bound {
+            Ok(Some(bound)) => {
+                tracing::info!(tenant = %bound.tenant_id, credential = %bound.credential_id, "a certificate was bound");
+                Ok(bound)
+            }
+            Ok(None) => Err(Error::CodeRefused),
+            // Its holder bound it to another credential, which is still valid. The answer does not say to which.
+            Err(StoreError::Taken(_)) => Err(Error::CertificateBound),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// All credentials, of one tenant and one role where these are given.
@@ -168,6 +224,36 @@ impl Administration {
         Ok(())
     }
 
+    /// Revokes tokens that others issued: one, those of a subject, or all that were issued before a time.
+    pub async fn revoke_tokens(
+        &self,
+        tenant: &TenantId,
+        request: &RevocationRequest,
+    ) -> Result<RevocationLine> {
+        // From then on nobody could get in with a token, whenever it was issued.
+        if request
+            .issued_before
+            .is_some_and(|at| at > self.clock.now())
+        {
+            let expected = "a time that has passed";
+            return Err(Invalid::timestamp("/issuedBefore", expected).into());
+        }
+        let store = &self.store;
+        match store.revoke_tokens(&self.actor, tenant, request).await? {
+            RevocationFact::Revoked(line) => {
+                tracing::info!(%tenant, kind = request.kind.as_str(), "tokens were revoked");
+                Ok(line)
+            }
+            RevocationFact::NoTenant => Err(Error::NotFound),
+            RevocationFact::Full => Err(Error::TooManyRevocations),
+        }
+    }
+
+    pub async fn token_revocations(&self, tenant: &TenantId) -> Result<Vec<RevocationLine>> {
+        let all = Part::default();
+        Ok(self.store.token_revocations(tenant, &all).await?.0)
+    }
+
     /// Registers a signing key; with `first_only`, only if the approver has never had one.
     pub async fn register_key(
         &self,
@@ -182,7 +268,15 @@ impl Administration {
         }
         let store = &self.store;
         let registered = store.register_key(&self.actor, tenant, approver, key, first_only);
-        match registered.await? {
+        let registered = match registered.await {
+            Err(StoreError::Taken(_)) => {
+                return Err(Error::Taken {
+                    pointer: "/proof/nonce",
+                });
+            }
+            registered => registered?,
+        };
+        match registered {
             Registration::Registered => {
                 tracing::info!(%tenant, %approver, key = %key.id, "a signing key was registered");
                 Ok(())
@@ -216,4 +310,35 @@ impl Administration {
         tracing::info!(%tenant, %approver, %key, "a signing key was revoked");
         Ok(())
     }
+}
+
+/// A credential that acts as somebody names whom, or says that it may be anybody: never by omission.
+fn check_binding(role: RoleName, bound_id: Option<&str>, unbound: bool) -> Result<()> {
+    let is_id = match (role, bound_id, unbound) {
+        (RoleName::Admin, None, false) | (RoleName::Enforcer | RoleName::Approver, None, true) => {
+            return Ok(());
+        }
+        (RoleName::Admin, Some(_), _) => {
+            let expected = "none, as an administrator acts as nobody";
+            return Err(Error::invalid("/boundId", expected));
+        }
+        (RoleName::Admin, None, true) => {
+            let expected = "none, as an administrator acts as nobody";
+            return Err(Error::invalid("/unbound", expected));
+        }
+        (RoleName::Enforcer | RoleName::Approver, Some(_), true) => {
+            let expected = "false or absent, as boundId is there";
+            return Err(Error::invalid("/unbound", expected));
+        }
+        (RoleName::Enforcer | RoleName::Approver, None, false) => {
+            let expected = "the one id it may act as (required); for any id of its role, unbound: true instead";
+            return Err(Error::invalid("/boundId", expected));
+        }
+        (RoleName::Enforcer, Some(id), false) => EnforcerId::parse(id).is_some(),
+        (RoleName::Approver, Some(id), false) => ApproverId::parse(id).is_some(),
+    };
+    let expected = crate::protocol::id::ID_EXPECTED;
+    is_id
+        .then_some(())
+        .ok_or_else(|| Error::invalid("/boundId", expected))
 }

@@ -12,8 +12,12 @@ use crate::store::audit::{Actor, AuditSource};
 
 impl Origin {
     pub fn source(&self) -> AuditSource {
+        let principal = match &self.issuer {
+            None => self.principal.clone(),
+            Some(issuer) => format!("{} from {issuer}", self.principal),
+        };
         AuditSource {
-            principal: Some(self.principal.clone()),
+            principal: Some(principal),
             address: self.from,
         }
     }

@@ -2,10 +2,13 @@
 //! everywhere within 5 s; a cache that could not ask is not used. `tokens` verifies external tokens.
 
 mod api_key;
+mod failures;
 mod introspection;
 mod jwks;
 mod jwt;
+mod revocations;
 mod tenants;
+mod token_quota;
 mod tokens;
 
 use std::collections::HashMap;
@@ -19,6 +22,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 
 pub use self::api_key::{FreshKey, random, random_text};
+use self::failures::{Failure, Failures};
 use self::tenants::FRESH_FOR;
 pub(super) use self::tokens::{Tokens, recheck_every};
 use super::Channels;
@@ -139,8 +143,15 @@ pub enum Presented<'a> {
     Token(&'a str),
     /// The encoded credentials of `Basic`.
     Basic(&'a str),
-    /// The SHA-256 of a client certificate.
-    Certificate([u8; 32]),
+    Certificate(ClientCertificate),
+}
+
+/// A client certificate whose key the client has proven to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// Its SHA-256.
+    pub thumbprint: [u8; 32],
+    pub expires_at: Timestamp,
 }
 
 pub struct Authenticator {
@@ -149,6 +160,7 @@ pub struct Authenticator {
     channels: Arc<Channels>,
     credentials: Credentials,
     tokens: Tokens,
+    failures: Failures,
     /// The hash of the operator's key.
     operator: Option<[u8; 32]>,
 }
@@ -159,6 +171,7 @@ impl Authenticator {
             tokens,
             operator: operator_hash(&context.config.platform.operator_key),
             credentials: Credentials::default(),
+            failures: Failures::new(),
             channels: Arc::clone(channels),
             context: Arc::clone(context),
             store: Arc::clone(&context.store.credentials),
@@ -167,23 +180,40 @@ impl Authenticator {
 
     pub async fn authenticate(
         &self,
-        presented: &Presented<'_>,
+        presented: Option<&Presented<'_>>,
         from: Option<IpAddr>,
     ) -> Result<Caller> {
         match presented {
-            Presented::Token(token) => self.by_token(token, from).await,
-            Presented::Basic(_) if !self.context.config.auth.basic => Err(Error::Unauthenticated),
-            Presented::Basic(encoded) => {
-                let given = UserPassword::decode(encoded).ok_or(Error::Unauthenticated)?;
-                let key = given.key().ok_or(Error::Unauthenticated)?;
-                self.by_key(&key, from).await?.ok_or(Error::Unauthenticated)
+            None => {
+                self.note_failure(Failure::Missing, None, from);
+                Err(Error::Unauthenticated)
             }
-            Presented::Certificate(thumbprint) => {
-                let credential = self.credential_of_certificate(thumbprint).await?;
-                self.by_credential(credential, from)?
+            Some(Presented::Token(token)) => self.by_token(token, from).await,
+            Some(Presented::Basic(encoded)) => self.by_basic(encoded, from).await,
+            Some(Presented::Certificate(certificate)) => {
+                let found = self.credential_of_certificate(&certificate.thumbprint);
+                let found = found.await?;
+                if found.is_none() {
+                    self.note_failure(Failure::Unknown, None, from);
+                }
+                // It was verified when the connection was made, which may have been long ago.
+                self.by_credential(found, Some(certificate.expires_at), from)?
                     .ok_or(Error::Unauthenticated)
             }
         }
+    }
+
+    fn note_failure(&self, why: Failure, credential: Option<&CredentialId>, from: Option<IpAddr>) {
+        self.failures.note(&self.context, why, credential, from);
+    }
+
+    async fn by_basic(&self, encoded: &str, from: Option<IpAddr>) -> Result<Caller> {
+        let given = UserPassword::decode(encoded).filter(|_| self.context.config.auth.basic);
+        let Some(key) = given.as_ref().and_then(UserPassword::key) else {
+            self.note_failure(Failure::Malformed, None, from);
+            return Err(Error::Unauthenticated);
+        };
+        self.by_key(&key, from).await?.ok_or(Error::Unauthenticated)
     }
 
     /// The caller of a token: the operator's key, an API key, or an external token.
@@ -195,7 +225,10 @@ impl Authenticator {
             }
         }
         if token.starts_with(KEY_PREFIX) {
-            let key = ApiKey::parse(token).ok_or(Error::MalformedKey)?;
+            let Some(key) = ApiKey::parse(token) else {
+                self.note_failure(Failure::Malformed, None, from);
+                return Err(Error::MalformedKey);
+            };
             let caller = self.by_key(&key, from).await?;
             return caller.ok_or_else(|| {
                 if key.is_complete() {
@@ -205,35 +238,54 @@ impl Authenticator {
                 }
             });
         }
-        self.by_foreign_token(token, from).await
+        let judged = self.by_foreign_token(token, from).await;
+        if let Err(Error::InvalidToken) = judged {
+            self.note_failure(Failure::Token, None, from);
+        }
+        judged
     }
 
     /// The caller of an API key, if it is valid.
     async fn by_key(&self, key: &ApiKey<'_>, from: Option<IpAddr>) -> Result<Option<Caller>> {
         let found = self.credential(&key.id).await?;
         let hash: [u8; 32] = Sha256::digest(key.secret).into();
-        let genuine = found.filter(|credential| {
-            let stored = credential.secret_hash;
-            stored.is_some_and(|stored| stored.ct_eq(&hash).into())
-        });
-        self.by_credential(genuine, from)
+        let Some(credential) = found else {
+            self.note_failure(Failure::Unknown, None, from);
+            return Ok(None);
+        };
+        let stored = credential.secret_hash;
+        if !stored.is_some_and(|stored| stored.ct_eq(&hash).into()) {
+            self.note_failure(Failure::Secret, Some(&credential.id), from);
+            return Ok(None);
+        }
+        self.by_credential(Some(credential), None, from)
     }
 
-    /// The caller of a credential, if it is valid. The caller has proven to hold it.
+    /// The caller of a credential, if it is valid. The caller has proven to hold it, with something that may end earlier.
     fn by_credential(
         &self,
         credential: Option<Arc<Credential>>,
+        proof_ends: Option<Timestamp>,
         from: Option<IpAddr>,
     ) -> Result<Option<Caller>> {
         let now = self.context.clock.now();
-        let good = credential.filter(|credential| {
-            !credential.revoked && credential.expires_at.is_none_or(|at| now < at)
-        });
-        let Some(credential) = good else {
+        let Some(credential) = credential else {
             return Ok(None);
         };
+        let expires_at = credential.expires_at.into_iter().chain(proof_ends).min();
+        let ended = if credential.revoked {
+            Some(Failure::Revoked)
+        } else if expires_at.is_some_and(|at| at <= now) {
+            Some(Failure::Expired)
+        } else {
+            None
+        };
+        if let Some(ended) = ended {
+            self.note_failure(ended, Some(&credential.id), from);
+            return Ok(None);
+        }
         self.credentials.note_use(&credential.id, now);
-        caller(&credential, from).map(Some)
+        caller(&credential, expires_at, from).map(Some)
     }
 
     /// The credential of a client certificate. TLS has verified that the client holds its key.
@@ -271,11 +323,12 @@ impl Authenticator {
         Ok(found)
     }
 
-    /// Reads which credentials and tenants changed. If one fails, the other is read all the same.
+    /// Reads which credentials, tenants and tokens changed. If one fails, the others are read all the same.
     pub(super) async fn refresh_credentials(&self) -> Result<()> {
         let learned = self.learn_changes().await;
         let tenants = self.refresh_tenants().await;
-        learned.and(tenants)
+        let revocations = self.refresh_revocations().await;
+        learned.and(tenants).and(revocations)
     }
 
     /// Reads which credentials changed, and closes the channels of those that are no longer valid.
@@ -304,12 +357,18 @@ impl Authenticator {
     }
 }
 
-fn caller(credential: &Credential, from: Option<IpAddr>) -> Result<Caller> {
+fn caller(
+    credential: &Credential,
+    expires_at: Option<Timestamp>,
+    from: Option<IpAddr>,
+) -> Result<Caller> {
     let origin = Origin {
         tenant: credential.tenant.clone(),
         principal: credential.id.as_str().to_owned(),
-        expires_at: credential.expires_at,
+        issuer: None,
+        expires_at,
         recheck: None,
+        token: None,
         from,
     };
     Caller::in_role(credential.role, origin, credential.bound_id.as_deref())

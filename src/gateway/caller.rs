@@ -1,12 +1,14 @@
 //! Authenticated callers. A use case takes the role that it needs as a type, so that the check cannot be forgotten.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use super::error::{Error, Result};
 use crate::config::Secret;
 use crate::protocol::envelope::Sender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId};
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::token::TokenIdentity;
 use crate::store::credential::RoleName;
 
 /// Where a call comes from.
@@ -15,10 +17,14 @@ pub struct Origin {
     pub tenant: TenantId,
     /// The name of the credential, in idempotency keys and the audit log.
     pub principal: String,
+    /// Who issued it, if it is a token.
+    pub issuer: Option<String>,
     /// When the credential expires; channels are closed then.
     pub expires_at: Option<Timestamp>,
     /// A token that may be revoked before it expires, and is rechecked while a channel is open.
     pub recheck: Option<Secret>,
+    /// What a tenant can revoke, if the caller presented a token that the gateway did not issue.
+    pub token: Option<Arc<TokenIdentity>>,
     pub from: Option<IpAddr>,
 }
 
@@ -58,6 +64,16 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// Where it comes from; `None` for the operator, who belongs to no tenant.
+    pub fn origin(&self) -> Option<&Origin> {
+        match self {
+            Self::Enforcer(caller) => Some(&caller.origin),
+            Self::Approver(caller) => Some(&caller.origin),
+            Self::Admin(caller) => Some(&caller.origin),
+            Self::Operator(_) => None,
+        }
+    }
+
     /// The caller of a credential with this role, bound to an id or to none.
     pub(super) fn in_role(role: RoleName, origin: Origin, bound: Option<&str>) -> Result<Self> {
         Ok(match role {

@@ -20,6 +20,7 @@ use super::secret::ClusterSecret;
 use crate::config::{self, Secret};
 use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
+use crate::protocol::token::TokenIdentity;
 use crate::store::ChannelStore;
 use crate::store::channel_lifecycle::OpenRow;
 use crate::wake::{Key, Waiter};
@@ -28,6 +29,7 @@ pub(super) struct Handle {
     pub(super) id: Uuid,
     pub(super) principal: String,
     pub(super) recheck: Option<Secret>,
+    pub(super) token: Option<Arc<TokenIdentity>>,
     transport: Transport,
     opened: Instant,
     /// Whether the peer responds.
@@ -194,6 +196,10 @@ impl Channel {
         closed.of([closing.as_str()]).increment();
     }
 
+    pub(super) fn closed(&self) -> impl Future<Output = Closing> {
+        self.watch.closed()
+    }
+
     pub(super) fn parts(&mut self) -> (&Watch, &mut Waiter) {
         (&self.watch, &mut self.waiter)
     }
@@ -282,6 +288,7 @@ impl Channels {
             id,
             principal: origin.principal.clone(),
             recheck: origin.recheck.clone(),
+            token: origin.token.clone(),
             transport,
             opened: Instant::now(),
             active: AtomicBool::new(true),

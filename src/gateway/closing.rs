@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::Channels;
 use crate::config::Secret;
 use crate::protocol::id::TenantId;
+use crate::protocol::token::Revocations;
 use crate::store::credential::ChangedCredential;
 use crate::wake::Key;
 
@@ -55,6 +56,19 @@ impl Channels {
         let own = identities.filter(|(key, _)| key.tenant() == tenant);
         for handle in own.flat_map(|(_, handles)| handles) {
             handle.close(Closing::Credential);
+        }
+    }
+
+    /// Closes the channels of a tenant whose token was revoked.
+    pub(super) fn close_revoked_tokens(&self, tenant: &TenantId, revocations: &Revocations) {
+        let state = self.registry.state();
+        let identities = state.by_identity.iter();
+        let own = identities.filter(|(key, _)| key.tenant() == tenant);
+        for handle in own.flat_map(|(_, handles)| handles) {
+            let token = handle.token.as_deref();
+            if token.is_some_and(|token| revocations.include(token)) {
+                handle.close(Closing::Credential);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Exchanges;
 use super::caller::Approver;
 use super::error::{Error, Result};
-use crate::protocol::decision::{Decision, Trust};
+use crate::protocol::decision::{CompactRule, Decision, DecisionForm, Trust};
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::{Decided, ExchangeState, judge_decision};
 use crate::protocol::id::ApproverId;
@@ -31,6 +31,10 @@ impl Exchanges {
     pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision> {
         self.context.check_created(envelope.created_at)?;
         let decision = Decision::parse(envelope)?;
+        let compact = self.context.config.decisions.compact;
+        if decision.form == DecisionForm::Compact && compact == CompactRule::Refuse {
+            return Err(Error::CompactRefused);
+        }
         let now = self.context.clock.now();
         if decision.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::DecisionExpired);
@@ -60,7 +64,9 @@ impl Exchanges {
                 tenant: tenant.clone(),
                 approver: approver.clone(),
                 decision: decision.clone(),
+                counted: decision.counted_nonce(&trust, self.context.config.decisions.compact),
                 trust,
+                source: caller.origin.source(),
                 message,
             };
             let outcome = self.store.decisions.run(row).await?.locked()?;

@@ -156,6 +156,7 @@ impl Exchanges {
 
     /// Accepts an ack: the message is not delivered again, and a decision counts as delivered.
     pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged> {
+        let source = command.origin.source();
         let tenant = command.origin.tenant;
         if let AckRecipient::Enforcer(enforcer) = &command.recipient {
             self.presence.seen(&tenant, enforcer);
@@ -167,6 +168,7 @@ impl Exchanges {
             tenant,
             recipient: command.recipient,
             message,
+            source,
         };
         let acked = self.store.acks.run(row).await?.locked()?;
         let acked = acked.ok_or(Error::NotFound)?;

@@ -92,6 +92,19 @@ impl Feed {
         &self.channel
     }
 
+    /// Waits until the channel is to be closed.
+    pub fn closed(&self) -> impl Future<Output = Closing> {
+        self.channel.closed()
+    }
+
+    /// About how many bytes the next page has, as far as that is known before it is read: what may be large is.
+    pub fn next_page_bytes(&self) -> usize {
+        match &self.source {
+            FeedSource::Approver(scan) => scan.next_page_bytes(),
+            FeedSource::Enforcer { .. } => 0,
+        }
+    }
+
     /// Notes that a message was written to the client.
     pub fn note_written(&self, push: &Push) {
         let labels = [push.msg_type, self.channel.transport.as_str()];
@@ -147,7 +160,7 @@ impl Feed {
         (handle.closed(), ready)
     }
 
-    /// The next few messages; empty if there are none for now.
+    /// The next few messages; empty if there are none for now, or if only their ids were read.
     pub async fn next_page(&mut self) -> Result<Vec<Push>> {
         if self.channel.is_cut_off() {
             return Err(Error::Unavailable);

@@ -150,7 +150,7 @@ impl InboxScan {
         }
     }
 
-    /// The next few messages; empty if there are none for now.
+    /// The next few messages; empty if there are none for now, or if only their ids were read.
     pub async fn next_page(
         &mut self,
         context: &Context,
@@ -176,7 +176,8 @@ impl InboxScan {
                 // A message that cannot be serialised was logged, and must not hold up the others.
                 page.extend(for_approver(context, &self.approver, message, first));
             }
-            if page.is_empty() {
+            // What a list has queued is read by the next call, which knows how large it is.
+            if page.is_empty() && self.queue.is_empty() {
                 continue;
             }
             // Messages older than the channel say nothing about latency.
@@ -228,16 +229,27 @@ impl InboxScan {
         Ok(found)
     }
 
-    async fn read(&mut self, context: &Context) -> Result<Vec<(ForApprover, usize)>> {
-        let mut wanted: Vec<(MessageId, usize)> = Vec::with_capacity(PER_PAGE);
-        let mut total = 0;
-        for (id, bytes) in self.queue.iter().take(PER_PAGE) {
-            if !wanted.is_empty() && total + bytes > PAGE_BYTES {
+    /// How many of the queued messages make the next page, and their bytes.
+    fn next_in_queue(&self) -> (usize, usize) {
+        let (mut count, mut total) = (0, 0);
+        for (_, bytes) in self.queue.iter().take(PER_PAGE) {
+            if count > 0 && total + bytes > PAGE_BYTES {
                 break;
             }
             total += bytes;
-            wanted.push((*id, *bytes));
+            count += 1;
         }
+        (count, total)
+    }
+
+    /// About how many bytes the next page has; 0 if it is only listed then, and small.
+    pub fn next_page_bytes(&self) -> usize {
+        self.next_in_queue().1
+    }
+
+    async fn read(&mut self, context: &Context) -> Result<Vec<(ForApprover, usize)>> {
+        let (count, total) = self.next_in_queue();
+        let mut wanted: Vec<_> = self.queue.iter().take(count).copied().collect();
         let row = BodiesRow {
             tenant: self.tenant.clone(),
             approver: self.approver.clone(),

@@ -15,6 +15,7 @@ use quick_cache::sync::Cache;
 use super::caller::Origin;
 use super::context::Context;
 use super::error::{Error, Result, Throttled};
+use crate::config;
 use crate::protocol::timestamp::Timestamp;
 
 const MAX_BUCKETS: usize = 100_000;
@@ -34,6 +35,8 @@ pub enum Kind {
     Address,
     /// KiB of large bodies.
     Body,
+    /// Tokens that the authorization server refused.
+    Token,
 }
 
 impl Kind {
@@ -46,6 +49,7 @@ impl Kind {
             Self::Connect => "connects",
             Self::Address => "address",
             Self::Body => "body",
+            Self::Token => "tokens",
         }
     }
 
@@ -54,6 +58,7 @@ impl Kind {
         let calls = match self {
             Self::Address => "calls from this address",
             Self::Body => "KiB of large bodies",
+            Self::Token => "refused tokens from this address",
             kind => kind.as_str(),
         };
         Error::Throttled(Throttled {
@@ -82,6 +87,13 @@ struct Bucket {
 impl Bucket {
     /// A clock that was set back adds no tokens.
     fn take(&mut self, count: f64, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+        self.check(count, rate, now)?;
+        self.tokens -= count;
+        Ok(())
+    }
+
+    /// Whether there are so many tokens, or how long it takes until there are.
+    fn check(&mut self, count: f64, rate: Rate, now: Timestamp) -> Result<(), Duration> {
         let passed = (now.inner() - self.at.inner()).as_seconds_f64().max(0.0);
         let added = passed * f64::from(rate.per_second);
         self.tokens = (self.tokens + added).min(f64::from(rate.burst));
@@ -90,7 +102,6 @@ impl Bucket {
             let wait = (count - self.tokens) / f64::from(rate.per_second);
             return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::from_secs(1)));
         }
-        self.tokens -= count;
         Ok(())
     }
 }
@@ -110,6 +121,17 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
     /// Takes a token of a caller, or returns how long it takes until there is one.
     pub fn take(&self, caller: &K, rate: Rate, now: Timestamp) -> Result<(), Duration> {
         self.take_many(caller, 1, rate, now)
+    }
+
+    /// Whether a caller has a token, or how long it takes until there is one.
+    pub fn check(&self, caller: &K, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+        match self.by_caller.get(caller) {
+            Some(bucket) if rate.per_second > 0 => {
+                let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+                bucket.check(1.0, rate, now)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes as many tokens, but no more than there can be at once.
@@ -229,15 +251,21 @@ impl Limiter {
     }
 
     fn rate_of(&self, kind: Kind) -> Rate {
-        let rates = &self.context.config.rates;
-        let (per_second, burst) = match kind {
-            Kind::Submission => (rates.submissions, rates.submissions_burst),
-            Kind::Decision => (rates.decisions, rates.decisions_burst),
-            Kind::Ack => (rates.acks, rates.acks_burst),
-            Kind::Read => (rates.reads, rates.reads_burst),
-            Kind::Connect => (rates.connects, rates.connects_burst),
-            Kind::Address => (rates.address, rates.address_burst),
-            Kind::Body => (rates.body_kib, rates.body_kib_burst),
+        kind.rate(&self.context.config.rates)
+    }
+}
+
+impl Kind {
+    pub(super) fn rate(self, rates: &config::Rates) -> Rate {
+        let (per_second, burst) = match self {
+            Self::Submission => (rates.submissions, rates.submissions_burst),
+            Self::Decision => (rates.decisions, rates.decisions_burst),
+            Self::Ack => (rates.acks, rates.acks_burst),
+            Self::Read => (rates.reads, rates.reads_burst),
+            Self::Connect => (rates.connects, rates.connects_burst),
+            Self::Address => (rates.address, rates.address_burst),
+            Self::Body => (rates.body_kib, rates.body_kib_burst),
+            Self::Token => (rates.refused_tokens, rates.refused_tokens_burst),
         };
         Rate {
             per_second: if rates.enabled { per_second } else { 0 },

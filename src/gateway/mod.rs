@@ -101,7 +101,7 @@ impl Gateway {
         stopped: &CancellationToken,
     ) -> std::io::Result<Arc<Self>> {
         // First, as it may fail: nothing is running yet.
-        let tokens = Tokens::new(&config.auth, &clock, draining)?;
+        let tokens = Tokens::new(config, &clock, draining)?;
         let context = Arc::new(Context {
             config: Arc::clone(config),
             names: Names::new(&config.protocol.name),

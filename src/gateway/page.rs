@@ -58,7 +58,7 @@ fn at_least_one(name: &'static str, text: &str) -> Result<i64> {
 
 impl Context {
     /// The page size: as requested, within the limits.
-    pub(super) fn page_limit(&self, request: &PageRequest) -> Result<i64> {
+    pub fn page_limit(&self, request: &PageRequest) -> Result<i64> {
         let limits = &self.config.limits;
         match request.limit.as_deref() {
             None => Ok(i64::from(limits.page_default)),

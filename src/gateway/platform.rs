@@ -1,10 +1,12 @@
 //! The use cases of the platform endpoints: checks the rights of administrators, operator and approvers, then calls
 //! `administration`.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::administration::{Administration, CredentialRequest, MadeCredential};
-use super::caller::{AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
+use super::administration::{Administration, CredentialRequest, MadeCode, MadeCredential};
+use super::authenticate::ClientCertificate;
+use super::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator};
 use super::context::Context;
 use super::error::{Error, Result};
 use super::page::{Page, PageRequest};
@@ -12,7 +14,9 @@ use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
-use crate::protocol::listing::{CredentialLine, ExchangeLine, Tenant};
+use crate::protocol::key_proof::KeyProof;
+use crate::protocol::listing::{BoundCredential, CredentialLine, ExchangeLine, Tenant};
+use crate::protocol::token::RevocationLine;
 use crate::store::audit::Actor;
 use crate::store::exchange_listing::ExchangeFilter;
 use crate::store::listing::Part;
@@ -152,28 +156,107 @@ impl Platform {
             .await
     }
 
-    /// Registers a signing key: an administrator any, an approver only its own first.
+    /// A new code for a certificate credential that the caller manages.
+    pub async fn issue_code(
+        &self,
+        caller: &AdminOrOperator,
+        id: &CredentialId,
+    ) -> Result<MadeCode> {
+        let (tenant, role) = Self::reach(caller);
+        self.administration(manager(caller))
+            .issue_code(tenant, role, id)
+            .await
+    }
+
+    /// Binds the certificate that the caller presents to the credential that the code is for.
+    pub async fn bind_certificate(
+        &self,
+        code: &str,
+        certificate: &ClientCertificate,
+        from: IpAddr,
+    ) -> Result<BoundCredential> {
+        if certificate.expires_at <= self.context.clock.now() {
+            return Err(Error::NoCertificate);
+        }
+        self.administration(Actor::certificate_holder(Some(from)))
+            .bind_certificate(code, &certificate.thumbprint)
+            .await
+    }
+
+    /// Lists the revocations of a tenant's tokens, oldest first.
+    pub async fn token_revocations(
+        &self,
+        caller: &Admin,
+        request: &PageRequest,
+    ) -> Result<Page<RevocationLine>> {
+        let tenant = &caller.origin.tenant;
+        let listing = format!("token revocations\n{tenant}");
+        let part = self.part(&listing, request)?;
+        let store = &self.context.store.credentials;
+        let (items, next) = store.token_revocations(tenant, &part).await?;
+        Ok(Page::new(&listing, items, next.as_ref()))
+    }
+
+    /// Refuses whoever may not register a key of this approver. A credential for any approver may not: its holder would
+    /// speak for somebody who has not chosen a key yet.
+    pub fn check_registrar(caller: &ApproverOrAdmin, approver: &ApproverId) -> Result<()> {
+        key_owner(caller, approver)?;
+        match caller {
+            ApproverOrAdmin::Approver(caller) if caller.bound.is_none() => Err(Error::Forbidden {
+                pointer: Some("approverId".into()),
+                expected: "a credential that is bound to this approver, or an administrator",
+            }),
+            ApproverOrAdmin::Approver(_) | ApproverOrAdmin::Admin(_) => Ok(()),
+        }
+    }
+
+    /// Registers a signing key: an administrator any, an approver only its own first, and only with a proof that it holds
+    /// the key.
     pub async fn register_key(
         &self,
         caller: &ApproverOrAdmin,
         approver: &ApproverId,
-        key: &NewSigningKey,
+        mut key: NewSigningKey,
+        proof: Option<KeyProof>,
     ) -> Result<()> {
+        Self::check_registrar(caller, approver)?;
         let tenant = key_owner(caller, approver)?;
         let first_only = matches!(caller, ApproverOrAdmin::Approver(_));
+        if let Some(proof) = proof {
+            let now = self.context.clock.now();
+            proof.check(tenant, approver, (&key.id, &key.public_key), now)?;
+            key.proof_nonce = Some(proof.nonce);
+        } else if first_only {
+            let expected = "a signature by the key over its own registration (required)";
+            return Err(Error::invalid("/proof", expected));
+        }
         self.administration(key_keeper(caller, approver))
-            .register_key(tenant, approver, key, first_only)
+            .register_key(tenant, approver, &key, first_only)
             .await
     }
 
+    /// An approver's signing keys: for itself, for administrators, and for enforcers that are paired with it or have asked it,
+    /// so that they can verify its decisions.
     pub async fn signing_keys(
         &self,
-        caller: &ApproverOrAdmin,
+        caller: &Member,
         approver: &ApproverId,
     ) -> Result<Vec<SigningKey>> {
-        self.administration(key_keeper(caller, approver))
-            .keys(key_owner(caller, approver)?, approver)
-            .await
+        let tenant = &caller.origin().tenant;
+        let store = &self.context.store.credentials;
+        match caller {
+            Member::Admin(_) => {}
+            Member::Approver(caller) => {
+                caller.acting(Some(approver.clone()), "approverId")?;
+            }
+            Member::Enforcer(caller) => {
+                let known = store.knows_approver(tenant, caller.bound.as_ref(), approver);
+                if !known.await? {
+                    return Err(Error::NotFound);
+                }
+            }
+        }
+        Ok(store.keys_of(tenant, approver).await?)
     }
 
     pub async fn revoke_key(

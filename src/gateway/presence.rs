@@ -112,7 +112,12 @@ impl EnforcerPresence {
     ) -> Result<Vec<Presence>> {
         let (tenant, config) = (&caller.origin().tenant, &self.context.config.presence);
         let call_for = Duration::from_secs(config.call_seconds);
-        let facts = self.store.enforcers(tenant, enforcer, config.list_max);
+        let approver = match caller {
+            Member::Approver(caller) => caller.bound.as_ref(),
+            Member::Enforcer(_) | Member::Admin(_) => None,
+        };
+        let store = &self.store;
+        let facts = store.enforcers(tenant, enforcer, approver, config.list_max);
         let present = facts.await?.into_iter();
         let present = present.filter_map(|facts| judge_presence(facts, call_for));
         Ok(present.collect())

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Gateway;
 use super::error::Result;
+use crate::config::Config;
 use crate::protocol::id::TenantId;
 use crate::store::Store;
 use crate::store::due::{DueTenant, Keep};
@@ -35,14 +36,16 @@ impl Gateway {
         if !database.take_sweep(SWEEP, LEASE, every.max(LEASE)).await? {
             return Ok(());
         }
+        // An exchange goes together with its history.
+        let floors = database.retention_floors().await?;
         let mut pass = Pass {
             gateway: self,
             store: &self.context.store,
             keep: Keep {
-                exchanges: seconds(retention.exchange_seconds),
+                exchanges: seconds(retention.exchange_seconds.max(floors.exchanges)),
                 prompts: seconds(retention.prompt_seconds),
                 sessions: seconds(retention.session_seconds),
-                audit: seconds(retention.audit_seconds),
+                audit: seconds(retention.audit_seconds.max(floors.audit)),
                 pairings: seconds(retention.pairing_seconds),
                 payloads: (retention.scrub_seconds > 0).then(|| seconds(retention.scrub_seconds)),
             },
@@ -59,6 +62,17 @@ impl Gateway {
         let kept = database.keep_sweep(SWEEP, pause).await;
         forgotten.and(kept.map(drop).map_err(Into::into))
     }
+}
+
+/// How long a revoked token could still be presented. A JWT has a longest lifetime; an opaque token need not have one.
+fn revocations_kept(config: &Config) -> u64 {
+    let jwt = config.auth.jwt_max_lifetime_seconds + 2 * config.auth.jwt_leeway_seconds;
+    let opaque = if config.auth.introspection() {
+        config.retention.audit_seconds
+    } else {
+        0
+    };
+    jwt.max(opaque)
 }
 
 /// One pass over everything.
@@ -123,7 +137,20 @@ impl Pass<'_> {
         let attempts = self.repeat(true, BATCH, attempts).await;
         let guesses = || store.pairings.forget_guesses(BATCH);
         let guesses = self.repeat(true, BATCH, guesses).await;
-        keys.and(attempts).and(guesses)
+        let keep = seconds(self.gateway.context.config.retention.nonce_seconds);
+        let nonces = || store.exchanges.forget_nonces(keep, BATCH);
+        let nonces = self.repeat(true, BATCH, nonces).await;
+        let keep = self.keep.exchanges;
+        let asked = || store.exchanges.forget_asked(keep, BATCH);
+        let asked = self.repeat(true, BATCH, asked).await;
+        let keep = seconds(revocations_kept(&self.gateway.context.config));
+        let revocations = || store.credentials.forget_revocations(keep, BATCH);
+        let revocations = self.repeat(true, BATCH, revocations).await;
+        keys.and(attempts)
+            .and(guesses)
+            .and(nonces)
+            .and(asked)
+            .and(revocations)
     }
 
     async fn of_tenant(&mut self, due: &DueTenant) -> Result<()> {

@@ -69,8 +69,9 @@ impl Exchanges {
         self.presence.seen(tenant, &enforcer);
         // A repeat must be recognised even if it can no longer be routed, so the store is asked anyway: it never writes a
         // submission without approvers.
-        let (approvers, unroutable) = self.approvers(tenant, &enforcer, &submission.route).await?;
-        let counted = self.must_count(tenant, &approvers).await?;
+        let route = submission.route.clone();
+        let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
+        let counted = self.must_count(tenant, &enforcer, &approvers).await?;
         let asked = approvers
             .iter()
             .map(|approver| Asked {
@@ -88,11 +89,13 @@ impl Exchanges {
             submission,
             asked,
             idempotency: command.idempotency,
+            source: caller.origin.source(),
         };
         let outcome = self.store.submissions.run(row).await?;
         let judged = judge_submission(outcome.fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),
+            (Err(Error::NotPaired { .. }), _) => return Err(unpaired(&route)),
             (judged, _) => judged?,
         };
         if !submitted.duplicate {
@@ -120,7 +123,7 @@ impl Exchanges {
     ) -> Result<(Vec<ApproverId>, Option<Error>)> {
         let pairings = &self.context.store.pairings;
         let asked = match route {
-            Route::Approver(approver) => Ok(vec![approver.clone()]),
+            Route::Approver { id, .. } => Ok(vec![id.clone()]),
             Route::Token(token) => match pairings.token_of(tenant, enforcer, token).await? {
                 TokenFact::Good(approver) => Ok(vec![approver]),
                 TokenFact::Ended => Err(Error::PairingRevoked),
@@ -146,6 +149,18 @@ impl Exchanges {
             Ok(approvers) => (approvers, None),
             Err(error) => (Vec::new(), Some(error)),
         })
+    }
+}
+
+/// The refusal of a submission to an approver that the enforcer must be paired with.
+fn unpaired(route: &Route) -> Error {
+    match route {
+        Route::Approver { pointer, .. } => Error::NotPaired { pointer },
+        // It was in force a moment ago.
+        Route::Token(_) => Error::PairingRevoked,
+        Route::Paired => Error::NotPaired {
+            pointer: "/recipient/approverId",
+        },
     }
 }
 

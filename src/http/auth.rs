@@ -13,6 +13,7 @@ use super::error::{Refusal, TransportError};
 use super::limit;
 use super::peer::PeerInfo;
 use super::reply::Node;
+use super::request_scope::RequestScope;
 use crate::gateway::authenticate::Presented;
 use crate::gateway::caller::Role;
 use crate::gateway::error::Error;
@@ -28,15 +29,20 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
             admit_address(node, *peer)?;
         }
         refuse_repeated(&parts.headers)?;
-        let presented = presented(parts).ok_or(Error::Unauthenticated)?;
+        let presented = presented(parts);
         let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
         let caller = node
             .gateway
             .authenticator
-            .authenticate(&presented, from)
+            .authenticate(presented.as_ref(), from)
             .await?;
         if let Some(permit) = parts.extensions.get::<Arc<ConnectionPermit>>() {
             permit.keep();
+        }
+        if let (Some(scope), Some(origin)) =
+            (parts.extensions.get::<RequestScope>(), caller.origin())
+        {
+            scope.authenticated(node.memory.account(origin));
         }
         let role = R::of(caller.clone()).ok_or(Error::Forbidden {
             pointer: None,
@@ -93,6 +99,6 @@ fn presented(parts: &Parts) -> Option<Presented<'_>> {
         });
     token.map(Presented::Token).or_else(|| {
         let peer = parts.extensions.get::<PeerInfo>()?;
-        peer.thumbprint.map(Presented::Certificate)
+        peer.certificate.map(Presented::Certificate)
     })
 }

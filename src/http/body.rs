@@ -10,11 +10,14 @@ use axum::http::{HeaderMap, Uri, header};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::error::{Refusal, TransportError};
-use super::memory_permit::MemoryPermit;
+use super::memory::{Account, Charge};
+use super::metered::Pace;
 use super::reply::Node;
+use super::request_scope::RequestScope;
+use crate::config;
 use crate::gateway::PageRequest;
 use crate::gateway::caller::Origin;
 use crate::gateway::error::Error;
@@ -24,8 +27,8 @@ use crate::protocol::json;
 
 const MAX_KEY_BYTES: usize = 255;
 
-/// Bodies up to this size need no permit: the number of connections bounds them.
-const SMALL: usize = 64 << 10;
+/// How long the sender of a body may pause.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -44,7 +47,7 @@ pub enum Kind {
 pub struct Received {
     pub parts: Parts,
     bytes: Bytes,
-    _memory: MemoryPermit,
+    _memory: Charge,
 }
 
 impl Deref for Received {
@@ -55,15 +58,28 @@ impl Deref for Received {
     }
 }
 
-/// Reads a body whole. A large one acquires memory as it arrives, so that many at once cannot use it all up.
+/// Reads a body whole, if it comes fast enough. It acquires memory as it arrives: announcing a size reserves nothing, and
+/// many at once cannot use up the memory.
 async fn whole(
-    node: &Node,
+    config: &config::Server,
     mut body: Body,
     limit: usize,
-) -> Result<(Bytes, MemoryPermit), Refusal> {
+    memory: &mut Charge,
+) -> Result<Bytes, Refusal> {
+    let begun = Instant::now();
+    let deadline = begun + Duration::from_secs(config.body_timeout_seconds);
+    let pace = Pace {
+        pause: MAX_PAUSE,
+        rate: config.min_bytes_per_second,
+    };
     let mut bytes = Vec::new();
-    let mut memory = MemoryPermit::default();
-    while let Some(frame) = body.frame().await {
+    loop {
+        let allowed = pace.pause.saturating_add(pace.time_for(bytes.len() as u64));
+        let next = begun.checked_add(allowed).unwrap_or(deadline).min(deadline);
+        let next = timeout_at(next, body.frame()).await;
+        let Some(frame) = next.map_err(|_| TransportError::BodyIncomplete)? else {
+            break;
+        };
         let frame = frame.map_err(|_| TransportError::BodyIncomplete)?;
         let Ok(data) = frame.into_data() else {
             continue;
@@ -72,15 +88,12 @@ async fn whole(
         if length > limit {
             return Err(Error::BodyTooLarge { limit }.into());
         }
-        if !memory
-            .acquire(&node.memory, length.saturating_sub(SMALL))
-            .await
-        {
+        if !memory.grow(length).await {
             return Err(Error::Unavailable.into());
         }
         bytes.extend_from_slice(&data);
     }
-    Ok((bytes.into(), memory))
+    Ok(bytes.into())
 }
 
 /// Reads a JSON body. Too long a one is refused by its stated length, before it is read.
@@ -103,10 +116,12 @@ pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received,
     if kind != Kind::Optional {
         check_media_type(node, &parts.headers)?;
     }
-    let time_limit = Duration::from_secs(node.context.config.server.body_timeout_seconds);
-    let (bytes, memory) = timeout(time_limit, whole(node, body, limit))
-        .await
-        .map_err(|_| TransportError::BodyIncomplete)??;
+    let scope = parts.extensions.get::<RequestScope>();
+    let mut memory = scope.map_or_else(
+        || Charge::new(&node.memory, Account::default(), None),
+        |scope| scope.charge(&node.memory),
+    );
+    let bytes = whole(&node.context.config.server, body, limit, &mut memory).await?;
     // HTTP/2 reports a stream that was reset without an error as the end of its body.
     if stated.is_some_and(|length| length != bytes.len()) {
         return Err(TransportError::BodyIncomplete.into());

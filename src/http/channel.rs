@@ -1,11 +1,14 @@
-//! Opens the channels that `sse` and `ws` serve.
+//! Opens the channels that `sse` and `ws` serve, and reads their pages.
+
+use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::memory::{Account, MemoryBudget, MemoryPermit};
 use super::reply::Node;
-use crate::gateway::Feed;
 use crate::gateway::caller::Origin;
 use crate::gateway::error::Error;
+use crate::gateway::{Feed, Push};
 use crate::protocol::presence::Transport;
 use crate::wake::Key;
 
@@ -32,4 +35,20 @@ pub async fn open(
         }
     })
     .await
+}
+
+/// The next few messages of a feed, with the memory that they take; an error if the account may have no more now.
+pub async fn next_page(
+    feed: &mut Feed,
+    budget: &Arc<MemoryBudget>,
+    account: Account,
+) -> Result<(Vec<Push>, MemoryPermit), Error> {
+    let mut memory = MemoryPermit::new(budget, account);
+    // Before the page is read, as far as its size is known. Whoever has all that it may gets nothing more.
+    if !memory.try_grow(feed.next_page_bytes().max(1)) {
+        return Err(Error::Unavailable);
+    }
+    let page = feed.next_page().await?;
+    memory.set(page.iter().map(|push| push.text.len()).sum());
+    Ok((page, memory))
 }

@@ -17,7 +17,7 @@ use axum::http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::either::Either;
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::connection_limit::ConnectionPermit;
-use super::h2_stall::StallTracker;
+use super::h2_stall::{StallTracker, StreamExecutor};
 use super::http_version::{HttpVersion, detect};
 use super::listener_mode::{ListenerMode, Stream};
 use super::metered::{Meter, Metered};
@@ -42,7 +42,7 @@ const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Service {
     pub(super) router: Router,
     pub(super) http1: http1::Builder,
-    pub(super) http2: http2::Builder<TokioExecutor>,
+    pub(super) http2: http2::Builder<StreamExecutor>,
     pub(super) mode: ListenerMode,
     pub(super) metrics: Arc<Metrics>,
     pub(super) timeouts: Timeouts,
@@ -58,7 +58,7 @@ enum Ended {
     /// By the peer, or by the node with a reason.
     Closed(Option<CloseReason>),
     /// With an event stream, which needs hyper no longer.
-    Streaming(Metered<Stream>, Response<Body>),
+    Streaming(Box<(Metered<Stream>, Response<Body>)>),
 }
 
 impl Service {
@@ -73,11 +73,16 @@ impl Service {
         {
             Ok(Ended::Closed(reason)) => Ok(reason),
             // No timer wakes it, only events and its peer.
-            Ok(Ended::Streaming(stream, response)) => {
+            Ok(Ended::Streaming(streaming)) => {
+                let (stream, response) = *streaming;
+                let events = response.extensions().get::<EventStream>().cloned();
+                let events = events.unwrap_or_default();
                 let relayed = Box::pin(relay(stream, response));
-                match self.hard.run_until_cancelled(relayed).await {
-                    Some(relayed) => relayed.map(|()| None).map_err(BoxError::from),
-                    None => Ok(Some(CloseReason::Stopping)),
+                tokio::select! {
+                    relayed = relayed => relayed.map(|()| None).map_err(BoxError::from),
+                    // Its channel was closed: what the peer has not read must not keep memory.
+                    () = events.overdue() => Ok(Some(CloseReason::Unread)),
+                    () = self.hard.cancelled() => Ok(Some(CloseReason::Stopping)),
                 }
             }
             Err(error) => Err(error),
@@ -106,7 +111,7 @@ impl Service {
             handshake = self.mode.handshake(stream) => handshake,
             () = self.grace_over() => return Ok(Ended::Closed(None)),
         };
-        let (stream, thumbprint) = match handshake {
+        let (stream, certificate) = match handshake {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.metrics.turned_away.of(["handshake"]).increment();
@@ -126,7 +131,7 @@ impl Service {
         let peer = PeerInfo {
             address: permit.peer.ip().to_canonical(),
             encrypted: matches!(stream, Either::Right(_)),
-            thumbprint,
+            certificate,
         };
         let (meter, handover) = (Arc::new(Meter::default()), Handover::default());
         let stalls = (version == HttpVersion::Http2).then(Arc::<StallTracker>::default);
@@ -145,26 +150,30 @@ impl Service {
                 let handover = Handover::suits(&request).then(|| handover.clone());
                 let in_flight = meter.begin();
                 let (router, stalls, drain) = (router.clone(), stalls.clone(), drain.clone());
+                let meter = Arc::clone(&meter);
                 async move {
                     let mut response = router.oneshot(request).await?;
+                    let events = response.extensions().get::<EventStream>().cloned();
                     if let Some(stalls) = stalls {
-                        return Ok(response.map(|body| stalls.watch(body, in_flight)));
+                        let watch = |body| stalls.watch(body, in_flight, events);
+                        return Ok(response.map(watch));
                     }
                     if drain.is_cancelled() {
                         let close = HeaderValue::from_static("close");
                         response.headers_mut().entry(CONNECTION).or_insert(close);
                     }
-                    if let Some(handover) = handover
-                        && response.extensions().get::<EventStream>().is_some()
-                    {
-                        handover.put(response);
-                        return std::future::pending().await;
+                    if let Some(events) = events {
+                        if let Some(handover) = handover {
+                            handover.put(response);
+                            return std::future::pending().await;
+                        }
+                        meter.carries(events);
                     }
                     Ok::<_, Infallible>(response)
                 }
             })
         };
-        let stream = TokioIo::new(Metered::new(stream, &meter, self.timeouts.writing));
+        let stream = TokioIo::new(Metered::new(stream, &meter, self.timeouts.pace));
         let watchdog = Watchdog::new(&meter, stalls.as_ref(), self.timeouts);
         match version {
             HttpVersion::Http1 => {
@@ -181,7 +190,8 @@ impl Service {
                 let response = handover.take().filter(|_| closed.is_none());
                 let streaming = response.and_then(|response| {
                     let parts = connection.into_parts()?;
-                    Some(Ended::Streaming(parts.io.into_inner(), response))
+                    let streaming = (parts.io.into_inner(), response);
+                    Some(Ended::Streaming(Box::new(streaming)))
                 });
                 Ok(streaming.unwrap_or(Ended::Closed(closed)))
             }

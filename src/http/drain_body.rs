@@ -72,7 +72,8 @@ impl hyper::body::Body for SharedBody {
 
 /// Drains the body of a refused call, and closes the connection if the body does not end.
 pub async fn drain_unread(request: Request, next: Next) -> Response {
-    if request.body().is_end_stream() {
+    // Nobody reads the body of a GET. Kept, it would take up memory for as long as the answer takes.
+    if request.method().is_safe() || request.body().is_end_stream() {
         return next.run(request).await;
     }
     let expects_continue = request.headers().contains_key(header::EXPECT);

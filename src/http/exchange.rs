@@ -152,6 +152,9 @@ pub async fn status(
         .exchange(&caller, &request)
         .await
         .about(&request)?;
+    let verification = exchange.decision.as_ref().map(|found| found.verification);
+    let trace = verification.map(|verification| raw(verification.carried_by(None)));
+    let trace = trace.transpose().map_err(Error::from)?;
     let body = StatusBody {
         request_id: exchange.request_id,
         state: exchange.state,
@@ -164,10 +167,8 @@ pub async fn status(
             .transpose()
             .map_err(Error::from)?,
     };
-    Ok(node.respond(
-        StatusCode::OK,
-        &node.envelope("exchange.status", &request, Some(exchange.expires_at), body),
-    ))
+    let envelope = node.envelope("exchange.status", &request, Some(exchange.expires_at), body);
+    Ok(node.respond(StatusCode::OK, &envelope.traced(trace)))
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::error::Refusal;
 use super::exchange::{acknowledged, decided, submitted};
+use super::limit;
 use super::reply::Node;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover};
 use crate::gateway::error::Error;
@@ -160,16 +161,15 @@ fn admit_any(node: &Node, caller: &EnforcerOrApprover, key: &Key) -> Result<(), 
         Key::Approver(_, id) => id.as_str(),
         Key::Exchange(..) => "",
     };
-    node.gateway
-        .limiter
-        .admit(Kind::Read, caller.origin(), Some(id))
+    let bound = caller.bound().is_some();
+    limit::admit_identity(node, Kind::Read, caller.origin(), bound, id)
 }
 
-/// Counts a frame by the id that the credential is bound to. Otherwise it is counted later, by the id in the frame.
+/// Counts a frame by the id that the credential is bound to. Otherwise as a whole, and later by the id in the frame.
 fn admit(node: &Node, caller: &EnforcerOrApprover, kind: Kind) -> Result<(), Error> {
     match caller.bound() {
         Some(id) => node.gateway.limiter.admit(kind, caller.origin(), Some(id)),
-        None => Ok(()),
+        None => node.gateway.limiter.admit_any_id(kind, caller.origin()),
     }
 }
 

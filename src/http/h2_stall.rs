@@ -1,5 +1,7 @@
 //! Tracks what HTTP/2 peers have not read. Their windows limit what may be written, not their socket, so a response can wait
-//! for ever on a connection that is otherwise alive. The protocol library offers no timeout for that.
+//! for ever on a connection that is otherwise alive. The protocol library offers no timeout for that, and no way to reset one
+//! stream. A response that waits for too long is aborted; if the library has taken over all of it, so that only the end of
+//! the connection frees it, the connection is closed.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,22 +9,53 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
+use futures_util::future::{AbortHandle, Abortable};
 use hyper::body::{Frame, SizeHint};
+use hyper::rt::Executor;
+use tokio::task_local;
 use tokio::time::Instant;
 
-use super::metered::InFlight;
+use super::charged_body::Held;
+use super::metered::{InFlight, Pace};
+use super::relay::EventStream;
 
 /// Responses are written in chunks of this size, so that a slow reader can be told from one that reads nothing.
 const CHUNK_BYTES: usize = 16 << 10;
+/// How long a stream may take to end once it was aborted.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(3);
+
+task_local! {
+    /// Aborts the stream that the task serves.
+    static STREAM: AbortHandle;
+}
+
+/// Runs each stream of a connection on a task that can be aborted, which resets the stream.
+#[derive(Clone, Copy)]
+pub struct StreamExecutor;
+
+impl<F> Executor<F> for StreamExecutor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let (abort, registration) = AbortHandle::new_pair();
+        let stream = Abortable::new(stream, registration);
+        tokio::spawn(async move {
+            let _aborted = STREAM.scope(abort, stream).await;
+        });
+    }
+}
 
 #[derive(Default)]
 pub struct StallTracker(Mutex<Vec<Weak<PendingBytes>>>);
 
 impl StallTracker {
-    /// Tracks a response until its last chunk was written to the peer.
-    pub fn watch(&self, body: Body, in_flight: InFlight) -> Body {
+    /// Tracks a response until its last chunk was written to the peer. To be called on the task of its stream.
+    pub fn watch(&self, body: Body, in_flight: InFlight, events: Option<EventStream>) -> Body {
         let pending = Arc::new(PendingBytes {
-            unread: Mutex::new((0, Instant::now())),
+            progress: Mutex::new(Progress::default()),
+            events,
+            abort: STREAM.try_with(Clone::clone).ok(),
             _in_flight: in_flight,
         });
         let mut bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,59 +68,79 @@ impl StallTracker {
         })
     }
 
-    /// Whether some response has made no progress for this long.
-    pub fn overdue(&self, timeout: Duration) -> bool {
+    /// Aborts the responses that are read too slowly. True if one of them did not end by that.
+    pub fn check(&self, pace: Pace, answer_timeout: Duration) -> bool {
         let bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        bodies.iter().filter_map(Weak::upgrade).any(|pending| {
-            let (bytes, since) = *pending.unread();
-            bytes > 0 && since.elapsed() > timeout
-        })
+        let mut stuck = false;
+        for pending in bodies.iter().filter_map(Weak::upgrade) {
+            stuck |= pending.check(pace, answer_timeout);
+        }
+        stuck
     }
 }
 
 struct PendingBytes {
-    /// How many bytes wait for the peer, and since when it has read none.
-    unread: Mutex<(usize, Instant)>,
+    progress: Mutex<Progress>,
+    /// If it is an event stream.
+    events: Option<EventStream>,
+    abort: Option<AbortHandle>,
     _in_flight: InFlight,
 }
 
+/// How far the peer has read an answer, or a page of an event stream.
+#[derive(Default)]
+struct Progress {
+    unread: usize,
+    read: u64,
+    since: Option<Instant>,
+    aborted: Option<Instant>,
+}
+
 impl PendingBytes {
-    fn unread(&self) -> MutexGuard<'_, (usize, Instant)> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, pace: Pace, answer_timeout: Duration) -> bool {
+        let mut progress = self.progress();
+        if let Some(aborted) = progress.aborted {
+            return progress.unread > 0 && aborted.elapsed() > ABORT_TIMEOUT;
+        }
+        let ended = self.events.as_ref().is_some_and(EventStream::is_aborted);
+        let slow = progress.since.is_some_and(|since| {
+            let limit = pace.pause.saturating_add(pace.time_for(progress.read));
+            progress.unread > 0 && since.elapsed() > limit.min(answer_timeout)
+        });
+        if (ended && progress.unread > 0) || slow {
+            progress.aborted = Some(Instant::now());
+            drop(progress);
+            if let Some(abort) = &self.abort {
+                abort.abort();
+            }
+        }
+        false
+    }
+
+    fn begin(&self, bytes: usize) {
+        let mut progress = self.progress();
+        if progress.unread == 0 {
+            (progress.since, progress.read) = (Some(Instant::now()), 0);
+        }
+        progress.unread += bytes;
     }
 }
 
-/// Bytes handed to the protocol library, which drops them once they are written.
-struct Chunk {
-    bytes: Bytes,
+/// Counts bytes handed to the protocol library, which drops them once they are written.
+struct Unread {
+    bytes: usize,
     pending: Arc<PendingBytes>,
 }
 
-impl Chunk {
-    fn new(bytes: Bytes, pending: &Arc<PendingBytes>) -> Self {
-        let mut unread = pending.unread();
-        if unread.0 == 0 {
-            unread.1 = Instant::now();
-        }
-        unread.0 += bytes.len();
-        drop(unread);
-        Self {
-            bytes,
-            pending: Arc::clone(pending),
-        }
-    }
-}
-
-impl AsRef<[u8]> for Chunk {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for Chunk {
+impl Drop for Unread {
     fn drop(&mut self) {
-        let mut unread = self.pending.unread();
-        *unread = (unread.0.saturating_sub(self.bytes.len()), Instant::now());
+        let mut progress = self.pending.progress();
+        progress.unread = progress.unread.saturating_sub(self.bytes);
+        progress.read += self.bytes as u64;
     }
 }
 
@@ -109,14 +162,21 @@ impl HttpBody for TrackedBody {
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.rest = data,
+                    Ok(data) => {
+                        self.pending.begin(data.len());
+                        self.rest = data;
+                    }
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 ended => return Poll::Ready(ended),
             }
         }
         let length = self.rest.len().min(CHUNK_BYTES);
-        let chunk = Chunk::new(self.rest.split_to(length), &self.pending);
+        let unread = Unread {
+            bytes: length,
+            pending: Arc::clone(&self.pending),
+        };
+        let chunk = Held::new(self.rest.split_to(length), unread);
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(chunk)))))
     }
 

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use super::auth::As;
 use super::body::{self, PageQuery, Path};
 use super::error::{About, Refusal};
-use super::reply::Node;
-use super::request_id::HttpRequestId;
+use super::reply::{Node, reserved};
+use super::request_scope::RequestScope;
 use crate::gateway::Exchanges;
 use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
@@ -35,7 +35,7 @@ pub async fn active(
     State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Approver>,
     Path(approver): Path<String>,
-    Extension(http): Extension<HttpRequestId>,
+    Extension(http): Extension<RequestScope>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
     page(
@@ -56,7 +56,7 @@ pub async fn expired(
     State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<Approver>,
     Path(approver): Path<String>,
-    Extension(http): Extension<HttpRequestId>,
+    Extension(http): Extension<RequestScope>,
     uri: Uri,
 ) -> Result<Response, Refusal> {
     page(
@@ -82,11 +82,16 @@ async fn page(
     caller: Approver,
     approver: &str,
     kind: InboxKind,
-    http: HttpRequestId,
+    http: RequestScope,
     uri: &Uri,
 ) -> Result<Response, Refusal> {
     let approver = path_approver(&caller, approver)?;
     let request = body::query::<PageQuery>(uri)?.into();
+    let limits = &node.context.config.limits;
+    let items = node.context.page_limit(&request)?;
+    let item = limits.artifact_bytes + limits.envelope_bytes;
+    let bytes = usize::try_from(items).unwrap_or(1).saturating_mul(item);
+    let memory = node.reserve(&http, bytes).await?;
     let page = exchanges.inbox(&caller, &approver, kind, &request).await?;
     let gateway_id = &node.context.config.server.gateway_id;
     let items: Result<Vec<_>, _> = page
@@ -98,10 +103,8 @@ async fn page(
         items: items.map_err(Error::from)?,
         next_cursor: page.next,
     };
-    Ok(node.respond(
-        StatusCode::OK,
-        &node.envelope_about("inbox.page", http.0, None, body),
-    ))
+    let envelope = node.envelope_about("inbox.page", http.id().to_owned(), None, body);
+    Ok(reserved(memory, node.respond(StatusCode::OK, &envelope)))
 }
 
 /// The body of `inbox.removed`.

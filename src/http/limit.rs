@@ -1,5 +1,5 @@
 //! Counts calls against the rate limits: by the credential's own id or the one in the path before the body is read; for
-//! credentials that may act as any id, by the id in the body once that is known.
+//! credentials that may act as any id, as a whole too, and by the id in the body once that is known.
 
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::Method;
@@ -70,13 +70,37 @@ pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<()
     if any && SENDER_IN_BODY.contains(&path) {
         return node.gateway.limiter.admit_any_id(kind, origin);
     }
-    let named = match (bound, any) {
-        (None, true) => path_id(node, parts).await,
-        _ => None,
-    };
-    node.gateway
-        .limiter
-        .admit(kind, origin, bound.or(named.as_deref()))
+    if any {
+        let named = path_id(node, parts, caller).await;
+        return admit_unbound(node, kind, origin, named.as_deref());
+    }
+    node.gateway.limiter.admit(kind, origin, bound)
+}
+
+/// Counts a call of a credential that may act as any id: by the id it names, and as a whole, or it could name another id
+/// each time. The id first: one that is used up must not use up the others.
+fn admit_unbound(
+    node: &Node,
+    kind: Kind,
+    origin: &Origin,
+    named: Option<&str>,
+) -> Result<(), Error> {
+    node.gateway.limiter.admit(kind, origin, named)?;
+    node.gateway.limiter.admit_any_id(kind, origin)
+}
+
+/// Counts a channel or a frame of an identity.
+pub fn admit_identity(
+    node: &Node,
+    kind: Kind,
+    origin: &Origin,
+    bound: bool,
+    id: &str,
+) -> Result<(), Error> {
+    if bound {
+        return node.gateway.limiter.admit(kind, origin, Some(id));
+    }
+    admit_unbound(node, kind, origin, Some(id))
 }
 
 /// Refuses a credential that is bound to one id and names another in the path. This comes before the limits: a call that is
@@ -85,7 +109,7 @@ pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result
     let Some((_, Some(_))) = identity(caller) else {
         return Ok(());
     };
-    let Some(id) = path_id(node, parts).await else {
+    let Some(id) = path_id(node, parts, caller).await else {
         return Ok(());
     };
     // The handler refuses what is no id at all.
@@ -102,11 +126,17 @@ pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result
     }
 }
 
-async fn path_id(node: &Node, parts: &mut Parts) -> Option<String> {
+/// The id in the path, if it is of the caller's own kind. An enforcer that names an approver does not act as it.
+async fn path_id(node: &Node, parts: &mut Parts, caller: &Caller) -> Option<String> {
+    let own = match caller {
+        Caller::Enforcer(_) => "enforcerId",
+        Caller::Approver(_) => "approverId",
+        Caller::Admin(_) | Caller::Operator(_) => return None,
+    };
     let names = RawPathParams::from_request_parts(parts, node).await.ok()?;
+    let mut names = names.iter();
     names
-        .iter()
-        .find(|(name, _)| matches!(*name, "approverId" | "enforcerId"))
+        .find(|(name, _)| *name == own)
         .map(|(_, id)| id.to_owned())
 }
 

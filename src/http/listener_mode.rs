@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::proxied::Proxies;
 use super::tls::Tls;
 use crate::config::{self, ConfigError, TlsMode};
+use crate::gateway::authenticate::ClientCertificate;
 use crate::telemetry::Metrics;
 
 /// A connection's stream. TLS is boxed, here and during the handshake: a plain connection should not pay for its size.
@@ -56,16 +57,16 @@ impl ListenerMode {
         }
     }
 
-    /// Completes the handshake: the stream, and the thumbprint of the client's certificate if it presented one.
+    /// Completes the handshake: the stream, and the client's certificate if it presented one.
     pub(super) async fn handshake(
         &self,
         stream: TcpStream,
-    ) -> io::Result<(Stream, Option<[u8; 32]>)> {
+    ) -> io::Result<(Stream, Option<ClientCertificate>)> {
         match self {
             Self::Plain | Self::Upstream(_) => Ok((Either::Left(stream), None)),
             Self::Tls(tls) => {
-                let (stream, thumbprint) = Box::pin(tls.accept(stream)).await?;
-                Ok((Either::Right(Box::new(stream)), thumbprint))
+                let (stream, certificate) = Box::pin(tls.accept(stream)).await?;
+                Ok((Either::Right(Box::new(stream)), certificate))
             }
         }
     }

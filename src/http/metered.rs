@@ -1,15 +1,17 @@
-//! A stream that counts what it reads, and fails when its peer reads nothing of what is written to it. By hand, because
+//! A stream that counts what it reads, and fails when its peer reads too slowly what is written to it. By hand, because
 //! hyper has one timer for idle connections and for slow headers, and none for peers that do not read.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::relay::EventStream;
 
 /// What a connection has done so far.
 #[derive(Default)]
@@ -19,6 +21,10 @@ pub struct Meter {
     in_flight: AtomicUsize,
     /// Whether something was written since the last flush.
     unflushed: AtomicBool,
+    /// Bytes in flight that hold no memory permit.
+    free: AtomicUsize,
+    /// The event stream that hyper writes on this connection of HTTP/1.
+    event_stream: OnceLock<EventStream>,
 }
 
 impl Meter {
@@ -39,6 +45,34 @@ impl Meter {
         !self.unflushed.load(Ordering::Relaxed)
     }
 
+    /// Takes up to so many bytes of what is still free on this connection, and returns how many.
+    pub fn take_free(&self, wanted: usize, limit: usize) -> usize {
+        let mut taken = 0;
+        let take = |used: usize| {
+            taken = wanted.min(limit.saturating_sub(used));
+            (taken > 0).then_some(used + taken)
+        };
+        let relaxed = Ordering::Relaxed;
+        let updated = self.free.fetch_update(relaxed, relaxed, take);
+        updated.map_or(0, |_| taken)
+    }
+
+    pub fn give_free(&self, bytes: usize) {
+        if bytes > 0 {
+            self.free.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn carries(&self, stream: EventStream) {
+        self.event_stream.get_or_init(|| stream);
+    }
+
+    /// Whether its event stream was ended, and the peer has not read all of it.
+    pub fn is_aborted(&self) -> bool {
+        let stream = self.event_stream.get();
+        stream.is_some_and(EventStream::is_aborted) && !self.flushed()
+    }
+
     /// Counts a request, which is in flight until the guard is dropped.
     pub fn begin(self: &Arc<Self>) -> InFlight {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -55,36 +89,71 @@ impl Drop for InFlight {
     }
 }
 
+/// How slowly a peer may read.
+#[derive(Clone, Copy)]
+pub struct Pace {
+    /// How long it may read nothing.
+    pub pause: Duration,
+    /// Bytes a second that it must read beside such pauses; 0 for any number.
+    pub rate: u64,
+}
+
+impl Pace {
+    /// How long so many bytes may take, pauses not counted.
+    pub fn time_for(self, bytes: u64) -> Duration {
+        // Whoever reads anything at all has made good for its pauses, if no rate is wanted.
+        Duration::from_micros(
+            (bytes.saturating_mul(1_000_000))
+                .checked_div(self.rate)
+                .unwrap_or(u64::MAX),
+        )
+    }
+}
+
 pub struct Metered<S> {
     stream: S,
     meter: Arc<Meter>,
-    write_timeout: Duration,
-    /// Runs while a write is pending, and only then.
-    stalled: Option<Pin<Box<Sleep>>>,
+    pace: Pace,
+    /// How long writes have been pending, less the time that the bytes written since may have taken.
+    waited: Duration,
+    /// Runs while a write is pending, and only then; and since when it is.
+    stalled: Option<(Pin<Box<Sleep>>, Instant)>,
 }
 
 impl<S> Metered<S> {
-    pub fn new(stream: S, meter: &Arc<Meter>, write_timeout: Duration) -> Self {
+    pub fn new(stream: S, meter: &Arc<Meter>, pace: Pace) -> Self {
         Self {
             stream,
             meter: Arc::clone(meter),
-            write_timeout,
+            pace,
+            waited: Duration::ZERO,
             stalled: None,
         }
     }
 
-    /// Passes on the outcome of a write, or an error once it has been pending for too long.
+    /// Passes on the outcome of a write, or an error once writes have been pending for too long. Bytes that are written now
+    /// and then make good only for the time that they may take, so that a peer cannot go on by reading a few.
     fn check_written<T>(
         &mut self,
         cx: &mut Context<'_>,
         polled: Poll<io::Result<T>>,
+        bytes: impl FnOnce(&T) -> usize,
     ) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
-            self.stalled = None;
+        if let Poll::Ready(outcome) = &polled {
+            if let Some((_, since)) = self.stalled.take() {
+                self.waited += since.elapsed();
+            }
+            if !self.waited.is_zero()
+                && let Ok(written) = outcome
+            {
+                let time = self.pace.time_for(bytes(written) as u64);
+                self.waited = self.waited.saturating_sub(time);
+            }
             return polled;
         }
-        let timeout = self.write_timeout;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        let left = self.pace.pause.saturating_sub(self.waited);
+        let begin = || (Box::pin(sleep(left)), Instant::now());
+        let (stalled, _) = self.stalled.get_or_insert_with(begin);
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -112,20 +181,23 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     ) -> Poll<io::Result<usize>> {
         self.meter.unflushed.store(true, Ordering::Relaxed);
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.check_written(cx, polled)
+        self.check_written(cx, polled, |written| *written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
         if polled.is_ready() {
             self.meter.unflushed.store(false, Ordering::Relaxed);
+            // What comes next is another answer.
+            self.waited = Duration::ZERO;
+            self.stalled = None;
         }
-        self.check_written(cx, polled)
+        self.check_written(cx, polled, |()| 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.check_written(cx, polled)
+        self.check_written(cx, polled, |()| 0)
     }
 
     fn poll_write_vectored(
@@ -135,7 +207,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     ) -> Poll<io::Result<usize>> {
         self.meter.unflushed.store(true, Ordering::Relaxed);
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, buffers);
-        self.check_written(cx, polled)
+        self.check_written(cx, polled, |written| *written)
     }
 
     fn is_write_vectored(&self) -> bool {

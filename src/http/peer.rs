@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
+use crate::gateway::authenticate::ClientCertificate;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerInfo {
     pub address: IpAddr,
     /// Whether TLS protects the connection up to the node, or up to a trusted proxy.
     pub encrypted: bool,
-    /// SHA-256 of the client certificate, if a verified one was presented.
-    pub thumbprint: Option<[u8; 32]>,
+    /// The client's certificate, if a verified one was presented.
+    pub certificate: Option<ClientCertificate>,
 }

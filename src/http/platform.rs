@@ -12,15 +12,18 @@ use super::auth::As;
 use super::body::{self, Kind, PageQuery, Path};
 use super::error::{About, Refusal};
 use super::reply::{Node, plain};
-use crate::gateway::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Operator};
+use crate::gateway::caller::{
+    Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator,
+};
 use crate::gateway::error::Error;
 use crate::gateway::{CredentialRequest, ExchangeListing, NewSigningKey, Page, PageRequest};
 use crate::gateway::{Exchanges, Platform};
-use crate::protocol::credential::RoleName;
+use crate::protocol::credential::{CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, RequestId, SignerKeyId, TenantId, TextId};
 use crate::protocol::json;
+use crate::protocol::key_proof::KeyProof;
 use crate::protocol::reader::{Invalid, Reader};
 use crate::protocol::refresh::parse_reason;
 use crate::protocol::signature::PublicKey;
@@ -81,27 +84,10 @@ fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest)
     let role = reader.one_of("role", &RoleName::ALL.map(RoleName::as_str))?;
     let role = RoleName::parse(role).ok_or(Error::Internal)?;
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
+    let unbound = reader.optional_bool("unbound")?.unwrap_or(false);
     let kind = match reader.optional_str("kind")? {
-        Some(_) => reader.one_of("kind", &["apiKey", "certificate"])?,
-        None => "apiKey",
-    };
-    let thumbprint = match (kind, reader.optional_str("thumbprint")?) {
-        ("apiKey", None) => None,
-        ("certificate", Some(text)) => Some(parse_thumbprint(text).ok_or_else(|| {
-            Error::invalid("/thumbprint", "SHA-256 of the certificate in hexadecimal")
-        })?),
-        (_, None) => {
-            return Err(Error::invalid(
-                "/thumbprint",
-                "SHA-256 of the certificate (required)",
-            ));
-        }
-        (_, Some(_)) => {
-            return Err(Error::invalid(
-                "/thumbprint",
-                "none, unless kind is certificate",
-            ));
-        }
+        Some(_) => reader.word("kind", CredentialKind::ALL, CredentialKind::as_str)?,
+        None => CredentialKind::ApiKey,
     };
     let expires_at = reader.optional_timestamp("expiresAt")?;
     let tenant = reader.optional_id("tenantId")?;
@@ -111,16 +97,11 @@ fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest)
         CredentialRequest {
             role,
             bound_id,
-            thumbprint,
+            unbound,
+            kind,
             expires_at,
         },
     ))
-}
-
-/// A SHA-256 thumbprint, in the spellings of the usual tools: either case, with or without colons.
-pub fn parse_thumbprint(text: &str) -> Option<[u8; 32]> {
-    let digits = text.replace(':', "").to_ascii_lowercase();
-    crate::protocol::canonical::Sha256Hex::parse(&digits).map(|hash| *hash.as_bytes())
 }
 
 /// `POST /platform/v1/credentials`.
@@ -136,6 +117,10 @@ pub async fn create_credential(
     let mut answer = json!({ "credentialId": made.id });
     if let Some(key) = made.api_key {
         answer["apiKey"] = key.into();
+    }
+    if let Some(code) = made.code {
+        answer["code"] = code.code.into();
+        answer["codeExpiresAt"] = json!(code.expires_at);
     }
     Ok(plain(StatusCode::CREATED, &answer))
 }
@@ -180,7 +165,7 @@ pub fn key_json(key: &SigningKey) -> serde_json::Value {
     answer
 }
 
-fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<NewSigningKey, Error> {
+fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<(NewSigningKey, Option<KeyProof>), Error> {
     let document = json::parse(bytes)?;
     let mut reader = Reader::new(&document, "")?;
     let public_key = PublicKey::parse(reader.str("publicKey")?).ok_or_else(|| {
@@ -191,13 +176,17 @@ fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<NewSigningKey, Error> {
     })?;
     let not_before = reader.optional_timestamp("notBefore")?;
     let not_after = reader.optional_timestamp("notAfter")?;
+    let proof = reader.optional_nested("proof")?;
+    let proof = proof.map(KeyProof::parse).transpose()?;
     reader.finish()?;
-    Ok(NewSigningKey {
+    let key = NewSigningKey {
         id,
         public_key,
         not_before,
         not_after,
-    })
+        proof_nonce: None,
+    };
+    Ok((key, proof))
 }
 
 /// `PUT /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
@@ -209,21 +198,21 @@ pub async fn put_key(
     request: Request,
 ) -> Result<Response, Refusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
-    if let ApproverOrAdmin::Approver(caller) = &caller {
-        caller.acting(Some(approver.clone()), "approverId")?;
-    }
+    Platform::check_registrar(&caller, &approver)?;
     let id = body::path_id("signerKeyId", &key)?;
     let bytes = body::read(&node, request, Kind::Other).await?;
-    let key = read_key(id, &bytes)?;
+    let (key, proof) = read_key(id, &bytes)?;
     let answer = json!({ "approverId": approver, "signerKeyId": key.id, "publicKey": key.public_key.to_text() });
-    platform.register_key(&caller, &approver, &key).await?;
+    platform
+        .register_key(&caller, &approver, key, proof)
+        .await?;
     Ok(plain(StatusCode::OK, &answer))
 }
 
 /// `GET /platform/v1/approvers/{approverId}/keys`.
 pub async fn list_keys(
     State(platform): State<Arc<Platform>>,
-    As(caller): As<ApproverOrAdmin>,
+    As(caller): As<Member>,
     Path(approver): Path<String>,
 ) -> Result<Response, Refusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;

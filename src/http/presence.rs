@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -9,19 +10,28 @@ use axum::response::Response;
 use super::auth::As;
 use super::body::Path;
 use super::error::Refusal;
-use super::reply::plain;
+use super::reply::{Node, plain, reserved};
+use super::request_scope::RequestScope;
 use crate::gateway::EnforcerPresence;
 use crate::gateway::caller::Member;
 use crate::gateway::error::Error;
 use crate::protocol::id::{EnforcerId, TextId as _};
 
+/// What a record usually takes.
+const RECORD_BYTES: usize = 256;
+
 /// `GET /v1/presence/enforcers`.
 pub async fn list(
+    State(node): State<Node>,
     State(presence): State<Arc<EnforcerPresence>>,
     As(caller): As<Member>,
+    Extension(http): Extension<RequestScope>,
 ) -> Result<Response, Refusal> {
+    let records = node.context.config.presence.list_max;
+    let bytes = usize::try_from(records).unwrap_or(1) * RECORD_BYTES;
+    let memory = node.reserve(&http, bytes).await?;
     let records = presence.enforcers(&caller).await?;
-    Ok(plain(StatusCode::OK, &records))
+    Ok(reserved(memory, plain(StatusCode::OK, &records)))
 }
 
 /// `GET /v1/presence/enforcers/{enforcerDeviceId}`.

@@ -1,5 +1,5 @@
-//! Reads what proxies that terminate TLS report about the client. Only listed networks are trusted; from anywhere else, and
-//! in every other mode, these headers are ignored.
+//! Reads what proxies that terminate TLS report about the client. Only listed networks are trusted, and only with the secret
+//! where there is one; from anywhere else, and in every other mode, these headers are ignored.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,21 +14,29 @@ use percent_encoding::percent_decode_str;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
+use super::client_certificate;
 use super::error::{Refusal, TransportError};
 use super::peer::PeerInfo;
 use crate::config;
+use crate::gateway::authenticate::ClientCertificate;
 use crate::gateway::error::Error;
+
+/// In which a proxy proves that it is one. An address proves little: others may have one in the same network.
+const SECRET_HEADER: &str = "x-proxy-secret";
 
 pub struct Proxies {
     networks: Vec<IpNet>,
+    /// SHA-256 of the secret that every proxy sends.
+    secret: Option<[u8; 32]>,
     certificate: Option<HeaderName>,
 }
 
 /// Why a request may only ask for health. It travels in the request's extensions to the routes that refuse it.
 #[derive(Debug, Clone, Copy)]
 pub enum HealthOnly {
-    /// It did not come over TLS, which needs this.
+    /// It did not come over TLS, as far as the node can know: that needs this.
     Unencrypted(&'static str),
     /// The node has as many connections as it may.
     Full,
@@ -36,8 +44,10 @@ pub enum HealthOnly {
 
 impl Proxies {
     pub fn new(config: &config::Tls) -> Self {
+        let secret = Some(config.proxy_secret.expose()).filter(|secret| !secret.is_empty());
         Self {
             networks: config.proxies.clone(),
+            secret: secret.map(|secret| Sha256::digest(secret).into()),
             certificate: HeaderName::try_from(&config.client_cert_header).ok(),
         }
     }
@@ -64,14 +74,28 @@ impl Proxies {
             let why = HealthOnly::Unencrypted("a call through a proxy that tls.proxies lists");
             return (peer, Some(why));
         }
+        if !self.knows_secret(headers) {
+            let why = HealthOnly::Unencrypted("the secret of tls.proxy_secret from the proxy");
+            return (peer, Some(why));
+        }
         let encrypted = is_https(headers);
         let client = PeerInfo {
             address: self.address(peer.address, headers),
             encrypted,
-            thumbprint: self.thumbprint(headers).filter(|_| encrypted),
+            certificate: self.certificate(headers).filter(|_| encrypted),
         };
         let why = HealthOnly::Unencrypted("X-Forwarded-Proto: https from the proxy");
         (client, (!encrypted).then_some(why))
+    }
+
+    /// Whether a header holds the secret. A proxy may send two, the old one and the new, while the nodes get another.
+    fn knows_secret(&self, headers: &HeaderMap) -> bool {
+        self.secret.is_none_or(|secret| {
+            headers.get_all(SECRET_HEADER).iter().any(|given| {
+                let given: [u8; 32] = Sha256::digest(given).into();
+                given.ct_eq(&secret).into()
+            })
+        })
     }
 
     /// The right-most address that is no listed proxy. The client may have forged what is left of it.
@@ -94,10 +118,10 @@ impl Proxies {
         furthest
     }
 
-    /// The thumbprint of the certificate that the client presented to the proxy.
-    fn thumbprint(&self, headers: &HeaderMap) -> Option<[u8; 32]> {
+    /// The certificate that the client presented to the proxy.
+    fn certificate(&self, headers: &HeaderMap) -> Option<ClientCertificate> {
         let value = single(headers, self.certificate.as_ref()?)?;
-        let found = certificate(value).map(|der| Sha256::digest(der).into());
+        let found = decode(value).and_then(|der| client_certificate::read(&der));
         if found.is_none() && !value.is_empty() {
             tracing::debug!("a proxy sent a client certificate that cannot be read");
         }
@@ -133,7 +157,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 }
 
 /// The DER of a certificate in a header: escaped PEM (nginx), base64 (`HAProxy`), or base64 between colons (RFC 9440).
-fn certificate(value: &str) -> Option<Vec<u8>> {
+fn decode(value: &str) -> Option<Vec<u8>> {
     let text = percent_decode_str(value).decode_utf8().ok()?;
     if text.contains("-----BEGIN") {
         let found = CertificateDer::from_pem_slice(text.as_bytes()).ok()?;

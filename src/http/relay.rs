@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONNECTION, TRANSFER_ENCODING};
@@ -10,13 +11,37 @@ use axum::http::{HeaderValue, Method, Request, Response, Version};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Buf as _, Incoming};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes read and discarded of what a peer sends behind its request, in order to notice its end.
 const DISCARDED_BYTES: usize = 1 << 10;
 
-/// Marks a response as an event stream.
-#[derive(Clone, Copy)]
-pub(super) struct EventStream;
+/// How long a peer may take to read the rest of a stream whose channel was closed.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Marks a response as an event stream, and says when its connection is not to wait for the peer any longer.
+#[derive(Clone, Default)]
+pub(super) struct EventStream {
+    aborted: CancellationToken,
+}
+
+impl EventStream {
+    /// Ends the stream soon, whether or not its peer reads.
+    pub(super) fn abort(&self) {
+        self.aborted.cancel();
+    }
+
+    pub(super) fn is_aborted(&self) -> bool {
+        self.aborted.is_cancelled()
+    }
+
+    /// Completes when an aborted stream has had its time to end.
+    pub(super) async fn overdue(&self) {
+        self.aborted.cancelled().await;
+        sleep(END_TIMEOUT).await;
+    }
+}
 
 /// Where a request handler leaves an event stream for its connection to take over.
 #[derive(Clone, Default)]

@@ -4,18 +4,19 @@ use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRef, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
+use super::charged_body::ChargedBody;
 use super::error::{Refusal, add_headers};
+use super::memory::{Charge, FREE_BYTES, MemoryBudget};
 use super::parsing::Parsing;
-use super::request_id::HttpRequestId;
+use super::request_scope::RequestScope;
 use crate::gateway::error::Error;
 use crate::gateway::{
     Context, EnforcerPresence, Exchanges, Gateway, Health, Pairings, Platform, Prompts, Sessions,
@@ -26,9 +27,6 @@ use crate::protocol::id::RequestId;
 use crate::protocol::timestamp::Timestamp;
 use crate::telemetry::trace;
 
-/// Answers up to this size need no permit.
-const SMALL: usize = 64 << 10;
-
 /// The state of handlers and layers. One pointer, as each layer of each request clones it.
 #[derive(Clone)]
 pub struct Node(Arc<Shared>);
@@ -38,19 +36,19 @@ pub struct Shared {
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
-    /// Memory for large bodies and answers, in KiB.
-    pub memory: Arc<Semaphore>,
+    /// Memory for bodies, answers and pages in flight.
+    pub memory: Arc<MemoryBudget>,
     pub(super) parsing: Parsing,
 }
 
 impl Node {
     pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
-        let kib = gateway.context.config.limits.body_memory_bytes >> 10;
+        let memory = MemoryBudget::new(&gateway.context.config.limits, &gateway.context.metrics);
         Self(Arc::new(Shared {
             context: Arc::clone(&gateway.context),
             gateway,
             tasks,
-            memory: Arc::new(Semaphore::new(kib.min(Semaphore::MAX_PERMITS))),
+            memory: Arc::new(memory),
             parsing: Parsing::new(),
         }))
     }
@@ -128,41 +126,83 @@ impl Node {
     }
 
     pub fn respond<B: Serialize>(&self, status: StatusCode, envelope: &Outgoing<B>) -> Response {
-        let Ok(text) = serde_json::to_vec(envelope) else {
-            return Refusal::from(Error::Internal).into_response();
+        match serde_json::to_vec(envelope) {
+            Ok(text) => typed(status, &self.context.names.media_type, text.into()),
+            Err(_) => Refusal::from(Error::Internal).into_response(),
+        }
+    }
+
+    /// Charges an answer to its caller until it is written, so that clients that do not read cannot use up the memory; or
+    /// refuses it, if the caller may have no more.
+    fn charged(&self, asked: &Asked, response: Response) -> Response {
+        let Some(scope) = &asked.scope else {
+            return response;
         };
-        match Held::within(&self.memory, text) {
-            Some(bytes) => typed(status, &self.context.names.media_type, bytes),
-            None => Refusal::from(Error::Unavailable).into_response(),
+        let length = length(&response);
+        // A connection of HTTP/1 writes one answer at a time, and an answer to nobody in particular is not a large one.
+        let free = if asked.multiplexed { 0 } else { FREE_BYTES };
+        if length <= free
+            || scope.account().is_none()
+            || response.extensions().get::<Charged>().is_some()
+        {
+            return response;
+        }
+        let mut charge = scope.charge(&self.memory);
+        // A small answer is only counted: what it confirms has been done.
+        if length <= FREE_BYTES {
+            charge.set(length);
+        } else if !charge.try_grow(length) {
+            return Refusal::from(Error::Unavailable).into_response();
+        }
+        held(charge, response)
+    }
+
+    /// Memory for an answer that may have so many bytes, before anything is read for it. Whoever has all that it may waits a
+    /// moment, and is refused without a question to the database.
+    pub async fn reserve(&self, scope: &RequestScope, bytes: usize) -> Result<Charge, Error> {
+        let mut charge = scope.charge(&self.memory);
+        if charge.grow(self.memory.to_build(bytes)).await {
+            Ok(charge)
+        } else {
+            Err(Error::Unavailable)
         }
     }
 }
 
-/// A large answer with its share of the memory for answers, so that clients that do not read cannot use it all up. The bytes
-/// hold the permit, since they outlive the body in the buffers of the connection.
-struct Held {
-    text: Vec<u8>,
-    _memory: OwnedSemaphorePermit,
+fn length(response: &Response) -> usize {
+    let length = response.body().size_hint().exact().unwrap_or(0);
+    usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-impl Held {
-    /// A small answer as it is, a large one with its permit; `None` if there is no memory left.
-    fn within(memory: &Arc<Semaphore>, text: Vec<u8>) -> Option<Bytes> {
-        if text.len() <= SMALL {
-            return Some(text.into());
+/// An answer that was reserved for, and takes what it has turned out to need.
+pub fn reserved(mut charge: Charge, response: Response) -> Response {
+    charge.set(length(&response));
+    held(charge, response)
+}
+
+fn held(charge: Charge, response: Response) -> Response {
+    let mut response = response.map(|body| Body::new(ChargedBody::new(body, charge)));
+    response.extensions_mut().insert(Charged);
+    response
+}
+
+/// Marks an answer that is charged already.
+#[derive(Clone, Copy)]
+struct Charged;
+
+/// What a layer keeps of a request.
+struct Asked {
+    scope: Option<RequestScope>,
+    /// Whether its connection has other requests beside it.
+    multiplexed: bool,
+}
+
+impl Asked {
+    fn by(request: &Request) -> Self {
+        Self {
+            scope: request.extensions().get::<RequestScope>().cloned(),
+            multiplexed: request.version() == Version::HTTP_2,
         }
-        let kib = u32::try_from(text.len() >> 10).ok()?;
-        let memory = Arc::clone(memory).try_acquire_many_owned(kib).ok()?;
-        Some(Bytes::from_owner(Self {
-            text,
-            _memory: memory,
-        }))
-    }
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.text
     }
 }
 
@@ -217,8 +257,8 @@ pub async fn refuse_in_envelopes(
     request: Request,
     next: Next,
 ) -> Response {
-    let id = request.extensions().get::<HttpRequestId>().cloned();
-    let mut response = next.run(request).await;
+    let asked = Asked::by(&request);
+    let mut response = node.charged(&asked, next.run(request).await);
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
         return response;
     };
@@ -226,7 +266,7 @@ pub async fn refuse_in_envelopes(
     node.note_refusal(description);
     let body = description.body(&node.context.names, refusal.about.as_deref());
     let about = (refusal.about.clone())
-        .or(id.map(|id| id.0))
+        .or(asked.scope.map(|scope| scope.id().to_owned()))
         .unwrap_or_default();
     let envelope = node.envelope_about("error", about, None, body);
     let framing = node.respond(status, &envelope);
@@ -234,7 +274,8 @@ pub async fn refuse_in_envelopes(
 }
 
 pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+    let asked = Asked::by(&request);
+    let mut response = node.charged(&asked, next.run(request).await);
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
         return response;
     };

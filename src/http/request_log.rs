@@ -9,8 +9,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use opentelemetry::KeyValue;
 
+use super::metered::Meter;
 use super::reply::Node;
-use super::request_id::HttpRequestId;
+use super::request_scope::RequestScope;
 use crate::gateway::Context;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
 use crate::protocol::error::Description;
@@ -30,7 +31,9 @@ fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
 
 pub async fn identify(State(node): State<Node>, mut request: Request, next: Next) -> Response {
     let id = node.context.clock.operation_id().to_string();
-    request.extensions_mut().insert(HttpRequestId(id.clone()));
+    let connection = request.extensions().get::<Arc<Meter>>().cloned();
+    let scope = RequestScope::new(id, connection);
+    request.extensions_mut().insert(scope.clone());
     let method = method_label(request.method().as_str());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
@@ -58,7 +61,7 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let context = span.as_ref().map(Span::context);
     tracing::debug!(
-        request = id,
+        request = scope.id(),
         method,
         route,
         status,
@@ -67,7 +70,7 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
         span_id = context.as_ref().map(TraceContext::span_text),
         "served"
     );
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    if let Ok(value) = HeaderValue::from_str(scope.id()) {
         response.headers_mut().insert("x-request-id", value);
     }
     response
@@ -87,13 +90,10 @@ impl Node {
         let Context {
             metrics, config, ..
         } = &*self.context;
-        let limit = config.limits.body_memory_bytes >> 10;
         let memory = Arc::clone(&self.memory);
-        metrics.body_memory.observe([], move || {
-            let used = limit.saturating_sub(memory.available_permits());
-            Some(as_f64(used << 10))
-        });
-        let limit = as_f64(limit << 10);
+        let used = move || Some(as_f64(memory.used()));
+        metrics.body_memory.observe([], used);
+        let limit = as_f64(config.limits.body_memory_bytes);
         metrics.body_memory_limit.observe([], move || Some(limit));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use futures_util::FutureExt as _;
 use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,9 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::Service;
 use super::connection_limit::ConnectionLimiter;
+use super::h2_stall::StreamExecutor;
 use super::listener_mode::ListenerMode;
+use super::metered::Pace;
 use super::watchdog::Timeouts;
 use crate::config;
 use crate::telemetry::Metrics;
@@ -28,6 +30,10 @@ const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 const UNSENT_BYTES: u32 = 64 << 10;
 /// HTTP/2 streams of one connection.
 const MAX_STREAMS: u32 = 100;
+/// What an HTTP/2 peer may send before it is read: of one stream, and in all. hyper's default is 1 MiB each, which a
+/// connection could hold without a permit; and one stream could keep the others from sending.
+const STREAM_WINDOW: u32 = 128 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
 /// Pause when the process is out of file descriptors, until connections have ended.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -59,10 +65,12 @@ pub async fn serve(
         .max_buf_size(16 << 10);
     // An idle HTTP/2 connection takes about 20 KiB: h2 allocates a write buffer of 16 KiB, a read buffer of 8 KiB and 4 KiB
     // for HPACK. None of them can be set here; the windows and `max_send_buf_size` only bound what is in transit.
-    let mut http2 = http2::Builder::new(TokioExecutor::new());
+    let mut http2 = http2::Builder::new(StreamExecutor);
     http2
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
     let limiter = ConnectionLimiter::new(config, mode.is_direct(), metrics);
@@ -77,7 +85,11 @@ pub async fn serve(
         metrics: Arc::clone(metrics),
         timeouts: Timeouts {
             headers: Duration::from_secs(config.header_timeout_seconds),
-            writing: Duration::from_secs(config.write_timeout_seconds),
+            pace: Pace {
+                pause: Duration::from_secs(config.write_timeout_seconds),
+                rate: config.min_bytes_per_second,
+            },
+            answer: Duration::from_secs(config.answer_timeout_seconds),
             idle: Duration::from_secs(config.idle_timeout_seconds),
         },
         drain: drain.clone(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -11,7 +12,8 @@ use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::Refusal;
 use super::generic::refused;
-use super::reply::{Node, plain};
+use super::reply::{Node, plain, reserved};
+use super::request_scope::RequestScope;
 use crate::gateway::Sessions;
 use crate::gateway::caller::{Enforcer, Member};
 use crate::gateway::error::Error;
@@ -43,11 +45,15 @@ pub async fn report(
 
 /// `GET /v1/session/{sessionId}`.
 pub async fn read(
+    State(node): State<Node>,
     State(sessions): State<Arc<Sessions>>,
     As(caller): As<Member>,
     Path(session): Path<String>,
+    Extension(http): Extension<RequestScope>,
 ) -> Result<Response, Refusal> {
     let session = SessionId::parse(&session).ok_or(Error::NotFound)?;
+    let limits = &node.context.config.limits;
+    let memory = node.reserve(&http, limits.snapshot_bytes).await?;
     let session = sessions.session(&caller, &session).await?;
-    Ok(plain(StatusCode::OK, &session))
+    Ok(reserved(memory, plain(StatusCode::OK, &session)))
 }

@@ -1,6 +1,7 @@
 //! Channels as server-sent events. Pages are read from the database as the client reads; there is no queue per client.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -8,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::StreamExt as _;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
@@ -16,7 +17,10 @@ use uuid::Uuid;
 use super::auth::As;
 use super::body::{self, Path};
 use super::channel;
+use super::charged_body::Held;
 use super::error::Refusal;
+use super::limit;
+use super::memory::{Account, MemoryBudget};
 use super::origin;
 use super::relay::EventStream;
 use super::reply::Node;
@@ -44,16 +48,22 @@ pub async fn approver(
 ) -> Result<Response, Refusal> {
     origin::check(&node, &headers)?;
     let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
-    node.gateway
-        .limiter
-        .admit(Kind::Connect, &caller.origin, Some(approver.as_str()))?;
+    let bound = caller.bound.is_some();
+    limit::admit_identity(
+        &node,
+        Kind::Connect,
+        &caller.origin,
+        bound,
+        approver.as_str(),
+    )?;
     let key = Key::Approver(caller.origin.tenant.clone(), approver);
     let last = headers
         .get("last-event-id")
         .and_then(|value| value.to_str().ok());
     let resume_after = last.and_then(|id| Uuid::try_parse(id).ok());
+    let account = node.memory.account(&caller.origin);
     let feed = channel::open(&node, caller.origin, key, Transport::Sse, resume_after).await?;
-    Ok(streamed(&node, feed))
+    Ok(streamed(&node, account, feed))
 }
 
 /// `GET /v1/sse/enforcers/{enforcerId}`.
@@ -65,30 +75,46 @@ pub async fn enforcer(
 ) -> Result<Response, Refusal> {
     origin::check(&node, &headers)?;
     let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
-    node.gateway
-        .limiter
-        .admit(Kind::Connect, &caller.origin, Some(enforcer.as_str()))?;
+    let bound = caller.bound.is_some();
+    limit::admit_identity(
+        &node,
+        Kind::Connect,
+        &caller.origin,
+        bound,
+        enforcer.as_str(),
+    )?;
     let key = Key::Enforcer(caller.origin.tenant.clone(), enforcer);
+    let account = node.memory.account(&caller.origin);
     let feed = channel::open(&node, caller.origin, key, Transport::Sse, None).await?;
-    Ok(streamed(&node, feed))
+    Ok(streamed(&node, account, feed))
 }
 
 /// Feeds a stream. It runs beside the connection, so that a client that does not read cannot keep its channel.
 struct StreamWriter {
     feed: Feed,
+    memory: Arc<MemoryBudget>,
+    account: Account,
     /// Boxed, because the queue allocates a block of 32.
     sender: mpsc::Sender<Box<Bytes>>,
+    /// Held by the page that the connection writes. The rest stays in the database.
+    turn: Arc<Semaphore>,
+    /// The connection's side.
+    events: EventStream,
     ping_every: Duration,
     send_timeout: Duration,
 }
 
-fn streamed(node: &Node, feed: Feed) -> Response {
+fn streamed(node: &Node, account: Account, feed: Feed) -> Response {
     let push = &node.context.config.push;
-    // At most one page waits for the client; the rest stays in the database.
     let (sender, receiver) = mpsc::channel(1);
+    let events = EventStream::default();
     let writer = StreamWriter {
         feed,
+        memory: Arc::clone(&node.memory),
+        account,
         sender,
+        turn: Arc::new(Semaphore::new(1)),
+        events: events.clone(),
         ping_every: Duration::from_secs(push.sse_ping_seconds),
         send_timeout: Duration::from_secs(push.send_timeout_seconds),
     };
@@ -107,16 +133,29 @@ fn streamed(node: &Node, feed: Feed) -> Response {
         headers.insert(header::DATE, date);
     }
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response.extensions_mut().insert(EventStream);
+    response.extensions_mut().insert(events);
     response
 }
 
+/// Why a stream ends: its channel is closed, or the connection is gone.
+type End = Option<Closing>;
+
 impl StreamWriter {
     async fn run(mut self) {
-        let mut next_ping = Instant::now() + jitter(self.ping_every);
-        if !self.send(Bytes::from_static(RETRY.as_bytes())).await {
-            return;
+        if let Err(Some(closing)) = self.write().await {
+            self.feed.channel().note_closing(closing);
+            // A stopping node waits for its clients. Any other channel is over: what was not read is sent again over the
+            // next one, and must not keep memory until then.
+            if closing != Closing::Drain {
+                self.events.abort();
+            }
         }
+    }
+
+    /// Writes until the end.
+    async fn write(&mut self) -> Result<Infallible, End> {
+        let mut next_ping = Instant::now() + jitter(self.ping_every);
+        self.send(Bytes::from_static(RETRY.as_bytes())).await?;
         loop {
             let ready = {
                 let (closing, ready) = self.feed.closed_or_ready();
@@ -124,58 +163,73 @@ impl StreamWriter {
                 // fails.
                 tokio::select! {
                     biased;
-                    closing = closing => return self.feed.channel().note_closing(closing),
-                    () = self.sender.closed() => return,
+                    closing = closing => return Err(Some(closing)),
+                    () = self.sender.closed() => return Err(None),
                     () = sleep_until(next_ping) => false,
                     () = ready => true,
                 }
             };
-            let mut page = Vec::new();
-            let bytes = if ready {
-                match self.feed.next_page().await {
-                    Ok(found) if found.is_empty() => continue,
-                    Ok(found) => {
-                        page = found;
-                        page.iter_mut().map(event).collect::<String>().into()
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "the next page of a stream could not be read; retrying");
-                        sleep(jitter(RETRY_AFTER)).await;
-                        continue;
-                    }
-                }
-            } else {
+            if !ready {
                 next_ping = Instant::now() + jitter(self.ping_every);
                 let cut_off = self.feed.channel().is_cut_off();
-                Bytes::from_static(if cut_off { PING_CUT_OFF } else { PING }.as_bytes())
-            };
-            if !self.send(bytes).await {
-                return;
+                let ping = if cut_off { PING_CUT_OFF } else { PING };
+                self.send(Bytes::from_static(ping.as_bytes())).await?;
+                continue;
             }
-            for push in &page {
-                self.feed.note_written(push);
+            // A page is read once the last one is written.
+            let turn = self.in_time(Arc::clone(&self.turn).acquire_owned());
+            let turn = turn.await?.map_err(|_| None)?;
+            match channel::next_page(&mut self.feed, &self.memory, self.account).await {
+                Ok((page, _)) if page.is_empty() => {}
+                Ok((mut page, mut memory)) => {
+                    let text = events(&mut page);
+                    memory.set(text.len());
+                    let bytes = Bytes::from_owner(Held::new(text, (memory, turn)));
+                    self.send(bytes).await?;
+                    for push in &page {
+                        self.feed.note_written(push);
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the next page of a stream could not be read; retrying");
+                    sleep(jitter(RETRY_AFTER)).await;
+                }
             }
         }
     }
 
-    /// Passes bytes to the connection. False if it is gone or too slow; the client catches up when it reconnects.
-    async fn send(&self, bytes: Bytes) -> bool {
-        let Ok(sent) = timeout(self.send_timeout, self.sender.send(Box::new(bytes))).await else {
-            self.feed.channel().note_closing(Closing::Slow);
-            return false;
-        };
-        sent.is_ok()
+    /// Passes bytes to the connection.
+    async fn send(&self, bytes: Bytes) -> Result<(), End> {
+        let sent = self.in_time(self.sender.send(Box::new(bytes))).await?;
+        sent.map_err(|_| None)
+    }
+
+    /// Waits for the client, if it is not too slow. It catches up when it reconnects.
+    async fn in_time<T>(&self, waiting: impl Future<Output = T>) -> Result<T, End> {
+        tokio::select! {
+            closing = self.feed.closed() => Err(Some(closing)),
+            waited = timeout(self.send_timeout, waiting) => waited.map_err(|_| Some(Closing::Slow)),
+        }
     }
 }
 
-/// One message as an event. Its text is moved out, so that a page is not held twice. An event cannot carry a carriage
-/// return: one between JSON tokens becomes a line feed.
-fn event(push: &mut Push) -> String {
-    let envelope = std::mem::take(&mut push.text);
-    let mut text = format!("id: {}\nevent: {}\n", push.message_id, push.msg_type);
-    for line in envelope.replace("\r\n", "\n").split(['\n', '\r']) {
-        text.extend(["data: ", line, "\n"]);
+/// Messages as events. Their texts are moved out, so that a page is not held twice. An event cannot carry a carriage return:
+/// one between JSON tokens becomes a line feed.
+fn events(page: &mut [Push]) -> String {
+    const FRAMING: usize = 160;
+    let size = page.iter().map(|push| push.text.len() + FRAMING).sum();
+    let mut text = String::with_capacity(size);
+    for push in page {
+        let mut envelope = std::mem::take(&mut push.text);
+        if envelope.contains('\r') {
+            envelope = envelope.replace("\r\n", "\n");
+        }
+        let (id, kind) = (push.message_id.to_string(), push.msg_type);
+        text.extend(["id: ", &id, "\nevent: ", kind, "\n"]);
+        for line in envelope.split(['\n', '\r']) {
+            text.extend(["data: ", line, "\n"]);
+        }
+        text.push('\n');
     }
-    text.push('\n');
     text
 }

@@ -58,6 +58,7 @@ pub fn described(
         "algorithms": { "hash": ["SHA-256"], "signature": ["Ed25519"] },
         "transports": ["websocket", "sse", "poll"],
         "authentication": authentication,
+        "decisions": { "verify": config.decisions.verify, "compact": config.decisions.compact },
         "limits": {
             "artifactBytes": limits.artifact_bytes,
             "promptBytes": limits.prompt_bytes,
@@ -65,6 +66,7 @@ pub fn described(
             "envelopeBytes": limits.envelope_bytes,
             "bodyBytes": limits.body_bytes,
             "pendingPerApprover": limits.pending_per_approver,
+            "pendingPerEnforcer": limits.pending_per_enforcer(),
             "approversPerExchange": limits.approvers_per_exchange,
             "channelsPerIdentity": limits.channels_per_identity,
             "waitsPerIdentity": limits.waits_per_identity,
@@ -75,6 +77,7 @@ pub fn described(
             "clockSkewSeconds": limits.clock_skew_seconds,
             "maxLifetimeSeconds": config.artifacts.max_lifetime_seconds,
             "openArtifacts": config.artifacts.open,
+            "pairingRequired": config.pairing.required,
         },
         "nodeId": node_id,
         "time": time,

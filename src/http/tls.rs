@@ -1,5 +1,5 @@
-//! TLS terminated by the node: certificate, key and client authorities from files that are reloaded when they change. Only
-//! a complete, verified set takes effect; anything else is logged and changes nothing.
+//! TLS terminated by the node: certificate, key, client authorities and their revocation lists from files that are reloaded
+//! when they change. Only a complete, verified set takes effect; anything else is logged and changes nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,21 @@ use std::time::Duration;
 
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use x509_parser::prelude::FromDer as _;
+use x509_parser::revocation_list::CertificateRevocationList;
 
+use super::client_certificate;
 use super::self_or_ca::SelfOrCaVerifier;
 use crate::config::{self, ClientAuth, ConfigError};
+use crate::gateway::authenticate::ClientCertificate;
 use crate::jitter::jitter;
 use crate::telemetry::Metrics;
 
@@ -60,6 +64,7 @@ impl Tls {
     async fn reload(self: Arc<Self>, mut seen: [u8; 32], every: Duration, metrics: Arc<Metrics>) {
         // What is wrong with the files last read, and what was last logged about it.
         let (mut fault, mut logged) = (None, None);
+        let mut was_stale = false;
         loop {
             tokio::time::sleep(jitter(every)).await;
             let tls = Arc::clone(&self);
@@ -67,8 +72,10 @@ impl Tls {
             else {
                 continue;
             };
+            let mut stale = false;
             let wrong = match read {
                 Ok(files) => {
+                    stale = files.has_stale_list(UnixTime::now());
                     let digest = files.digest();
                     // Remembered even if they cannot be used: a fault is logged once, not every few seconds.
                     if digest != seen {
@@ -87,9 +94,15 @@ impl Tls {
                     "the TLS files changed and cannot be used; the old ones stay in force"
                 );
             }
-            let refused = f64::from(u8::from(wrong.is_some()));
+            if stale && !was_stale {
+                tracing::warn!(
+                    "a list in tls.client_crl_file is past its next update: its authority's certificates are refused until \
+                     there is a newer one"
+                );
+            }
+            let refused = f64::from(u8::from(wrong.is_some() || stale));
             metrics.tls_refused.set(refused);
-            logged = wrong;
+            (logged, was_stale) = (wrong, stale);
         }
     }
 
@@ -100,11 +113,11 @@ impl Tls {
         Ok(())
     }
 
-    /// Completes a handshake: the encrypted stream, and the thumbprint of the client's certificate if it presented one.
+    /// Completes a handshake: the encrypted stream, and the client's certificate if it presented one.
     pub async fn accept(
         &self,
         stream: TcpStream,
-    ) -> io::Result<(TlsStream<TcpStream>, Option<[u8; 32]>)> {
+    ) -> io::Result<(TlsStream<TcpStream>, Option<ClientCertificate>)> {
         let config = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
         let handshake = TlsAcceptor::from(config).accept(stream);
         let time_limit = Duration::from_secs(self.config.handshake_timeout_seconds);
@@ -113,8 +126,8 @@ impl Tls {
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let (_, session) = stream.get_ref();
         let presented = session.peer_certificates().and_then(<[_]>::first);
-        let thumbprint = presented.map(|certificate| Sha256::digest(certificate).into());
-        Ok((stream, thumbprint))
+        let certificate = presented.and_then(|der| client_certificate::read(der));
+        Ok((stream, certificate))
     }
 }
 
@@ -162,6 +175,7 @@ struct Files {
     certificate: Vec<u8>,
     key: Vec<u8>,
     authorities: Option<Vec<u8>>,
+    revocations: Option<Vec<u8>>,
 }
 
 impl Files {
@@ -182,14 +196,46 @@ impl Files {
                     Some(read("tls.client_ca_file", &config.client_ca_file)?)
                 }
             },
+            revocations: match &config.client_crl_file {
+                Some(_) => Some(read("tls.client_crl_file", &config.client_crl_file)?),
+                None => None,
+            },
         })
     }
 
     /// Identifies the contents. Kept instead of them, since one of them is a secret.
     fn digest(&self) -> [u8; 32] {
-        let authorities = self.authorities.as_deref().unwrap_or_default();
-        let parts = [&self.certificate, &self.key, authorities];
+        let optional = [&self.authorities, &self.revocations];
+        let [authorities, revocations] = optional.map(|file| file.as_deref().unwrap_or_default());
+        let parts = [&self.certificate, &self.key, authorities, revocations];
         Sha256::digest(parts.map(Sha256::digest).concat()).into()
+    }
+
+    fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, ConfigError> {
+        let Some(pem) = &self.revocations else {
+            return Ok(Vec::new());
+        };
+        let lists =
+            CertificateRevocationListDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+        match lists {
+            Ok(lists) if !lists.is_empty() => Ok(lists),
+            Ok(_) => Err(unusable(
+                "tls.client_crl_file",
+                &"there is no revocation list in it",
+            )),
+            Err(error) => Err(unusable("tls.client_crl_file", &error)),
+        }
+    }
+
+    /// Whether a revocation list is past its next update. What cannot be read is found elsewhere.
+    fn has_stale_list(&self, now: UnixTime) -> bool {
+        let lists = self.revocation_lists().unwrap_or_default();
+        lists.iter().any(|list| {
+            let next = CertificateRevocationList::from_der(list)
+                .ok()
+                .and_then(|(_, list)| list.next_update());
+            next.is_some_and(|at| u64::try_from(at.timestamp()).unwrap_or(0) <= now.as_secs())
+        })
     }
 
     /// Builds the server configuration, and verifies that key and certificate match.
@@ -209,15 +255,23 @@ impl Files {
                         .add(authority)
                         .map_err(|error| unusable("tls.client_ca_file", &error))?;
                 }
+                // With lists, each authority of a chain needs one that is not past its next update: a certificate that may
+                // have been revoked is not let in.
                 let verifier =
-                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .with_crls(self.revocation_lists()?)
+                        .enforce_revocation_expiration();
                 let verifier = match client_auth {
                     ClientAuth::Required => verifier,
                     ClientAuth::None | ClientAuth::Optional => verifier.allow_unauthenticated(),
                 };
-                let verifier = verifier
-                    .build()
-                    .map_err(|error| unusable("tls.client_ca_file", &error))?;
+                let verifier = verifier.build().map_err(|error| {
+                    let key = match error {
+                        VerifierBuilderError::InvalidCrl(_) => "tls.client_crl_file",
+                        _ => "tls.client_ca_file",
+                    };
+                    unusable(key, &error)
+                })?;
                 builder.with_client_cert_verifier(SelfOrCaVerifier::new(
                     verifier,
                     chain.first().cloned(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::h2_stall::StallTracker;
-use super::metered::Meter;
+use super::metered::{Meter, Pace};
 
 /// Length of the preface with which a peer opens HTTP/2. The protocol library verifies it.
 const PREFACE_BYTES: u64 = 24;
@@ -15,7 +15,9 @@ const PREFACE_BYTES: u64 = 24;
 #[derive(Clone, Copy)]
 pub struct Timeouts {
     pub headers: Duration,
-    pub writing: Duration,
+    pub pace: Pace,
+    /// For all of one answer.
+    pub answer: Duration,
     pub idle: Duration,
 }
 
@@ -25,7 +27,7 @@ pub enum CloseReason {
     Idle,
     /// Headers began and did not end.
     Headers,
-    /// The peer read nothing of what was written to it.
+    /// The peer read too little of what was written to it.
     Unread,
     /// The node is full, and the peer had not authenticated.
     Full,
@@ -51,8 +53,8 @@ pub enum Verdict {
     Close(CloseReason),
 }
 
-/// Watches for headers that begin and do not end; over HTTP/2, also for unread responses and idle connections. Over HTTP/1
-/// the metered stream notices the former, and the protocol library the latter.
+/// Watches for headers that begin and do not end, and for answers that take too long in all; over HTTP/2, also for unread
+/// responses and idle connections. Over HTTP/1 the metered stream notices the former, and the protocol library the latter.
 pub struct Watchdog {
     meter: Arc<Meter>,
     /// Present for HTTP/2.
@@ -64,6 +66,8 @@ pub struct Watchdog {
     between: Option<(u64, u64)>,
     /// Since when bytes have been arriving that do not make a request.
     headers_began: Option<Instant>,
+    /// Since when an answer has been written over HTTP/1, and to which request.
+    writing: Option<(Instant, u64)>,
 }
 
 impl Watchdog {
@@ -75,24 +79,41 @@ impl Watchdog {
             idle: None,
             between: Some((0, 0)),
             headers_began: None,
+            writing: None,
         }
     }
 
     pub fn check(&mut self) -> Verdict {
         if let Some(stalls) = &self.stalls {
-            if stalls.overdue(self.timeouts.writing) {
+            if stalls.check(self.timeouts.pace, self.timeouts.answer) {
                 return Verdict::Close(CloseReason::Unread);
             }
             // A preface that has begun has as long as headers.
             if !(1..PREFACE_BYTES).contains(&self.meter.read()) {
                 return self.check_idle();
             }
+        } else if self.answer_overdue() || self.meter.is_aborted() {
+            return Verdict::Close(CloseReason::Unread);
         }
         if self.headers_overdue() {
             Verdict::Close(CloseReason::Headers)
         } else {
             Verdict::Keep
         }
+    }
+
+    /// Whether one answer has been under way for too long. An event stream is flushed now and then.
+    fn answer_overdue(&mut self) -> bool {
+        if self.meter.flushed() {
+            self.writing = None;
+            return false;
+        }
+        let requests = self.meter.requests();
+        let (since, _) = match self.writing {
+            Some(writing) if writing.1 == requests => writing,
+            _ => *self.writing.insert((Instant::now(), requests)),
+        };
+        since.elapsed() > self.timeouts.answer
     }
 
     fn check_idle(&mut self) -> Verdict {

@@ -27,6 +27,7 @@ use super::body;
 use super::channel;
 use super::connection_limit::ConnectionPermit;
 use super::error::Refusal;
+use super::limit;
 use super::metered::Meter;
 use super::origin;
 use super::reply::Node;
@@ -115,9 +116,8 @@ pub async fn connect(
             .into());
         }
     };
-    node.gateway
-        .limiter
-        .admit(Kind::Connect, &origin, Some(id))?;
+    let bound = caller.bound().is_some();
+    limit::admit_identity(&node, Kind::Connect, &origin, bound, id)?;
     let (response, upgrade) = upgrade(request).ok_or(Error::Parameter {
         name: "Upgrade",
         expected: "a WebSocket handshake",

@@ -190,7 +190,7 @@ fn read_open(
         artifact_hash,
         repo_ref: Some(repo_ref),
         expires_at,
-        route: approver.map_or(Route::Paired, Route::Approver),
+        route: approver.map_or(Route::Paired, Route::to),
         stored: envelope.body.raw.to_owned(),
         trace: envelope.trace.map(str::to_owned),
     };

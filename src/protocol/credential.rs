@@ -1,4 +1,5 @@
-//! Parses API keys, whole or as the user and password of `Basic`. Verification is in `gateway::authenticate`.
+//! Parses API keys, whole or as the user and password of `Basic`, and the codes that bind certificates. Verification is in
+//! `gateway`.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -8,12 +9,18 @@ use super::id::{CredentialId, TextId as _};
 use super::words::words;
 
 pub const KEY_PREFIX: &str = "csk_";
+pub const CODE_PREFIX: &str = "csc_";
 
 words! {
     RoleName {
         Enforcer = "enforcer",
         Approver = "approver",
         Admin = "admin",
+    }
+    CredentialKind {
+        ApiKey = "apiKey",
+        /// A client certificate, which its holder binds.
+        Certificate = "certificate",
     }
 }
 
@@ -33,19 +40,34 @@ pub struct ApiKey<'a> {
 }
 
 impl<'a> ApiKey<'a> {
-    /// The secret may contain underscores, the id does not.
     pub fn parse(text: &'a str) -> Option<Self> {
-        let (id, secret) = text.strip_prefix(KEY_PREFIX)?.split_once('_')?;
-        Some(Self {
-            id: CredentialId::parse(id)?,
-            secret,
-        })
+        let (id, secret) = id_and_secret(text, KEY_PREFIX)?;
+        Some(Self { id, secret })
     }
 
     /// Whether the secret has the right length; one that was copied in part has not.
     pub fn is_complete(&self) -> bool {
         self.secret.len() == SECRET_CHARS
     }
+}
+
+/// A code that binds a client certificate once, `csc_<id>_<secret>`. The secret must not be printed.
+pub struct BindingCode<'a> {
+    pub id: CredentialId,
+    pub secret: &'a str,
+}
+
+impl<'a> BindingCode<'a> {
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (id, secret) = id_and_secret(text, CODE_PREFIX)?;
+        Some(Self { id, secret })
+    }
+}
+
+/// The parts behind the prefix. The secret may contain underscores, the id does not.
+fn id_and_secret<'a>(text: &'a str, prefix: &str) -> Option<(CredentialId, &'a str)> {
+    let (id, secret) = text.strip_prefix(prefix)?.split_once('_')?;
+    Some((CredentialId::parse(id)?, secret))
 }
 
 /// The decoded `Basic` credentials: a credential's id and its secret, or the whole key in place of the secret.

@@ -12,6 +12,9 @@ use super::words::words;
 /// Longest nonce; a 256-bit one in base64url has 43 characters.
 pub const MAX_NONCE_CHARS: usize = 512;
 
+/// Longest nonce that is remembered as it is, in bytes; a longer one as its hash, so that it fits into an index.
+const MAX_COUNTED_BYTES: usize = 64;
+
 pub const SCOPES: [&str; 3] = ["once", "timebox", "session"];
 
 words! {
@@ -21,9 +24,18 @@ words! {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecisionForm {
+    /// Names its exchange and when it ends.
+    Full,
+    /// Names the artifact alone.
+    Compact,
+}
+
 #[derive(Debug, Clone)]
 pub struct Decision {
     pub request_id: RequestId,
+    pub form: DecisionForm,
     pub artifact_hash: Sha256Hex,
     pub verdict: Verdict,
     pub repo_ref: Option<String>,
@@ -72,6 +84,11 @@ impl Decision {
         body.finish()?;
         Ok(Self {
             request_id: envelope.request_id.clone(),
+            form: if full {
+                DecisionForm::Full
+            } else {
+                DecisionForm::Compact
+            },
             artifact_hash,
             verdict,
             repo_ref,
@@ -83,6 +100,29 @@ impl Decision {
             body: envelope.body.raw.to_owned(),
             trace: envelope.trace.map(str::to_owned),
         })
+    }
+}
+
+words! {
+    /// Whether compact decisions are accepted (`decisions.compact`).
+    CompactRule {
+        /// As often as they are sent.
+        Allow = "allow",
+        /// Their nonce is recorded, and counts once per signing key.
+        Registered = "registered",
+        Refuse = "refuse",
+    }
+}
+
+words! {
+    /// How far the gateway vouches for a decision's signature.
+    Verification {
+        /// It verified under a key that was registered for the approver.
+        Registered = "registered",
+        /// The approver had no key.
+        Unregistered = "none",
+        /// The gateway did not look.
+        Off = "off",
     }
 }
 
@@ -114,6 +154,36 @@ pub enum Trust {
     /// The approver has no key yet.
     Unregistered,
     Unchecked,
+}
+
+impl Trust {
+    pub fn verification(&self) -> Verification {
+        match self {
+            Self::Verified(_) => Verification::Registered,
+            Self::Unregistered => Verification::Unregistered,
+            Self::Unchecked => Verification::Off,
+        }
+    }
+}
+
+impl Decision {
+    /// The nonce as it is recorded, if it is to count once. That of a full decision counts where its key is known; that of a
+    /// compact one always, since its signature binds it to nothing else: an enforcer may know the key where the gateway does
+    /// not.
+    pub fn counted_nonce(&self, trust: &Trust, rule: CompactRule) -> Option<String> {
+        let counts = match (self.form, rule) {
+            (DecisionForm::Full, _) => trust.verification() == Verification::Registered,
+            (DecisionForm::Compact, CompactRule::Allow) => false,
+            (DecisionForm::Compact, CompactRule::Registered | CompactRule::Refuse) => true,
+        };
+        counts.then(|| {
+            if self.nonce.len() <= MAX_COUNTED_BYTES {
+                self.nonce.clone()
+            } else {
+                format!("sha256:{}", Sha256Hex::of(self.nonce.as_bytes()))
+            }
+        })
+    }
 }
 
 pub fn judge_signature(

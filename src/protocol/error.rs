@@ -56,6 +56,10 @@ pub enum Error {
     /// An API key with a part missing, or a placeholder.
     #[error("a valid credential is needed")]
     MalformedKey,
+    #[error("a client certificate is needed")]
+    NoCertificate,
+    #[error("the code is unknown, used or expired")]
+    CodeRefused,
     /// `pointer` is the member or parameter that the credential may not use.
     #[error("the credential does not allow this; it takes {expected}")]
     Forbidden {
@@ -64,8 +68,16 @@ pub enum Error {
     },
     #[error("this gateway takes sealed artifacts only")]
     OpenRefused,
+    #[error("this gateway takes full decisions only")]
+    CompactRefused,
+    /// `pointer` is the member that names the approver.
+    #[error("this gateway lets an enforcer reach only approvers that it is paired with")]
+    NotPaired { pointer: &'static str },
     #[error("the signature does not verify under the approver's keys")]
     SignatureInvalid,
+    /// `text` is what the key should have signed.
+    #[error("the proof does not verify under the key that it is to register")]
+    KeyProof { text: String },
     #[error("the signing key has been revoked")]
     KeyRevoked,
     #[error("the routing token was revoked, or replaced by a newer pairing")]
@@ -87,10 +99,14 @@ pub enum Error {
     PromptExists,
     #[error("{pointer} is taken")]
     Taken { pointer: &'static str },
+    #[error("the certificate is bound to another credential")]
+    CertificateBound,
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyKeyReused,
     #[error("the exchange has its decision already")]
     AlreadyDecided,
+    #[error("this signing key has used the nonce for another exchange")]
+    NonceReused,
     #[error("the exchange is {0}")]
     InvalidState(&'static str),
     #[error("this pairing has been completed")]
@@ -110,6 +126,14 @@ pub enum Error {
     Throttled(Throttled),
     #[error("the approver's inbox is full")]
     InboxFull,
+    #[error(
+        "this enforcer has {limit} requests waiting in the approver's inbox, which is its share"
+    )]
+    InboxShare { limit: u32 },
+    #[error(
+        "the tenant has as many revocations as it may; revoke all tokens with issuedBefore instead"
+    )]
+    TooManyRevocations,
     #[error("too many waits at once for this identity")]
     TooManyWaits,
     #[error("this node holds as many channels as it may")]
@@ -194,6 +218,12 @@ impl Error {
             Self::MalformedKey => refused_token().expecting(
                 "an API key as printed when it was made: csk_…, complete and without placeholders",
             ),
+            Self::NoCertificate => refusal(401, Code::Unauthenticated).expecting(
+                "a connection that presents a certificate of an authority that the gateway trusts",
+            ),
+            Self::CodeRefused => refusal(401, Code::Unauthenticated)
+                .at("/code")
+                .expecting("the one-time code of a credential that waits for its certificate"),
             Self::Forbidden { pointer, expected } => {
                 let refusal = refusal(403, Code::Forbidden).expecting(expected);
                 match pointer {
@@ -205,7 +235,16 @@ impl Error {
             Self::OpenRefused => refusal(403, Code::PolicyDeny)
                 .at("/body/ciphertext")
                 .expecting("a sealed artifact"),
+            Self::CompactRefused => refusal(403, Code::PolicyDeny)
+                .at("/body/sigAlg")
+                .expecting("a full decision"),
+            Self::NotPaired { pointer } => refusal(403, Code::PolicyDeny)
+                .at(pointer)
+                .expecting("an approver that this enforcer is paired with"),
             Self::SignatureInvalid => refusal(403, Code::SignatureInvalid).at("/body/signature"),
+            Self::KeyProof { text } => refusal(403, Code::SignatureInvalid)
+                .at("/proof/signature")
+                .expecting(&format!("an Ed25519 signature by this key over {text:?}")),
             Self::KeyRevoked => refusal(403, Code::KeyRevoked).at("/body/signerKeyId"),
             Self::PairingRevoked => refusal(403, Code::PairingRevoked)
                 .at("/body/metadata/routingToken")
@@ -230,12 +269,17 @@ impl Error {
                 .at("/body/requestId")
                 .with("conflict", "AlreadyExistsConflict"),
             Self::Taken { pointer } => refusal(409, Code::AlreadyExists).at(pointer),
+            Self::CertificateBound => refusal(409, Code::AlreadyExists)
+                .expecting("another certificate, or the end of that credential"),
             Self::IdempotencyKeyReused => {
                 refusal(409, Code::IdempotencyKeyReused).with("parameter", "Idempotency-Key")
             }
             Self::AlreadyDecided => {
                 refusal(409, Code::AlreadyDecided).with("conflict", "AlreadyDecidedConflict")
             }
+            Self::NonceReused => refusal(409, Code::NonceReused)
+                .at("/body/nonce")
+                .expecting("a nonce that this key has not used"),
             Self::InvalidState(state) => refusal(409, Code::InvalidState).with("state", *state),
             Self::AlreadyPaired => refusal(409, Code::InvalidState).at("/nonce"),
             Self::PromptMismatch => refusal(409, Code::InvalidState)
@@ -252,7 +296,12 @@ impl Error {
                 throttled: Some(throttled.clone()),
                 ..refusal(429, Code::RateLimited)
             },
-            Self::InboxFull | Self::TooManyWaits => refusal(429, Code::RateLimited),
+            Self::InboxShare { limit } => refusal(429, Code::RateLimited)
+                .at("/recipient/approverId")
+                .with("limit", *limit),
+            Self::InboxFull | Self::TooManyRevocations | Self::TooManyWaits => {
+                refusal(429, Code::RateLimited)
+            }
             Self::TooManyChannels | Self::Unavailable => refusal(503, Code::Unavailable),
             Self::Internal => refusal(500, Code::Internal),
         }

@@ -47,6 +47,10 @@ impl ExchangeState {
 pub enum NotWritten {
     Expired,
     InboxFull,
+    /// The enforcer has this many pending in the approver's inbox, as many as it may.
+    ShareUsed(u32),
+    /// It asks an approver that the enforcer must be paired with, and is not.
+    Unpaired,
     /// It asks nobody, or the exchange that had its id was gone when it was read.
     Other,
 }
@@ -91,6 +95,10 @@ pub fn judge_submission(
         Err(InsertRefusal::NotWritten(reason)) => Err(match reason {
             NotWritten::Expired => Error::ArtifactExpired,
             NotWritten::InboxFull => Error::InboxFull,
+            NotWritten::ShareUsed(limit) => Error::InboxShare { limit },
+            NotWritten::Unpaired => Error::NotPaired {
+                pointer: "/recipient/approverId",
+            },
             NotWritten::Other => Error::Unavailable,
         }),
     }
@@ -115,6 +123,8 @@ pub struct DecisionFact {
     pub repo_matches: bool,
     /// Whether the key differs from the one the signature was judged by.
     pub key_changed: bool,
+    /// Whether the key's nonce has decided another exchange.
+    pub nonce_used: bool,
     pub verified: Option<bool>,
 }
 
@@ -154,6 +164,7 @@ pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<Deci
             "/body/repoRef",
             "the repoRef of the artifact",
         )),
+        ExchangeState::PendingApproval if fact.nonce_used => Err(Error::NonceReused),
         ExchangeState::PendingApproval => Ok(None),
     }
 }

@@ -45,6 +45,25 @@ pub struct CredentialLine {
     /// To the minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
+    /// SHA-256 of the certificate in hexadecimal; a certificate credential without one waits for its holder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thumbprint: Option<String>,
+    /// When the holder of the certificate bound it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_at: Option<Timestamp>,
+}
+
+/// The credential that a certificate was bound to, as its holder is told.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BoundCredential {
+    pub credential_id: CredentialId,
+    pub tenant_id: TenantId,
+    pub role: RoleName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,6 +100,9 @@ pub struct AuditLine {
     pub address: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
+    /// The role of a new credential and the id it is bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

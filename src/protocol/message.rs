@@ -4,9 +4,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::artifact::Form;
+use super::decision::Verification;
 use super::envelope::Outgoing;
 use super::exchange::ExchangeState;
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
+use super::json;
 use super::timestamp::Timestamp;
 
 /// The database holds something that the gateway did not write.
@@ -92,11 +94,42 @@ impl ApprovalRequest {
     }
 }
 
+/// The members of a `trace` in which the gateway says how far it vouches for a decision.
+const VOUCHING: [&str; 2] = ["verified", "verification"];
+
+impl Verification {
+    /// A `trace` that says how far the gateway vouches for a decision's signature: nothing but `trace` is free to carry that.
+    /// What the approver itself wrote under these names is left out; the rest of its text stays.
+    pub fn carried_by(self, trace: Option<&str>) -> String {
+        let verified = self == Self::Registered;
+        let [first, second] = VOUCHING;
+        let own = format!("\"{first}\":{verified},\"{second}\":\"{}\"", self.as_str());
+        let document = trace.and_then(|trace| json::parse(trace.as_bytes()).ok());
+        let object = document.as_ref().and_then(|node| node.as_object());
+        let (Some(object), Some(rest)) = (object, trace.and_then(|text| text.strip_prefix('{')))
+        else {
+            return format!("{{{own}}}");
+        };
+        if object.is_empty() {
+            return format!("{{{own}}}");
+        }
+        if VOUCHING.iter().all(|name| object.get(name).is_none()) {
+            return format!("{{{own},{rest}");
+        }
+        let others = object
+            .iter()
+            .filter(|member| !VOUCHING.contains(&member.name.as_ref()))
+            .map(|member| format!(",{}:{}", member.raw_name, member.node.raw));
+        format!("{{{own}{}}}", others.collect::<String>())
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct DecisionDelivery {
     pub message_id: MessageId,
     pub decided_at: Timestamp,
     pub decided_by: ApproverId,
+    pub verification: Verification,
     pub body: String,
     pub trace: Option<String>,
 }
@@ -120,7 +153,9 @@ impl DecisionDelivery {
         .expiring(Some(expires_at))
         .sent_by_approver(Some(self.decided_by))
         .for_enforcer(enforcer_id.clone())
-        .traced(self.trace.map(raw).transpose()?))
+        .traced(Some(raw(self
+            .verification
+            .carried_by(self.trace.as_deref()))?)))
     }
 }
 

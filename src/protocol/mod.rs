@@ -17,6 +17,7 @@ mod hex;
 pub mod id;
 pub mod idempotent;
 pub mod json;
+pub mod key_proof;
 pub mod listing;
 pub mod message;
 pub mod pairing;

@@ -133,8 +133,8 @@ impl Initiate {
         let mut reader = Reader::new(node, "")?;
         let initiate = Self {
             enforcer: reader.id("enforcerId")?,
-            label: reader.optional_bounded_str("enforcerLabel", MAX_LABEL_CHARS)?,
-            workspace: reader.optional_bounded_str("workspaceName", MAX_LABEL_CHARS)?,
+            label: reader.optional_label("enforcerLabel", MAX_LABEL_CHARS)?,
+            workspace: reader.optional_label("workspaceName", MAX_LABEL_CHARS)?,
             public_key: reader.optional_bounded_str("publicKey", MAX_KEY_CHARS)?,
         };
         reader.finish()?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::id::EnforcerId;
-use super::json::{Node, Value};
+use super::json::Node;
 use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -36,8 +36,8 @@ pub struct Hello {
 pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
     let mut hello = Reader::new(node, "")?;
     hello.optional_str("msgType")?;
-    let workspace_name = hello.optional_bounded_str("workspaceName", MAX_NAME_CHARS)?;
-    let label = hello.optional_bounded_str("enforcerLabel", MAX_NAME_CHARS)?;
+    let workspace_name = hello.optional_label("workspaceName", MAX_NAME_CHARS)?;
+    let label = hello.optional_label("enforcerLabel", MAX_NAME_CHARS)?;
     let capabilities = hello.optional_nested("capabilities")?;
     let capabilities = capabilities.map(parse_capabilities).transpose()?;
     hello.finish()?;
@@ -51,20 +51,12 @@ pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
 fn parse_capabilities(node: &Node<'_>) -> Result<Capabilities, Invalid> {
     let mut reader = Reader::new(node, "/capabilities")?;
     let capabilities = Capabilities {
-        push: flag(&mut reader, "push")?,
-        poll: flag(&mut reader, "poll")?,
-        sse: flag(&mut reader, "sse")?,
+        push: reader.optional_bool("push")?,
+        poll: reader.optional_bool("poll")?,
+        sse: reader.optional_bool("sse")?,
     };
     reader.finish()?;
     Ok(capabilities)
-}
-
-fn flag(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<bool>, Invalid> {
-    match reader.optional(name).map(|node| &node.value) {
-        None => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(_) => Err(Invalid::shape(reader.at(name), "true or false")),
-    }
 }
 
 words! {

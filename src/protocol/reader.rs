@@ -68,6 +68,12 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
+/// Control characters, separators of lines, and the controls of bidirectional text.
+fn disguises(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -191,6 +197,30 @@ impl<'n, 'a> Reader<'n, 'a> {
                 format!("a string of at most {max} characters"),
             )),
             text => Ok(text.map(str::to_owned)),
+        }
+    }
+
+    pub fn optional_bool(&mut self, name: &'static str) -> Result<Option<bool>, Invalid> {
+        match self.optional(name).map(|node| &node.value) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(Invalid::shape(self.at(name), "true or false")),
+        }
+    }
+
+    /// A name that people are shown. Characters that end the line, or turn the text around, could make it look like another.
+    pub fn optional_label(
+        &mut self,
+        name: &'static str,
+        max: usize,
+    ) -> Result<Option<String>, Invalid> {
+        let label = self.optional_bounded_str(name, max)?;
+        match label.as_ref() {
+            Some(text) if text.chars().any(disguises) => {
+                let expected = "text without control characters and bidirectional controls";
+                Err(Invalid::shape(self.at(name), expected))
+            }
+            _ => Ok(label),
         }
     }
 

@@ -10,10 +10,24 @@ const ROUTING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "tenantId"];
 /// The first of these that is present counts; if it leads nowhere, the next is not tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    Approver(ApproverId),
+    Approver {
+        id: ApproverId,
+        /// The member that names it.
+        pointer: &'static str,
+    },
     Token(RoutingToken),
     /// No approver is named: every approver paired with the enforcer.
     Paired,
+}
+
+impl Route {
+    /// To the recipient of an Envelope.
+    pub fn to(recipient: ApproverId) -> Self {
+        Self::Approver {
+            id: recipient,
+            pointer: "/recipient/approverId",
+        }
+    }
 }
 
 /// Sealed metadata, split into its routing and the rest.
@@ -39,9 +53,12 @@ impl Metadata {
     /// The route of a submission with this metadata and, perhaps, a recipient.
     pub fn route(&self, recipient: Option<ApproverId>) -> Route {
         match (recipient, &self.token, &self.approver) {
-            (Some(approver), _, _) => Route::Approver(approver),
+            (Some(approver), _, _) => Route::to(approver),
             (None, Some(token), _) => Route::Token(token.clone()),
-            (None, None, Some(approver)) => Route::Approver(approver.clone()),
+            (None, None, Some(approver)) => Route::Approver {
+                id: approver.clone(),
+                pointer: "/body/metadata/approverId",
+            },
             (None, None, None) => Route::Paired,
         }
     }

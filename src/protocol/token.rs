@@ -3,12 +3,16 @@
 
 mod claims;
 mod key;
+mod revocation;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 pub use self::claims::{ClaimNames, Claims, TokenRules, judge_claims, judge_introspection};
 pub use self::key::{KeySet, SharedSecret};
+pub use self::revocation::{
+    RevocationKind, RevocationLine, RevocationRequest, Revocations, TokenIdentity,
+};
 use super::json;
 use super::words::words;
 
@@ -55,6 +59,10 @@ pub enum TokenError {
     IdToken,
     #[error("it is valid for longer than auth.jwt_max_lifetime_seconds")]
     Lifetime,
+    #[error("it does not say which id it may act as, and {0} is off")]
+    Unbound(&'static str),
+    #[error("it was revoked")]
+    Revoked,
     #[error("it has expired")]
     Expired,
     #[error("it is not valid yet")]

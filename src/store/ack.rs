@@ -3,6 +3,7 @@
 
 use sqlx::PgConnection;
 
+use super::audit::AuditSource;
 use super::batch::{BatchResult, BatchStatement};
 use super::busy::Lockable;
 use super::rows::{self, column};
@@ -35,6 +36,7 @@ pub struct AckRow {
     pub tenant: TenantId,
     pub recipient: AckRecipient,
     pub message: MessageId,
+    pub source: AuditSource,
 }
 
 #[derive(Debug)]
@@ -145,10 +147,13 @@ impl BatchStatement for TakeAcks {
                 returning r.operation_id, e.tenant_id, e.request_id, e.enforcer_id, e.delivered_at
             ),
             history as (
-                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, principal,
+                                             address, node)
                 select d.tenant_id, d.request_id, d.delivered_at, d.operation_id, 'decided', 'delivered',
-                       'enforcer:' || d.enforcer_id, $7
+                       'enforcer:' || d.enforcer_id, s.principal, s.address, $7
                   from delivered d
+                  join unnest($1::uuid[], $9::text[], $10::text[]) as s (operation_id, principal, address)
+                    on s.operation_id = d.operation_id
             )
             select i.operation_id as "operation!: OperationId",
                    case when m.operation_id is not null then r.operation_id is null
@@ -180,6 +185,8 @@ impl BatchStatement for TakeAcks {
             self.clock.offset(),
             self.node.as_str(),
             self.traced,
+            column(rows, |row| row.source.principal.as_deref()) as _,
+            column(rows, |row| row.source.address()) as _,
         )
         .fetch_all(connection)
         .await?;

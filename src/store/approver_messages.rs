@@ -126,8 +126,8 @@ impl BatchStatement for ReadBodies {
             select i.n as "row!", x.message_id as "message_id!: MessageId", x.created_at as "created_at!",
                    null::int as "bytes?", false as "withdrawn!", e.request_id as "request_id?: RequestId",
                    e.expires_at as "expires_at?: Timestamp", e.enforcer_id as "enforcer_id?: EnforcerId",
-                   -- What it calls itself now, else what it was called when the two were paired.
-                   coalesce(n.label, g.enforcer_label) as "enforcer_label?",
+                   -- What the two agreed on, even if the pairing has ended. Only strangers are called what they say.
+                   case when g.approver_id is null then n.label else g.enforcer_label end as "enforcer_label?",
                    e.form as "form?: Form", e.artifact_type as "artifact_type?", e.artifact_hash as "artifact_hash?",
                    e.state as "state?: ExchangeState", e.ended_at as "ended_at?: Timestamp", e.end_reason as "reason?",
                    y.body::text as "body?", y.trace::text as "trace?"
@@ -139,7 +139,7 @@ impl BatchStatement for ReadBodies {
                      on y.tenant_id = x.tenant_id and y.request_id = x.request_id and y.part = 'artifact'
               left join enforcers n on n.tenant_id = e.tenant_id and n.enforcer_id = e.enforcer_id
               left join pairings g on g.tenant_id = e.tenant_id and g.enforcer_id = e.enforcer_id
-                                  and g.approver_id = i.approver_id and g.revoked_at is null
+                                  and g.approver_id = i.approver_id
              where x.closed_as is null and x.removed_at is null and x.acked_at is null
                and x.expires_at > clock_timestamp() + $5::interval
             union all

@@ -30,12 +30,23 @@ impl AuditSource {
 
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator` or `command line`.
+    /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator`, `certificate holder` or `command line`.
     pub name: String,
     pub source: AuditSource,
 }
 
 impl Actor {
+    /// Whoever presents a certificate that is not bound yet.
+    pub fn certificate_holder(address: Option<IpAddr>) -> Self {
+        Self {
+            name: "certificate holder".into(),
+            source: AuditSource {
+                principal: None,
+                address,
+            },
+        }
+    }
+
     pub fn command_line() -> Self {
         Self {
             name: "command line".into(),
@@ -59,7 +70,8 @@ impl AuditStore {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
         let query = sqlx::query!(
             r#"
-            select a.at, a.event_id, a.actor, a.action, a.subject, a.address as "address?", a.principal as "principal?"
+            select a.at, a.event_id, a.actor, a.action, a.subject, a.address as "address?", a.principal as "principal?",
+                   a.detail as "detail?"
               from audit_events a
              where a.tenant_id = $1 and (a.at, a.event_id) > ($2, $3)
              order by a.at, a.event_id
@@ -82,11 +94,13 @@ impl AuditStore {
             subject: row.subject,
             address: row.address,
             principal: row.principal,
+            detail: row.detail,
         });
         Ok((lines.collect(), next))
     }
 
-    /// Deletes events of a tenant that are older than `keep`.
+    /// Deletes events of a tenant that are older than `keep`, and than the floor that the database has. Through a function of
+    /// the tables' owner: the node's own role may only add events.
     pub async fn forget_audit(
         &self,
         tenant: &TenantId,
@@ -95,26 +109,14 @@ impl AuditStore {
     ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
-            with found as materialized (
-                select a.at, a.event_id
-                  from audit_events a
-                 where a.tenant_id = $1 and a.at < (select clock_timestamp() + $2::interval - $3::interval)
-                 order by a.at, a.event_id
-                 limit $4
-            ),
-            to_delete as materialized (
-                select d.at, d.event_id
-                  from unnest(array(select at from found), array(select event_id from found))
-                       as d (at, event_id)
-            )
-            delete from audit_events a using to_delete d
-             where a.tenant_id = $1 and a.at = d.at and a.event_id = d.event_id
+            select forget_audit_events($1, clock_timestamp() + $2::interval - $3::interval, $4) as "count!"
             "#,
             tenant.as_str(),
             self.database.clock.offset(),
             keep,
             limit,
-        );
-        self.database.background.execute(tenant, query).await
+        )
+        .map(|row| u64::try_from(row.count).unwrap_or_default());
+        self.database.background.fetch_one(tenant, query).await
     }
 }

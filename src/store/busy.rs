@@ -22,6 +22,10 @@ pub enum Lockable<F> {
 }
 
 impl<F> Lockable<F> {
+    pub fn unless(busy: bool, fact: F) -> Self {
+        if busy { Self::Busy } else { Self::Locked(fact) }
+    }
+
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy)
     }

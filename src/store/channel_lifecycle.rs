@@ -168,10 +168,7 @@ impl BatchStatement for CloseChannels {
         )
         .fetch_all(connection)
         .await?;
-        let facts = left.into_iter().map(|row| match row.left {
-            true => Lockable::Busy,
-            false => Lockable::Locked(()),
-        });
+        let facts = left.into_iter().map(|row| Lockable::unless(row.left, ()));
         Ok(facts.collect())
     }
 }

@@ -12,6 +12,7 @@ use super::enforcer_messages::{Claimed, ClaimedRow};
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
+use crate::protocol::decision::Verification;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
@@ -274,6 +275,8 @@ impl BatchStatement for Claim {
                    q.body ->> 'reason' as "reason?", q.first as "first?",
                    q.late as "late?", coalesce(q.expires_at, e.expires_at) as "expires_at?: Timestamp",
                    e.decided_at as "decided_at?: Timestamp", e.decided_by as "decided_by?: ApproverId",
+                   coalesce(e.verification::text, case when e.verified then 'registered' end)
+                       as "verification?: Verification",
                    coalesce(y.body, p.body)::text as "body?", coalesce(y.trace, p.trace)::text as "trace?",
                    o.traceparent as "traceparent?", o.tracestate as "tracestate?"
               from input i

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::protocol::artifact::Form;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::credential::RoleName;
+use crate::protocol::decision::Verification;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{
     ApproverId, CredentialId, EnforcerId, MessageId, OperationId, RequestId, SessionId,
@@ -64,7 +65,7 @@ stored_as! { &str: Sha256Hex; |hash| hash.to_string(); |text| Self::parse(text) 
 stored_as! {
     &str:
         TenantId, EnforcerId, ApproverId, RequestId, SessionId, SnapshotId, SignerKeyId, CredentialId, Nonce,
-        Form, RoleName, ExchangeState, Transport,
+        Form, RoleName, ExchangeState, Transport, Verification,
         prompt::PromptStatus, session::EndReason, session::SnapshotType, session::SessionState;
     |value| value.as_str();
     |text| Self::parse(text)

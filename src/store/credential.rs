@@ -13,8 +13,16 @@ use crate::protocol::timestamp::Timestamp;
 pub enum Proof {
     /// SHA-256 of a secret, which itself is not stored.
     ApiKey([u8; 32]),
-    /// SHA-256 thumbprint of a TLS client certificate.
-    Certificate([u8; 32]),
+    /// A client certificate, which its holder is to bind.
+    Certificate(NewCode),
+}
+
+/// The code that binds a certificate, once.
+#[derive(Debug, Clone)]
+pub struct NewCode {
+    /// SHA-256 of its secret, which itself is not stored.
+    pub hash: [u8; 32],
+    pub expires_at: Timestamp,
 }
 
 #[derive(Debug)]
@@ -108,22 +116,25 @@ impl CredentialStore {
 
     /// Creates a credential. False if its tenant does not exist or is disabled.
     pub async fn create_credential(&self, actor: &Actor, new: &NewCredential) -> Result<bool> {
-        let (kind, secret, thumbprint) = match &new.proof {
+        let (kind, secret, code) = match &new.proof {
             Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
-            Proof::Certificate(thumbprint) => ("certificate", None, Some(thumbprint.as_slice())),
+            Proof::Certificate(code) => ("certificate", None, Some(code)),
         };
         let query = sqlx::query!(
             r#"
             with made as (
-                insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash, thumbprint, expires_at)
-                select t.tenant_id, $2, $3, $4, $5, $6, $7, $8
+                insert into credentials (
+                    tenant_id, credential_id, kind, role, bound_id, secret_hash, code_hash, code_expires_at, expires_at
+                )
+                select t.tenant_id, $2, $3, $4, $5, $6, $7, $8, $9
                   from tenants t
                  where t.tenant_id = $1 and t.disabled_at is null
                    for share of t
                 returning tenant_id, credential_id, created_at
             )
-            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-            select m.tenant_id, m.created_at + $9::interval, $10, $11, $12, 'credential.created', m.credential_id, $13, $14
+            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
+            select m.tenant_id, m.created_at + $10::interval, $11, $12, $13, 'credential.created', m.credential_id,
+                   concat_ws(' ', $4, $5), $14, $15
               from made m
             "#,
             new.tenant.as_str(),
@@ -132,7 +143,8 @@ impl CredentialStore {
             new.role.as_str(),
             new.bound_id.as_deref(),
             secret,
-            thumbprint,
+            code.map(|code| code.hash.as_slice()),
+            code.map(|code| code.expires_at.inner()),
             new.expires_at.map(Timestamp::inner),
             self.database.clock.offset(),
             self.database.clock.operation_id().0,

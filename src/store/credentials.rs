@@ -14,6 +14,7 @@ use super::error::Result;
 use super::rows::column;
 use super::signing_key::{KeysRow, ReadKeys};
 use super::tenant_scope::TenantScope;
+use super::token_revocation::ReadRevocations;
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, TenantId};
@@ -131,6 +132,8 @@ pub struct CredentialStore {
     pub certificates: Batcher<ReadCertificates>,
     /// Whether a tenant exists and is not disabled.
     pub tenants: Batcher<ReadTenants>,
+    /// The tokens that a tenant has revoked.
+    pub revocations: Batcher<ReadRevocations>,
 }
 
 impl CredentialStore {
@@ -140,6 +143,7 @@ impl CredentialStore {
             credentials: database.batch(ReadCredentials, tasks),
             certificates: database.batch(ReadCertificates, tasks),
             tenants: database.batch(ReadTenants, tasks),
+            revocations: database.batch(ReadRevocations, tasks),
             database: Arc::clone(database),
         }
     }

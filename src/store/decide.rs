@@ -6,9 +6,13 @@
 //! shared, and then reads the keys with a snapshot of its own. Registration holds that lock, exclusively, from before it
 //! writes the key until it has committed. Either it had committed before the lock was taken, and the key is seen; or it is
 //! under way, and the decision is busy; or it has to wait until the decision is committed.
+//!
+//! A nonce that is to count once is inserted before the exchange is decided, and if another exchange has it, nothing is. Its
+//! advisory lock keeps the insert from waiting for one that another node has not committed.
 
 use sqlx::PgConnection;
 
+use super::audit::AuditSource;
 use super::batch::{BatchResult, BatchStatement};
 use super::busy::Lockable;
 use super::rows::{self, column};
@@ -28,6 +32,9 @@ pub struct DecisionRow {
     pub decision: Decision,
     /// What the check of its signature relied on; it must still hold when the decision is written.
     pub trust: Trust,
+    /// Its nonce, if that counts once per signing key.
+    pub counted: Option<String>,
+    pub source: AuditSource,
     pub message: MessageId,
 }
 
@@ -60,7 +67,12 @@ impl BatchStatement for Decide {
     }
 
     fn conflict_keys(row: &DecisionRow) -> Vec<String> {
-        vec![format!("{}\n{}", row.tenant, row.decision.request_id)]
+        let exchange = format!("{}\n{}", row.tenant, row.decision.request_id);
+        let nonce = row.counted.as_ref().map(|nonce| {
+            let key = &row.decision.signer_key_id;
+            format!("{}\n{}\n{key}\n{nonce}", row.tenant, row.approver)
+        });
+        [exchange].into_iter().chain(nonce).collect()
     }
 
     fn bytes(row: &DecisionRow) -> usize {
@@ -84,9 +96,9 @@ impl BatchStatement for Decide {
             -- For each row: lock it, tell readers that its expiry is not settled, read the clock.
             with judged as materialized (
                 select h.operation_id, h.approver_id, h.decision, h.signer_key_id, h.nonce, h.signature, h.message_id,
-                       h.public_key, h.not_before, h.not_after, h.unregistered, h.hash_matches, h.repo_matches, h.tenant_id,
-                       h.request_id, h.last_operation, h.state, h.seq, h.enforcer_id, h.accepted_at, h.expires_at, h.same,
-                       h.verified, h.guarded, clock_timestamp() + $16::interval as at,
+                       h.public_key, h.not_before, h.not_after, h.unregistered, h.counted, h.hash_matches, h.repo_matches,
+                       h.tenant_id, h.request_id, h.last_operation, h.state, h.seq, h.enforcer_id, h.accepted_at,
+                       h.expires_at, h.same, h.verified, h.guarded, clock_timestamp() + $16::interval as at,
                        case when h.unregistered and h.state = 'pendingApproval'
                             then has_no_signing_key(h.tenant_id, h.approver_id) end as no_key,
                        -- The limit keeps the planner from hashing all inbox items.
@@ -94,13 +106,17 @@ impl BatchStatement for Decide {
                          where x.tenant_id = h.tenant_id and x.request_id = h.request_id and x.approver_id = h.approver_id
                          limit 1) is not null as asked
                   from (select l.operation_id, l.approver_id, l.decision, l.signer_key_id, l.nonce, l.signature,
-                               l.message_id, l.public_key, l.not_before, l.not_after, l.unregistered, l.hash_matches,
-                               l.repo_matches, l.tenant_id, l.request_id, l.last_operation, l.state, l.seq, l.enforcer_id,
-                               l.accepted_at, l.expires_at, l.same, l.verified,
+                               l.message_id, l.public_key, l.not_before, l.not_after, l.unregistered, l.counted,
+                               l.hash_matches, l.repo_matches, l.tenant_id, l.request_id, l.last_operation, l.state, l.seq,
+                               l.enforcer_id, l.accepted_at, l.expires_at, l.same, l.verified,
                                pg_try_advisory_xact_lock(
-                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1)) as guarded
+                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1))
+                               and case when l.counted is null then true
+                                        else pg_try_advisory_xact_lock(hashtextextended(
+                                                 concat_ws(chr(10), l.tenant_id, l.approver_id, l.signer_key_id, l.counted),
+                                                 2)) end as guarded
                           from (select i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce, i.signature,
-                                       i.message_id, i.public_key, i.not_before, i.not_after, i.unregistered,
+                                       i.message_id, i.public_key, i.not_before, i.not_after, i.unregistered, i.counted,
                                        e.artifact_hash = i.artifact_hash as hash_matches,
                                        coalesce(e.repo_ref = i.repo_ref, true) as repo_matches,
                                        e.tenant_id, e.request_id, e.operation_id as last_operation, e.state, e.seq,
@@ -110,10 +126,10 @@ impl BatchStatement for Decide {
                                   from exchanges e
                                   join unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[],
                                               $7::text[], $8::text[], $9::text[], $10::text[], $13::uuid[], $14::bytea[],
-                                              $19::timestamptz[], $20::timestamptz[], $15::boolean[])
+                                              $19::timestamptz[], $20::timestamptz[], $15::boolean[], $21::text[])
                                        as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id,
                                              nonce, signature, artifact_hash, repo_ref, message_id, public_key, not_before,
-                                             not_after, unregistered)
+                                             not_after, unregistered, counted)
                                     on i.tenant_id = e.tenant_id and i.request_id = e.request_id
                                    for no key update of e skip locked) l) h
             ),
@@ -131,7 +147,11 @@ impl BatchStatement for Decide {
             ),
             ready as materialized (
                 select j.tenant_id, j.request_id, j.operation_id, j.approver_id, j.decision, j.signer_key_id, j.nonce,
-                       j.signature, j.message_id, j.public_key is not null as verified, j.seq + 1 as seq, j.at,
+                       j.signature, j.message_id, j.counted, j.public_key is not null as verified,
+                       case when j.public_key is not null then 'registered'
+                            when j.unregistered then 'none'
+                            else 'off' end as verification,
+                       j.seq + 1 as seq, j.at,
                        (select count(*) from inbox_items x
                          where x.tenant_id = j.tenant_id and x.request_id = j.request_id) as items
                   from judged j
@@ -150,20 +170,33 @@ impl BatchStatement for Decide {
             ),
             pick as materialized (
                 select r.tenant_id, r.request_id, r.operation_id, r.approver_id, r.decision, r.signer_key_id, r.nonce,
-                       r.signature, r.message_id, r.verified, r.seq, r.at
+                       r.signature, r.message_id, r.counted, r.verified, r.verification, r.seq, r.at
                   from ready r
                   join (select i.operation_id, count(*) as locked from items i group by i.operation_id) i
                     on i.operation_id = r.operation_id
                  where i.locked = r.items
             ),
+            nonces as (
+                insert into decision_nonces (tenant_id, approver_id, signer_key_id, nonce, used_at)
+                select p.tenant_id, p.approver_id, p.signer_key_id, p.counted, p.at
+                  from pick p
+                 where p.counted is not null
+                 order by p.tenant_id collate "C", p.approver_id collate "C", p.signer_key_id collate "C",
+                          p.counted collate "C"
+                on conflict on constraint decision_nonces_pkey do nothing
+                returning tenant_id, approver_id, signer_key_id, nonce
+            ),
             won as (
                 update exchanges e
                    set state = 'decided', operation_id = p.operation_id, seq = p.seq, decision = p.decision,
                        decided_by = p.approver_id, signer_key_id = p.signer_key_id, nonce = p.nonce,
-                       signature = p.signature, verified = p.verified, decision_message_id = p.message_id,
-                       decided_at = p.at
+                       signature = p.signature, verified = p.verified, verification = p.verification,
+                       decision_message_id = p.message_id, decided_at = p.at
                   from pick p
+                  left join nonces n on n.tenant_id = p.tenant_id and n.approver_id = p.approver_id
+                                    and n.signer_key_id = p.signer_key_id and n.nonce = p.counted
                  where e.tenant_id = p.tenant_id and e.request_id = p.request_id and e.state = 'pendingApproval'
+                   and (p.counted is null or n.nonce is not null)
                 returning e.tenant_id, e.request_id, e.operation_id, e.seq, e.enforcer_id, e.decided_by,
                           e.decision_message_id, e.decided_at
             ),
@@ -188,16 +221,20 @@ impl BatchStatement for Decide {
                   from won w
             ),
             history as (
-                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, principal,
+                                             address, node)
                 select w.tenant_id, w.request_id, w.decided_at, w.operation_id, 'pendingApproval', 'decided',
-                       'approver:' || w.decided_by, $17
+                       'approver:' || w.decided_by, s.principal, s.address, $17
                   from won w
+                  join unnest($3::uuid[], $22::text[], $23::text[]) as s (operation_id, principal, address)
+                    on s.operation_id = w.operation_id
             )
             select i.operation_id as "operation!: OperationId",
                    case when j.operation_id is null
                         then (select true from exchanges e
                                where e.tenant_id = i.tenant_id and e.request_id = i.request_id limit 1) is not null
-                        when w.operation_id is not null or j.state <> 'pendingApproval' then false
+                        when w.operation_id is not null or p.operation_id is not null or j.state <> 'pendingApproval'
+                        then false
                         when r.operation_id is not null or not j.guarded then true
                         when j.unregistered then j.no_key is null
                         when j.public_key is not null and k.operation_id is null
@@ -216,6 +253,7 @@ impl BatchStatement for Decide {
                    coalesce(j.hash_matches, false) as "hash_matches!",
                    coalesce(j.repo_matches, false) as "repo_matches!",
                    coalesce(k.changed, false) as "key_changed!",
+                   p.operation_id is not null and w.operation_id is null as "nonce_used!",
                    j.verified as "verified?",
                    case when w.operation_id is not null then extract(epoch from j.at - j.accepted_at)::float8 end
                        as "waited?",
@@ -227,6 +265,7 @@ impl BatchStatement for Decide {
               left join judged j on j.operation_id = i.operation_id
               left join keyed k on k.operation_id = i.operation_id
               left join ready r on r.operation_id = i.operation_id
+              left join pick p on p.operation_id = i.operation_id
               left join won w on w.operation_id = i.operation_id
             "#,
             column(rows, |row| &row.tenant) as _,
@@ -249,6 +288,9 @@ impl BatchStatement for Decide {
             self.traced,
             column(&keys, |key| key.and_then(|key| key.not_before)) as _,
             column(&keys, |key| key.and_then(|key| key.not_after)) as _,
+            column(rows, |row| row.counted.as_deref()) as _,
+            column(rows, |row| row.source.principal.as_deref()) as _,
+            column(rows, |row| row.source.address()) as _,
         )
         .fetch_all(connection)
         .await?;
@@ -265,6 +307,7 @@ impl BatchStatement for Decide {
                 hash_matches: row.hash_matches,
                 repo_matches: row.repo_matches,
                 key_changed: row.key_changed,
+                nonce_used: row.nonce_used,
                 verified: row.verified,
             };
             let outcome = DecisionOutcome {

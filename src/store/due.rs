@@ -1,5 +1,5 @@
 //! Which tenants have something past its retention, and of what kind: one statement for many tenants, so that a pass costs
-//! little where nothing is due.
+//! little where nothing is due. And for how long history is kept at least, whatever the configuration says.
 
 use sqlx::postgres::types::PgInterval;
 
@@ -70,7 +70,32 @@ impl DueTenant {
     }
 }
 
+/// For how many seconds at least history is kept, as `deploy/roles.sql` has set it.
+#[derive(Debug, Clone, Copy)]
+pub struct RetentionFloors {
+    pub exchanges: u64,
+    pub audit: u64,
+}
+
 impl Database {
+    pub async fn retention_floors(&self) -> Result<RetentionFloors> {
+        let query = sqlx::query!(
+            r#"
+            select coalesce(max(extract(epoch from f.keep)) filter (where f.history = 'exchange_events'), 0)::bigint
+                       as "exchanges!",
+                   coalesce(max(extract(epoch from f.keep)) filter (where f.history = 'audit_events'), 0)::bigint as "audit!"
+              from retention_floors f
+            "#,
+        )
+        .map(|row| RetentionFloors {
+            exchanges: u64::try_from(row.exchanges).unwrap_or_default(),
+            audit: u64::try_from(row.audit).unwrap_or_default(),
+        });
+        // All: the floors belong to no tenant.
+        let scope = TenantScope::All;
+        self.background.fetch_one(scope, query).await
+    }
+
     /// At most `limit` tenants after this one, in the order of their ids, whether or not anything of theirs is due.
     pub async fn due_tenants(
         &self,

@@ -155,8 +155,9 @@ impl ExchangeStore {
                  where i.removed_at is null
             ),
             history as (
-                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
-                select w.tenant_id, w.request_id, w.at, $6, 'pendingApproval', $5, $10, $11
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, principal,
+                                             address, node)
+                select w.tenant_id, w.request_id, w.at, $6, 'pendingApproval', $5, $10, $12, $13, $11
                   from won w
             ),
             audited as (

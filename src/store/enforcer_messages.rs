@@ -4,6 +4,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::rows;
+use crate::protocol::decision::Verification;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use crate::protocol::message::{DecisionDelivery, PromptDelivery, RefreshRequest};
 use crate::protocol::timestamp::Timestamp;
@@ -50,6 +51,7 @@ pub(super) struct ClaimedRow {
     pub expires_at: Option<Timestamp>,
     pub decided_at: Option<Timestamp>,
     pub decided_by: Option<ApproverId>,
+    pub verification: Option<Verification>,
     pub body: Option<String>,
     pub trace: Option<String>,
     pub traceparent: Option<String>,
@@ -79,6 +81,7 @@ impl ClaimedRow {
                         message_id,
                         decided_at: self.decided_at.unwrap_or(created_at),
                         decided_by,
+                        verification: self.verification.unwrap_or(Verification::Unregistered),
                         body,
                         trace: rows::carrying(self.trace, parent, state),
                     },

@@ -16,10 +16,11 @@ use super::decide::Decide;
 use super::error::Result;
 use super::rows::{self, column};
 use super::seconds;
-use super::submit::Submit;
+use super::submit::{InboxLimits, Submit};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::protocol::decision::Verification;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::DecisionDelivery;
@@ -139,6 +140,8 @@ impl ReadExchanges {
             select i.number as "number!", e.request_id as "request_id: RequestId", e.state as "state: ExchangeState",
                    e.enforcer_id as "enforcer_id: EnforcerId", e.accepted_at, e.expires_at, e.artifact_hash,
                    e.decided_at as "decided_at: Timestamp", e.decided_by as "decided_by: ApproverId",
+                   coalesce(e.verification::text, case when e.verified then 'registered' end)
+                       as "verification?: Verification",
                    e.decision_message_id as "decision_message_id: MessageId", e.expires_at <= c.at as "past!",
                    extract(epoch from e.expires_at - c.at)::float8 as "expires_in!",
                    (select array_agg(x.approver_id)
@@ -174,6 +177,7 @@ impl ReadExchanges {
                         message_id,
                         decided_at,
                         decided_by,
+                        verification: row.verification.unwrap_or(Verification::Unregistered),
                         body,
                         trace: rows::carrying(row.trace, parent, state),
                     })
@@ -225,7 +229,8 @@ impl ExchangeStore {
             clock: clock(),
             node: node(),
             instance: database.instance,
-            max_pending: i64::from(config.limits.pending_per_approver),
+            limits: InboxLimits::of(&config.limits),
+            pairing_required: config.pairing.required,
             key_lifetime: seconds(config.idempotency.lifetime_seconds),
         };
         let decide = Decide {

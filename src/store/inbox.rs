@@ -21,6 +21,14 @@ pub struct After {
     pub message_id: Uuid,
 }
 
+/// What is pending in an inbox.
+#[derive(Debug)]
+pub struct PendingItems {
+    pub count: i64,
+    /// The enforcers that many of them are from.
+    pub busiest: Vec<EnforcerId>,
+}
+
 pub struct InboxPage {
     pub items: Vec<ApprovalRequest>,
     pub more: bool,
@@ -79,8 +87,9 @@ impl ExchangeStore {
             select w.request_id as "request_id!: RequestId", w.message_id as "message_id!: MessageId",
                    w.created_at as "created_at!: Timestamp", e.expires_at as "expires_at!: Timestamp",
                    e.enforcer_id as "enforcer_id!: EnforcerId", e.form as "form!: Form",
-                   coalesce(n.label, g.enforcer_label) as "enforcer_label?", e.artifact_type as "artifact_type!",
-                   e.artifact_hash as "artifact_hash!",
+                   -- As in `approver_messages`.
+                   case when g.approver_id is null then n.label else g.enforcer_label end as "enforcer_label?",
+                   e.artifact_type as "artifact_type!", e.artifact_hash as "artifact_hash!",
                    y.body::text as "body?", y.trace::text as "trace?",
                    (select count(*) from page) as "found!"
               from weighed w
@@ -89,7 +98,7 @@ impl ExchangeStore {
                      on y.tenant_id = $1 and y.request_id = w.request_id and y.part = 'artifact'
               left join enforcers n on n.tenant_id = $1 and n.enforcer_id = e.enforcer_id
               left join pairings g on g.tenant_id = $1 and g.enforcer_id = e.enforcer_id
-                                  and g.approver_id = $2 and g.revoked_at is null
+                                  and g.approver_id = $2
              where w.before < $8
              order by w.created_at, w.message_id
             "#,
@@ -127,33 +136,40 @@ impl ExchangeStore {
         Ok(InboxPage { items, more })
     }
 
-    /// How many items are active in each of these inboxes, counted up to `most`.
+    /// How many items are active in each of these inboxes, counted up to `most`, and which enforcers have more than `many`
+    /// of them.
     pub async fn pending(
         &self,
         tenant: &TenantId,
         approvers: &[&ApproverId],
         most: i64,
-    ) -> Result<Vec<i64>> {
-        let query = sqlx::query!(
+        many: i64,
+    ) -> Result<Vec<PendingItems>> {
+        let query = sqlx::query_as!(
+            PendingItems,
             r#"
-            select n.pending as "pending!"
+            select n.count as "count!", n.busiest as "busiest!: Vec<EnforcerId>"
               from unnest($2::text[]) with ordinality as i (approver_id, n)
              cross join lateral (
-                 select count(*) as pending
-                   from (select 1
-                           from inbox_items x
-                          where x.tenant_id = $1 and x.approver_id = i.approver_id
-                            and x.closed_at is null and x.removed_at is null
-                            and x.expires_at > clock_timestamp() + $4::interval
-                          limit $3) counted) n
+                 select coalesce(sum(g.own), 0)::bigint as count,
+                        coalesce(array_agg(g.enforcer_id) filter (where g.enforcer_id is not null and g.own > $5), '{}')
+                            as busiest
+                   from (select counted.enforcer_id, count(*) as own
+                           from (select x.enforcer_id
+                                   from inbox_items x
+                                  where x.tenant_id = $1 and x.approver_id = i.approver_id
+                                    and x.closed_at is null and x.removed_at is null
+                                    and x.expires_at > clock_timestamp() + $4::interval
+                                  limit $3) counted
+                          group by counted.enforcer_id) g) n
              order by i.n
             "#,
             tenant.as_str(),
             column(approvers, |approver| *approver) as _,
             most,
             self.database.clock.offset(),
-        )
-        .map(|row| row.pending);
+            many,
+        );
         self.database.pool.fetch_all(tenant, query).await
     }
 
@@ -207,9 +223,7 @@ impl ExchangeStore {
             self.database.clock.offset(),
         );
         let found = self.database.pool.fetch_one(tenant, query).await?;
-        Ok(match found.busy {
-            true => Lockable::Busy,
-            false => Lockable::Locked(found.expires_at.map(Timestamp::from)),
-        })
+        let expires_at = found.expires_at.map(Timestamp::from);
+        Ok(Lockable::unless(found.busy, expires_at))
     }
 }

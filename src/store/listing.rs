@@ -19,7 +19,7 @@ pub struct Part {
 }
 
 impl Part {
-    fn start(&self) -> (Option<OffsetDateTime>, Option<&str>) {
+    pub(super) fn start(&self) -> (Option<OffsetDateTime>, Option<&str>) {
         match &self.after {
             Some(position) => (Some(position.at), Some(&position.id)),
             None => (None, None),
@@ -27,11 +27,11 @@ impl Part {
     }
 
     /// One more than wanted, to know whether there is another page.
-    fn count(&self) -> Option<i64> {
+    pub(super) fn count(&self) -> Option<i64> {
         self.limit.map(|limit| limit.saturating_add(1))
     }
 
-    fn cut<T>(
+    pub(super) fn cut<T>(
         &self,
         items: Vec<T>,
         position: impl Fn(&T) -> Position,
@@ -54,6 +54,24 @@ pub(super) fn cut_page<T>(
 }
 
 impl CredentialStore {
+    /// Valid credentials that may act as any id of their role, oldest first.
+    pub async fn unbound_credentials(&self) -> Result<Vec<CredentialId>> {
+        let query = sqlx::query!(
+            r#"
+            select c.credential_id as "id: CredentialId"
+              from credentials c
+              join tenants t on t.tenant_id = c.tenant_id
+             where c.role <> 'admin' and c.bound_id is null and c.revoked_at is null and t.disabled_at is null
+               and coalesce(c.expires_at > clock_timestamp(), true)
+             order by c.created_at, c.credential_id
+            "#,
+        )
+        .map(|row| row.id);
+        // All: the operator is told of every tenant's.
+        let scope = TenantScope::All;
+        self.database.background.fetch_all(scope, query).await
+    }
+
     /// Tenants, disabled ones included, and where the next page starts.
     pub async fn tenants(&self, part: &Part) -> Result<(Vec<Tenant>, Option<Position>)> {
         let (at, id) = part.start();
@@ -92,7 +110,8 @@ impl CredentialStore {
             r#"
             select credential_id as "credential_id: CredentialId", tenant_id as "tenant_id: TenantId", kind,
                    role as "role: RoleName", bound_id, created_at, expires_at as "expires_at: Timestamp",
-                   revoked_at as "revoked_at: Timestamp", last_used_at as "last_used_at: Timestamp"
+                   revoked_at as "revoked_at: Timestamp", last_used_at as "last_used_at: Timestamp",
+                   encode(thumbprint, 'hex') as thumbprint, bound_at as "bound_at: Timestamp"
               from credentials
              where ($1::text is null or tenant_id = $1) and ($2::text is null or role = $2)
                and ($3::timestamptz is null or (created_at, credential_id) > ($3, $4::text))

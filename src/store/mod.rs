@@ -19,6 +19,7 @@ pub mod audit;
 pub mod batch;
 mod batch_statement;
 pub mod busy;
+mod certificate;
 pub mod channel;
 pub mod channel_lifecycle;
 mod channels;
@@ -61,6 +62,7 @@ mod submission;
 pub mod submit;
 mod sweep_lease;
 pub mod tenant_scope;
+pub mod token_revocation;
 pub mod unacked;
 
 use std::sync::Arc;
@@ -121,7 +123,7 @@ impl Store {
             channels: Arc::new(ChannelStore::new(&database, &config.push, tasks)),
             credentials: Arc::new(CredentialStore::new(&database, tasks)),
             pairings: Arc::new(PairingStore::new(&database, &config.limits, tasks)),
-            prompts: Arc::new(PromptStore::new(&database, &config.idempotency, tasks)),
+            prompts: Arc::new(PromptStore::new(&database, config, tasks)),
             sessions: Arc::new(SessionStore {
                 database: Arc::clone(&database),
             }),

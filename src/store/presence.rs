@@ -16,7 +16,7 @@ use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::id::{EnforcerId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::message::raw;
 use crate::protocol::presence::{CallFacts, ChannelFacts, Hello, PresenceFacts, Transport};
 use crate::protocol::timestamp::Timestamp;
@@ -113,10 +113,9 @@ impl BatchStatement for TakeHellos {
         )
         .fetch_all(connection)
         .await?;
-        let facts = taken.into_iter().map(|row| match row.taken {
-            true => Lockable::Locked(()),
-            false => Lockable::Busy,
-        });
+        let facts = taken
+            .into_iter()
+            .map(|row| Lockable::unless(!row.taken, ()));
         Ok(facts.collect())
     }
 }
@@ -127,11 +126,13 @@ impl ChannelStore {
         self.hellos.run(row).await?.locked()
     }
 
-    /// What is known of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last.
+    /// What is known of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last. Labels are
+    /// those of the last pairing, with this approver where one is named.
     pub async fn enforcers(
         &self,
         tenant: &TenantId,
         enforcer: Option<&EnforcerId>,
+        approver: Option<&ApproverId>,
         most: u32,
     ) -> Result<Vec<PresenceFacts>> {
         // Heartbeats are stored without the clock's offset, everything else with it: so times that come from heartbeats are
@@ -176,7 +177,9 @@ impl ChannelStore {
                   from unnest(array(select enforcer_id from listed)) as l (enforcer_id)
                   join enforcers e on e.tenant_id = $1 and e.enforcer_id = l.enforcer_id
             )
-            select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!: EnforcerId", e.label as "label?",
+            select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!: EnforcerId",
+                   -- What it says of itself does not change what it was paired as.
+                   case when g.approver_id is null then e.label else g.enforcer_label end as "label?",
                    e.workspace_name as "workspace_name?", e.capabilities::text as "capabilities?",
                    e.transport as "noted_transport?: Transport", e.called_at as "called_at?: Timestamp",
                    e.closed_at as "closed_at?: Timestamp", e.seen_at as "seen_at?: Timestamp", h.live as "live?",
@@ -184,6 +187,13 @@ impl ChannelStore {
                    h.ended_at as "ended_at?: Timestamp", clock_timestamp() + $3::interval as "now!: Timestamp"
               from noted e
               full join held h on h.enforcer_id = e.enforcer_id
+              left join lateral (
+                  select p.approver_id, p.enforcer_label
+                    from pairings p
+                   where p.tenant_id = $1 and p.enforcer_id = coalesce(e.enforcer_id, h.enforcer_id)
+                     and ($6::text is null or p.approver_id = $6)
+                   order by p.paired_at desc
+                   limit 1) g on true
              order by greatest(e.seen_at, h.seen_at) desc, 1
              limit $5
             "#,
@@ -192,6 +202,7 @@ impl ChannelStore {
             self.database.clock.offset(),
             LEASE_SECONDS,
             i64::from(most),
+            approver.map(ApproverId::as_str),
         );
         let mut facts = Vec::new();
         for row in self.database.pool.fetch_all(tenant, query).await? {

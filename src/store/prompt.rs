@@ -33,6 +33,8 @@ pub struct PromptRow {
 
 pub struct TakePrompts {
     pub clock: Clock,
+    /// Whether only paired approvers may prompt an enforcer, also one that is paired with nobody.
+    pub pairing_required: bool,
     pub key_lifetime: PgInterval,
 }
 
@@ -105,11 +107,11 @@ impl TakePrompts {
             judged as materialized (
                 select i.submission_id, a.enforcer_id, c.at,
                        coalesce(i.expires_at <= c.at, false) as past,
-                       -- Only its own approvers and administrators may prompt an enforcer that is paired.
+                       -- Only its own approvers and administrators may prompt an enforcer that is paired, or any at all.
                        a.approver_id is not null
-                           and exists (select from pairings p
+                           and ($19 or exists (select from pairings p
                                         where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
-                                          and p.revoked_at is null)
+                                          and p.revoked_at is null))
                            and not exists (select from pairings p
                                             where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
                                               and p.approver_id = a.approver_id and p.revoked_at is null) as not_paired,
@@ -196,6 +198,7 @@ impl TakePrompts {
             column(&keys, |key| key.map(|key| key.fingerprint)) as _,
             self.clock.offset(),
             self.key_lifetime,
+            self.pairing_required,
         )
         .fetch_all(connection)
         .await?;

@@ -15,7 +15,7 @@ use super::rows::{self, column};
 use super::seconds;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::config;
+use crate::config::Config;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
 use crate::protocol::prompt::{AckFact, PromptRecord, PromptStatus, SentAck};
@@ -193,15 +193,12 @@ pub struct PromptStore {
 }
 
 impl PromptStore {
-    pub(super) fn new(
-        database: &Arc<Database>,
-        idempotency: &config::Idempotency,
-        tasks: &TaskTracker,
-    ) -> Self {
+    pub(super) fn new(database: &Arc<Database>, config: &Config, tasks: &TaskTracker) -> Self {
         let clock = || database.clock.clone();
         let take_prompts = TakePrompts {
             clock: clock(),
-            key_lifetime: seconds(idempotency.lifetime_seconds),
+            pairing_required: config.pairing.required,
+            key_lifetime: seconds(config.idempotency.lifetime_seconds),
         };
         Self {
             prompts: database.batch(take_prompts, tasks),

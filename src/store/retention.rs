@@ -108,10 +108,6 @@ impl ExchangeStore {
                  where m.tenant_id = s.tenant_id and m.recipient_kind = s.recipient_kind and m.recipient = s.recipient
                    and m.message_id = s.message_id
             ),
-            events as (
-                delete from exchange_events v using to_delete d
-                 where v.tenant_id = d.tenant_id and v.request_id = d.request_id
-            ),
             gone as (
                 delete from exchanges e using to_delete d
                  where e.tenant_id = d.tenant_id and e.request_id = d.request_id
@@ -120,9 +116,12 @@ impl ExchangeStore {
             select (select count(*) from gone) as "deleted!", c.read as "read!", l.accepted_at as "last_at?",
                    l.request_id as "last_id?"
               from (select count(*) as read from old) c
+             -- The node's own role may only add events.
+             cross join (select forget_exchange_events($1, array(select d.request_id from to_delete d)) as events) v
               left join (select o.accepted_at, o.request_id from old o
                           order by o.accepted_at desc, o.request_id desc
                           limit 1) l on true
+             where v.events is not null
             "#,
             tenant.as_str(),
             self.database.clock.offset(),
@@ -187,6 +186,66 @@ impl ExchangeStore {
         );
         let walked = self.database.background.fetch_one(tenant, query).await?;
         Ok(walked.forgotten(limit))
+    }
+
+    /// Deletes nonces that were used longer ago than `keep`.
+    pub async fn forget_nonces(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select n.tenant_id, n.approver_id, n.signer_key_id, n.nonce
+                  from decision_nonces n
+                 where n.used_at < (select clock_timestamp() + $1::interval - $2::interval)
+                 order by n.used_at
+                 limit $3
+            ),
+            to_delete as materialized (
+                select d.tenant_id, d.approver_id, d.signer_key_id, d.nonce
+                  from unnest(array(select tenant_id from found), array(select approver_id from found),
+                              array(select signer_key_id from found), array(select nonce from found))
+                       as d (tenant_id, approver_id, signer_key_id, nonce)
+            )
+            delete from decision_nonces n using to_delete d
+             where n.tenant_id = d.tenant_id and n.approver_id = d.approver_id and n.signer_key_id = d.signer_key_id
+               and n.nonce = d.nonce
+            "#,
+            self.database.clock.offset(),
+            keep,
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
+    }
+
+    /// Deletes who was asked by whom, if that was longer ago than `keep`.
+    pub async fn forget_asked(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select k.tenant_id, k.approver_id, k.enforcer_id
+                  from asked_approvers k
+                 where k.asked_at < (select clock_timestamp() + $1::interval - $2::interval)
+                 order by k.asked_at
+                 limit $3
+                   for update of k skip locked
+            ),
+            to_delete as materialized (
+                select d.tenant_id, d.approver_id, d.enforcer_id
+                  from unnest(array(select tenant_id from found), array(select approver_id from found),
+                              array(select enforcer_id from found))
+                       as d (tenant_id, approver_id, enforcer_id)
+            )
+            delete from asked_approvers k using to_delete d
+             where k.tenant_id = d.tenant_id and k.approver_id = d.approver_id and k.enforcer_id = d.enforcer_id
+            "#,
+            self.database.clock.offset(),
+            keep,
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
     }
 
     /// Deletes expired idempotency keys.

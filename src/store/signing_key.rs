@@ -9,7 +9,7 @@ use super::error::Result;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
 use crate::protocol::decision::SigningKey;
-use crate::protocol::id::{ApproverId, SignerKeyId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, SignerKeyId, TenantId};
 use crate::protocol::signature::PublicKey;
 use crate::protocol::timestamp::Timestamp;
 
@@ -66,6 +66,8 @@ pub struct NewSigningKey {
     pub public_key: PublicKey,
     pub not_before: Option<Timestamp>,
     pub not_after: Option<Timestamp>,
+    /// The nonce of the proof that its holder registers it. It counts once per approver.
+    pub proof_nonce: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +81,29 @@ pub enum Registration {
 }
 
 impl CredentialStore {
+    /// Whether an enforcer, or any of the tenant (`None`), is paired with an approver or has asked it.
+    pub async fn knows_approver(
+        &self,
+        tenant: &TenantId,
+        enforcer: Option<&EnforcerId>,
+        approver: &ApproverId,
+    ) -> Result<bool> {
+        let query = sqlx::query!(
+            r#"
+            select exists (select from asked_approvers k
+                            where k.tenant_id = $1 and k.approver_id = $2 and ($3::text is null or k.enforcer_id = $3))
+                or exists (select from pairings p
+                            where p.tenant_id = $1 and p.approver_id = $2 and ($3::text is null or p.enforcer_id = $3)
+                              and coalesce(p.revoked_at, 'infinity') = 'infinity') as "known!"
+            "#,
+            tenant.as_str(),
+            approver.as_str(),
+            enforcer.map(EnforcerId::as_str),
+        )
+        .map(|row| row.known);
+        self.database.pool.fetch_one(tenant, query).await
+    }
+
     /// Registers a key. With `first_only`, only if the approver never had another. The same key again changes nothing.
     pub async fn register_key(
         &self,
@@ -167,8 +192,9 @@ impl CredentialStore {
                           ) as same
         ),
         written as (
-            insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after)
-            select $1, $2, $3, $4, $5, $6
+            insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after,
+                                           proof_nonce)
+            select $1, $2, $3, $4, $5, $6, $14
               from others o
              where o.tenant and not ($7 and o.found) and not o.same
             on conflict on constraint signing_keys_pkey do update
@@ -199,6 +225,7 @@ impl CredentialStore {
         actor.source.principal.as_deref(),
         actor.source.address(),
         self.database.node.as_str(),
+        key.proof_nonce.as_deref(),
     )
     .fetch_one(&mut *transaction)
     .await?;

@@ -2,13 +2,15 @@
 //! the same id, or a bound idempotency key. Inboxes are counted only where they may be near their limit, so that most
 //! submissions do not pay for it. Two nodes that count at once may exceed the limit by a batch.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use sqlx::PgConnection;
 
+use super::audit::AuditSource;
 use super::idempotency::{IdempotencyKey, key_fact};
 use super::rows::{self, column};
 use crate::clock::Clock;
+use crate::config;
 use crate::protocol::artifact::Submission;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::exchange::{ExchangeState, NotWritten, SubmissionFact};
@@ -16,11 +18,27 @@ use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, Tenant
 use crate::protocol::idempotent::Existing;
 use crate::protocol::timestamp::Timestamp;
 
+/// How many items may be pending in an inbox, and how many of them from one enforcer.
+#[derive(Debug, Clone, Copy)]
+pub struct InboxLimits {
+    pub pending: i64,
+    pub share: i64,
+}
+
+impl InboxLimits {
+    pub fn of(limits: &config::Limits) -> Self {
+        Self {
+            pending: i64::from(limits.pending_per_approver),
+            share: i64::from(limits.pending_per_enforcer()),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub approver: ApproverId,
     pub message: MessageId,
-    /// Whether its inbox may be near its limit, so that it must be counted.
+    /// Whether its inbox, or the enforcer's share of it, may be near its limit, so that it must be counted.
     pub count: bool,
 }
 
@@ -32,49 +50,63 @@ pub struct SubmissionRow {
     pub submission: Submission,
     pub asked: Vec<Asked>,
     pub idempotency: Option<IdempotencyKey>,
+    pub source: AuditSource,
 }
 
-/// Which of these submissions ask an approver who would then have more than `most` pending.
+/// Which of these submissions ask an approver who would then have too many pending, in all or from this enforcer.
 pub(super) async fn over_limit(
     connection: &mut PgConnection,
     clock: &Clock,
-    most: i64,
+    limits: InboxLimits,
     rows: &[SubmissionRow],
-) -> sqlx::Result<HashSet<OperationId>> {
+) -> sqlx::Result<HashMap<OperationId, NotWritten>> {
     let asked: Vec<_> = rows
         .iter()
         .flat_map(|row| row.asked.iter().map(move |asked| (row, asked)))
         .collect();
     if !asked.iter().any(|(_, asked)| asked.count) {
-        return Ok(HashSet::new());
+        return Ok(HashMap::new());
     }
-    let over_limit = sqlx::query_scalar!(
+    let over_limit = sqlx::query!(
         r#"
         with asked as (
-            select tenant_id, submission_id, expires_at, approver_id, counted
-              from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::text[], $5::boolean[])
-                   as a (tenant_id, submission_id, expires_at, approver_id, counted)
+            select tenant_id, submission_id, expires_at, approver_id, counted, enforcer_id
+              from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::text[], $5::boolean[], $8::text[])
+                   as a (tenant_id, submission_id, expires_at, approver_id, counted, enforcer_id)
         ),
         load as materialized (
-            select d.tenant_id, d.approver_id, n.pending
-              from (select distinct a.tenant_id, a.approver_id from asked a where a.counted) d
+            select d.tenant_id, d.approver_id, d.enforcer_id, n.pending, n.own
+              from (select distinct a.tenant_id, a.approver_id, a.enforcer_id from asked a where a.counted) d
              cross join lateral (
-                 select count(*) as pending
-                   from (select 1
+                 select count(*) as pending, count(*) filter (where counted.enforcer_id = d.enforcer_id) as own
+                   from (select x.enforcer_id
                            from inbox_items x
                           where x.tenant_id = d.tenant_id and x.approver_id = d.approver_id
                             and x.closed_at is null and x.removed_at is null
                             and x.expires_at > clock_timestamp() + $6::interval
                           limit $7) counted) n
+        ),
+        shared as (
+            select a.tenant_id, a.approver_id, a.submission_id, l.pending,
+                   l.own + row_number() over (partition by a.tenant_id, a.approver_id, a.enforcer_id
+                                                  order by a.submission_id) > $9 as over_share
+              from asked a
+              join load l on l.tenant_id = a.tenant_id and l.approver_id = a.approver_id
+                         and l.enforcer_id = a.enforcer_id
+             where a.expires_at > clock_timestamp() + $6::interval
+        ),
+        -- What is over its share takes no place from the others.
+        placed as (
+            select s.submission_id, s.over_share,
+                   s.pending + case when s.over_share then 1
+                                    else row_number() over (partition by s.tenant_id, s.approver_id, s.over_share
+                                                                order by s.submission_id) end > $7 as is_full
+              from shared s
         )
-        select distinct r.submission_id as "operation!: OperationId"
-          from (select a.submission_id,
-                       l.pending + row_number() over (partition by a.tenant_id, a.approver_id
-                                                          order by a.submission_id) as nth
-                  from asked a
-                  join load l on l.tenant_id = a.tenant_id and l.approver_id = a.approver_id
-                 where a.expires_at > clock_timestamp() + $6::interval) r
-         where r.nth > $7
+        select p.submission_id as "operation!: OperationId", bool_or(p.is_full) as "full!"
+          from placed p
+         where p.is_full or p.over_share
+         group by p.submission_id
         "#,
         column(&asked, |(row, _)| &row.tenant) as _,
         column(&asked, |(row, _)| row.operation) as _,
@@ -82,11 +114,22 @@ pub(super) async fn over_limit(
         column(&asked, |(_, asked)| &asked.approver) as _,
         &column(&asked, |(_, asked)| asked.count),
         clock.offset(),
-        most,
+        limits.pending,
+        column(&asked, |(row, _)| &row.enforcer) as _,
+        limits.share,
     )
     .fetch_all(connection)
     .await?;
-    Ok(over_limit.into_iter().collect())
+    let over_limit = over_limit.into_iter().map(|row| {
+        let share = u32::try_from(limits.share).unwrap_or(u32::MAX);
+        let reason = if row.full {
+            NotWritten::InboxFull
+        } else {
+            NotWritten::ShareUsed(share)
+        };
+        (row.operation, reason)
+    });
+    Ok(over_limit.collect())
 }
 
 /// Reads what stands in the way of rows that were not written.

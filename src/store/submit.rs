@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::batch::{BatchResult, BatchStatement};
 use super::idempotency::{Binding, bind, conflict_keys, release};
 use super::rows::{self, column};
-pub use super::submission::{Asked, SubmissionRow};
+pub use super::submission::{Asked, InboxLimits, SubmissionRow};
 use super::submission::{over_limit, read_existing};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -26,7 +26,9 @@ pub struct Submit {
     pub clock: Clock,
     pub node: NodeId,
     pub instance: Uuid,
-    pub max_pending: i64,
+    pub limits: InboxLimits,
+    /// Whether an enforcer reaches only approvers that it is paired with.
+    pub pairing_required: bool,
     pub key_lifetime: PgInterval,
 }
 
@@ -111,29 +113,45 @@ impl Submit {
             .iter()
             .flat_map(|row| row.asked.iter().map(move |asked| (row, asked)))
             .collect();
-        let over_limit = over_limit(connection, &self.clock, self.max_pending, rows).await?;
+        let over_limit = over_limit(connection, &self.clock, self.limits, rows).await?;
         // A submission that asks nobody, or a full inbox, is not written; but it may still be found to be a repeat.
         let skipped =
-            |row: &SubmissionRow| row.asked.is_empty() || over_limit.contains(&row.operation);
+            |row: &SubmissionRow| row.asked.is_empty() || over_limit.contains_key(&row.operation);
         let written = sqlx::query!(
             r#"
-            with judged as materialized (
+            with asked as materialized (
+                select a.submission_id, a.approver_id, a.message_id, a.tenant_id, a.enforcer_id
+                  from unnest($17::uuid[], $18::text[], $19::uuid[], $22::text[], $24::text[])
+                       as a (submission_id, approver_id, message_id, tenant_id, enforcer_id)
+            ),
+            -- Judged here, so that a revocation that has been answered is obeyed. The limit keeps the planner from hashing
+            -- the whole table.
+            unpaired as materialized (
+                select distinct a.submission_id
+                  from asked a
+                 where $25 and (select true from pairings p
+                                 where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
+                                   and p.approver_id = a.approver_id and p.revoked_at is null
+                                 limit 1) is null
+            ),
+            judged as materialized (
                 select i.tenant_id, i.request_id, i.submission_id, i.enforcer_id, i.form, i.artifact_type, i.artifact_hash,
                        i.repo_ref, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, i.skipped,
-                       c.at, i.expires_at <= c.at as past
+                       c.at, i.expires_at <= c.at as past, u.submission_id is not null as unpaired
                   from unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
                               $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[],
                               $14::bytea[], $15::boolean[])
                        as i (tenant_id, request_id, submission_id, enforcer_id, form, artifact_type, artifact_hash,
                              repo_ref, expires_at, body, trace, principal, key, fingerprint, skipped)
                  cross join (select clock_timestamp() + $16::interval as at) c
+                  left join unpaired u on u.submission_id = i.submission_id
             ),
             pick as materialized (
                 select j.tenant_id, j.request_id, j.submission_id, j.enforcer_id, j.form, j.artifact_type,
                        j.artifact_hash, j.repo_ref, j.expires_at, j.body, j.trace, j.principal, j.key, j.fingerprint,
                        j.at
                   from judged j
-                 where not j.past and not j.skipped
+                 where not j.past and not j.skipped and not j.unpaired
                    -- Here and below the limit keeps the planner from hashing the whole table.
                    and (select true from idempotency_keys k
                          where k.tenant_id = j.tenant_id and k.principal = j.principal and k.key = j.key
@@ -180,21 +198,39 @@ impl Submit {
                   from pick p join written w on w.submission_id = p.submission_id
             ),
             items as (
-                insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at)
-                select w.tenant_id, w.request_id, a.approver_id, a.message_id, w.accepted_at, w.expires_at
+                insert into inbox_items (tenant_id, request_id, approver_id, message_id, created_at, expires_at,
+                                         enforcer_id)
+                select w.tenant_id, w.request_id, a.approver_id, a.message_id, w.accepted_at, w.expires_at,
+                       w.enforcer_id
                   from written w
-                  join unnest($17::uuid[], $18::text[], $19::uuid[]) as a (submission_id, approver_id, message_id)
-                       on a.submission_id = w.submission_id
+                  join asked a on a.submission_id = w.submission_id
             ),
             history as (
-                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, node)
+                insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, principal,
+                                             address, node)
                 select w.tenant_id, w.request_id, w.accepted_at, w.submission_id, null, 'pendingApproval',
-                       'enforcer:' || w.enforcer_id, $20
+                       'enforcer:' || w.enforcer_id, s.principal, s.address, $20
                   from written w
+                  join unnest($3::uuid[], $26::text[], $27::text[]) as s (submission_id, principal, address)
+                    on s.submission_id = w.submission_id
+            ),
+            -- Who may read whose keys. Written where it is new, and then once a day.
+            contacts as (
+                insert into asked_approvers (tenant_id, approver_id, enforcer_id, asked_at)
+                select distinct on (w.tenant_id collate "C", a.approver_id collate "C", w.enforcer_id collate "C")
+                       w.tenant_id, a.approver_id, w.enforcer_id, w.accepted_at
+                  from written w
+                  join asked a on a.submission_id = w.submission_id
+                 where (select true from asked_approvers k
+                         where k.tenant_id = w.tenant_id and k.approver_id = a.approver_id
+                           and k.enforcer_id = w.enforcer_id and (k.asked_at > w.accepted_at - interval '1 day') is true
+                         limit 1) is null
+                 order by w.tenant_id collate "C", a.approver_id collate "C", w.enforcer_id collate "C"
+                on conflict on constraint asked_approvers_pkey do update set asked_at = excluded.asked_at
             ),
             elsewhere as (
                 select distinct a.submission_id
-                  from unnest($17::uuid[], $18::text[], $22::text[]) as a (submission_id, approver_id, tenant_id)
+                  from asked a
                  cross join lateral (
                      select from channels c
                       where c.tenant_id = a.tenant_id and c.kind = 'approver' and c.identity = a.approver_id
@@ -202,7 +238,7 @@ impl Submit {
                       limit 1) c
             )
             select j.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
-                   j.past as "past!", o.submission_id is not null as "channel_elsewhere!"
+                   j.past as "past!", j.unpaired as "unpaired!", o.submission_id is not null as "channel_elsewhere!"
               from judged j
               left join written w on w.submission_id = j.submission_id
               left join elsewhere o on o.submission_id = j.submission_id
@@ -230,6 +266,10 @@ impl Submit {
             self.key_lifetime,
             column(&asked, |(row, _)| &row.tenant) as _,
             self.instance,
+            column(&asked, |(row, _)| &row.enforcer) as _,
+            self.pairing_required,
+            column(rows, |row| row.source.principal.as_deref()) as _,
+            column(rows, |row| row.source.address()) as _,
         )
         .fetch_all(connection)
         .await?;
@@ -239,10 +279,11 @@ impl Submit {
                     channel_elsewhere: row.channel_elsewhere,
                 })
             } else {
-                Err(match (row.past, over_limit.contains(&row.operation)) {
-                    (true, _) => NotWritten::Expired,
-                    (false, true) => NotWritten::InboxFull,
-                    (false, false) => NotWritten::Other,
+                Err(match over_limit.get(&row.operation) {
+                    _ if row.past => NotWritten::Expired,
+                    _ if row.unpaired => NotWritten::Unpaired,
+                    Some(full) => *full,
+                    None => NotWritten::Other,
                 })
             };
             (row.operation, fact)

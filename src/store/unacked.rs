@@ -107,14 +107,15 @@ impl BatchStatement for ListUnacked {
                  window before as (order by u.created_at, u.message_id)) l
              -- The limit keeps this from being turned into a hash of all exchanges.
              left join lateral (
-                 select e.request_id, e.expires_at, e.enforcer_id, coalesce(n.label, g.enforcer_label) as enforcer_label,
-                        e.form, e.artifact_type, e.artifact_hash, y.body::text as body, y.trace::text as trace
+                 select e.request_id, e.expires_at, e.enforcer_id,
+                        -- As in `approver_messages`.
+                        case when g.approver_id is null then n.label else g.enforcer_label end as enforcer_label, e.form, e.artifact_type, e.artifact_hash, y.body::text as body, y.trace::text as trace
                    from exchanges e
                    left join exchange_payloads y
                           on y.tenant_id = e.tenant_id and y.request_id = e.request_id and y.part = 'artifact'
                    left join enforcers n on n.tenant_id = e.tenant_id and n.enforcer_id = e.enforcer_id
                    left join pairings g on g.tenant_id = e.tenant_id and g.enforcer_id = e.enforcer_id
-                                       and g.approver_id = i.approver_id and g.revoked_at is null
+                                       and g.approver_id = i.approver_id
                   where l.news and l.nth <= $10 and l.total <= $11
                     and e.tenant_id = i.tenant_id and e.request_id = l.request_id
                   limit 1) b on true

@@ -72,6 +72,8 @@ table! {
         "Time from a WebSocket frame to the answer to it, by type of message.";
     refusals: Family<Counter, 1> = "countersign_refusals_total" ["code"],
         "Calls and frames refused, by error code.";
+    unauthenticated: Family<Counter, 1> = "countersign_authentication_failures_total" ["reason"],
+        "Calls without a valid credential, by what was wrong with it.";
     throttled: Family<Counter, 1> = "countersign_rate_limited_total" ["kind"],
         "Calls and frames over their rate limit, by kind of call.";
     connections: UpDownCounter = "countersign_connections" [],
@@ -81,11 +83,13 @@ table! {
     cut: Family<Counter, 1> = "countersign_connections_closed_total" ["reason"],
         "Connections that the node closed, by what it no longer waited for.";
     tls_refused: Gauge = "countersign_tls_files_refused" [],
-        "Whether the TLS files are no good, so that the node goes on with older ones (1), or not (0).";
+        "Whether the TLS files are no good, so that the node goes on with older ones, or a revocation list is past its next update (1), or neither (0).";
     body_memory: Observed<0> = "countersign_body_memory_bytes" [],
-        "Memory set aside for large bodies and answers.";
+        "Memory that bodies, answers and pages of channels take.";
     body_memory_limit: Observed<0> = "countersign_body_memory_limit_bytes" [],
-        "Most memory that large bodies and answers may take.";
+        "Most memory that bodies, answers and pages of channels may take.";
+    memory_refused: Family<Counter, 1> = "countersign_memory_refused_total" ["share"],
+        "Bodies, answers and pages that got no memory, by whose share was used up.";
 
     transitions: Family<Counter, 2> = "countersign_exchange_transitions_total" ["from", "to"],
         "Changes of state that this node wrote.";
@@ -284,11 +288,25 @@ impl Metrics {
                 self.sent.of([kind, transport]);
             }
         }
+        for reason in [
+            "missing",
+            "malformed",
+            "unknown",
+            "secret",
+            "revoked",
+            "expired",
+            "token",
+        ] {
+            self.unauthenticated.of([reason]);
+        }
         for waiter in ["approver", "enforcer", "exchange"] {
             self.missed.of([waiter]);
         }
         for sweep in ["expiry", "redelivery"] {
             self.sweep_lag.of([sweep]);
+        }
+        for share in ["node", "tenant", "identity"] {
+            self.memory_refused.of([share]);
         }
         for reason in ["full", "address", "proxy", "handshake"] {
             self.turned_away.of([reason]);
@@ -317,6 +335,7 @@ impl Metrics {
             "connects",
             "body",
             "address",
+            "tokens",
             "guesses",
         ] {
             self.throttled.of([kind]);

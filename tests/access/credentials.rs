@@ -118,6 +118,7 @@ async fn a_credential_ends_with_its_time_its_revocation_or_its_tenant() {
     let make = async |extra: Value| {
         let mut body = extra;
         body["role"] = json!("approver");
+        body["boundId"] = json!("alice");
         let made = admin
             .post("/platform/v1/credentials", &body)
             .await

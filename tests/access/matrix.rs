@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::gateway::administration::CredentialRequest;
+use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::TenantId;
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::credential::RoleName;
@@ -37,7 +38,8 @@ async fn credential(
     let request = CredentialRequest {
         role,
         bound_id: bound.map(str::to_owned),
-        thumbprint: None,
+        unbound: bound.is_none() && role != RoleName::Admin,
+        kind: CredentialKind::ApiKey,
         expires_at: ends.map(|ahead| Timestamp::parse(&in_time(ahead)).unwrap()),
     };
     let administration = &cluster.administration;
@@ -220,6 +222,11 @@ async fn what_another_tenant_has_answers_as_what_nobody_has_on_every_route() {
     let expected = [
         (
             200,
+            "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
+        ),
+        // A credential for any approver registers no key.
+        (
+            403,
             "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
         ),
         (404, "/platform/v1/exchanges/{requestId}/cancel"),

@@ -159,9 +159,16 @@ pub const ROUTES: &[Route] = &[
         &[Admin, Operator],
     ),
     route(
+        "POST",
+        "/platform/v1/credentials/{credentialId}/code",
+        &[Admin, Operator],
+    ),
+    // Whoever presents a certificate and its code.
+    route("POST", "/platform/v1/certificates", &[]),
+    route(
         "GET",
         "/platform/v1/approvers/{approverId}/keys",
-        &[Approver, Admin],
+        &[Enforcer, Approver, Admin],
     ),
     route(
         "PUT",
@@ -173,6 +180,8 @@ pub const ROUTES: &[Route] = &[
         "/platform/v1/approvers/{approverId}/keys/{signerKeyId}",
         &[Approver, Admin],
     ),
+    route("POST", "/platform/v1/token-revocations", &[Admin]),
+    route("GET", "/platform/v1/token-revocations", &[Admin]),
     route("GET", "/platform/v1/exchanges", &[Enforcer, Admin]),
     route(
         "POST",

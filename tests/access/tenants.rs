@@ -93,7 +93,10 @@ async fn what_belongs_to_another_tenant_answers_as_what_does_not_exist() {
         .await
         .expect(200);
     let made = admin
-        .post("/platform/v1/credentials", &json!({ "role": "enforcer" }))
+        .post(
+            "/platform/v1/credentials",
+            &json!({ "role": "enforcer", "boundId": "bot" }),
+        )
         .await;
     let credential = made.expect(201).json()["credentialId"].clone();
 

@@ -43,7 +43,7 @@ fn too_large(pointer: &'static str, limit: usize) -> Error {
 }
 
 /// What stands for the placeholders of the catalogue.
-const VALUES: [(&str, &str); 10] = [
+const VALUES: [(&str, &str); 11] = [
     ("role", "an enforcer"),
     ("rate", "submissions"),
     ("pointer", "/here"),
@@ -54,6 +54,7 @@ const VALUES: [(&str, &str); 10] = [
     ("limits.prompt_bytes", "3"),
     ("limits.snapshot_bytes", "4"),
     ("limits.approvers_per_exchange", "5"),
+    ("pending_share", "6"),
 ];
 
 /// The error that each entry describes.
@@ -112,20 +113,37 @@ fn rules() -> Vec<(&'static str, Error)> {
         ("decisionExpired", Error::DecisionExpired),
         ("decisionHash", Error::DecisionHash),
         ("unauthenticated", Error::Unauthenticated),
+        ("noCertificate", Error::NoCertificate),
+        ("codeRefused", Error::CodeRefused),
         ("forbidden", forbidden(None, "an enforcer")),
         ("otherId", forbidden(Some("/here"), own)),
         ("otherIdParameter", forbidden(Some("approverId"), own)),
         ("openRefused", Error::OpenRefused),
+        (
+            "notPaired",
+            Error::NotPaired {
+                pointer: "/recipient/approverId",
+            },
+        ),
         ("pairingRevoked", Error::PairingRevoked),
+        ("compactRefused", Error::CompactRefused),
         ("signatureInvalid", Error::SignatureInvalid),
+        (
+            "keyProof",
+            Error::KeyProof {
+                text: "text".to_owned(),
+            },
+        ),
         ("keyRevoked", Error::KeyRevoked),
         ("notFound", Error::NotFound),
         ("alreadyExists", Error::AlreadyExists),
         ("promptExists", Error::PromptExists),
         ("sessionStarted", Error::SessionStarted),
         ("taken", Error::Taken { pointer: "/here" }),
+        ("certificateBound", Error::CertificateBound),
         ("idempotencyKeyReused", Error::IdempotencyKeyReused),
         ("alreadyDecided", Error::AlreadyDecided),
+        ("nonceReused", Error::NonceReused),
         ("expired", Error::Expired),
         ("invalidState", Error::InvalidState("decided")),
         ("alreadyPaired", Error::AlreadyPaired),
@@ -181,6 +199,8 @@ fn rules() -> Vec<(&'static str, Error)> {
             }),
         ),
         ("inboxFull", Error::InboxFull),
+        ("inboxShare", Error::InboxShare { limit: 6 }),
+        ("tooManyRevocations", Error::TooManyRevocations),
         ("tooManyWaits", Error::TooManyWaits),
         ("internal", Error::Internal),
         ("unavailable", Error::Unavailable),

@@ -9,7 +9,7 @@ use crate::support::contract::Operation;
 use crate::support::{Cluster, Contract, until};
 
 /// Calls whose examples name what only a node can make up; as they stand, there is no such thing.
-pub const MADE_UP: [&str; 8] = [
+pub const MADE_UP: [&str; 9] = [
     "acknowledge",
     "resolvePairing",
     "completePairing",
@@ -18,6 +18,7 @@ pub const MADE_UP: [&str; 8] = [
     "revokePairing",
     "disableTenant",
     "revokeCredential",
+    "issueCode",
 ];
 
 /// Where a call stands in the order of the examples: what others are about comes first, and ends come last.
@@ -47,8 +48,9 @@ async fn every_request_example_is_answered_as_documented_when_sent_in_order() {
     operations.sort_by_key(order);
     let mut sent = 0;
     for operation in &operations {
-        // Streams do not end; a WebSocket needs its handshake. Both have tests of their own.
-        if operation.path.contains("/sse/") || operation.path == "/v1/ws" {
+        // Streams do not end; a WebSocket needs its handshake, a certificate its connection. All have tests of their own.
+        let apart = ["/v1/ws", "/platform/v1/certificates"];
+        if operation.path.contains("/sse/") || apart.contains(&operation.path.as_str()) {
             continue;
         }
         let bodies = operation.bodies();

@@ -219,10 +219,11 @@ async fn every_command_of_the_page_works_as_printed() {
             until("presence is written down", Duration::from_secs(10), written).await;
         }
         let statuses = run().await;
-        let expected = if MADE_UP.contains(&operation.id()) {
-            404
-        } else {
-            300
+        let expected = match operation.id() {
+            // It takes a certificate, which has tests of its own.
+            "bindCertificate" => 401,
+            id if MADE_UP.contains(&id) => 404,
+            _ => 300,
         };
         let good = statuses
             .iter()

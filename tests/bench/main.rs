@@ -1,6 +1,7 @@
 //! The benchmark: a private PostgreSQL, nodes as processes, and a load generator, all on this machine. Every figure is a
 //! ratio to a reference measured in the same run, since an absolute one says more about the machine than about the code.
 
+mod attacks;
 mod channels;
 mod chart;
 mod client;
@@ -36,7 +37,7 @@ struct Bench {
 }
 
 /// The parts, by the name that `BENCH_ONLY` chooses them by.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "submissions",
     "exchanges",
     "push",
@@ -44,6 +45,7 @@ const PARTS: [&str; 7] = [
     "payloads",
     "channels",
     "telemetry",
+    "attacks",
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -79,7 +81,8 @@ async fn run() -> anyhow::Result<()> {
             "inbox" => inbox::measure(&mut bench).await?,
             "payloads" => submissions::measure_sizes(&mut bench).await?,
             "channels" => channels::measure(&mut bench).await?,
-            _ => telemetry::measure(&mut bench).await?,
+            "telemetry" => telemetry::measure(&mut bench).await?,
+            _ => attacks::measure(&mut bench).await?,
         }
     }
     println!("{}", bench.report.table());

@@ -147,10 +147,14 @@ impl Nodes {
 
     /// Resident memory of a node, in KiB.
     pub fn resident_kib(&self, node: usize) -> anyhow::Result<f64> {
-        let pid = self.pids.get(node).context("no such node")?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|rest| rest.trim().split(' ').next()?.parse().ok());
-        kib.context("no VmRSS")
+        resident_kib(*self.pids.get(node).context("no such node")?)
     }
+}
+
+/// Resident memory of a process, in KiB.
+pub fn resident_kib(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|rest| rest.trim().split(' ').next()?.parse().ok());
+    kib.context("no VmRSS")
 }

@@ -70,7 +70,7 @@ impl Postgres {
     }
 
     /// A new database with our tables in it and nothing else.
-    async fn migrated(&self) -> anyhow::Result<Database> {
+    pub async fn migrated(&self) -> anyhow::Result<Database> {
         let database = self.database().await?;
         let done = Command::new(env!("CARGO_BIN_EXE_countersign"))
             .args(["migrate", "--database-url", &database.url])

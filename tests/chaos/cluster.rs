@@ -30,8 +30,10 @@ impl Cluster {
         countersign(&url, &["migrate"]).await?;
         let tenant = countersign(&url, &["tenant", "create", "chaos"]).await?;
         let key = async |role: &str| {
-            let arguments = ["credential", "create", "--tenant", &tenant, "--role", role];
-            countersign(&url, &arguments).await
+            let create = ["credential", "create", "--tenant", &tenant, "--role", role];
+            // One credential stands for all enforcers, one for all approvers.
+            let any: &[&str] = if role == "admin" { &[] } else { &["--unbound"] };
+            countersign(&url, &[&create, any].concat()).await
         };
         let keys = Keys {
             enforcer: key("enforcer").await?,

@@ -151,17 +151,23 @@ async fn people_get_bare_ids_and_keys_that_the_next_command_takes() {
     };
     assert_eq!(lines(&["tenant", "list"]), [format!("{tenant}  acme")]);
     let create = ["credential", "create", "--role", "approver", "--tenant"];
-    let key = lines(&[&create[..], &[tenant]].concat());
+    let key = lines(&[&create[..], &[tenant, "--unbound"]].concat());
     assert!(key.len() == 1 && key[0].starts_with("csk_"), "{key:?}");
-    let thumbprint = ["--thumbprint", &"ab".repeat(32)];
-    let bound = lines(&[&create[..], &[tenant, "--bound-id", "alice"], &thumbprint].concat());
+    let alice = [tenant, "--bound-id", "alice", "--certificate"];
+    let code = lines(&[&create[..], &alice].concat());
+    let [code] = &code[..] else {
+        panic!("one line: {code:?}")
+    };
+    let (id, _) = code.strip_prefix("csc_").unwrap().split_once('_').unwrap();
     let listed = lines(&["credential", "list", "--tenant", tenant]);
     assert_eq!(listed.len(), 2, "{listed:?}");
     assert!(
-        listed[1].starts_with(&bound[0]) && listed[1].ends_with("approver  alice"),
+        listed[1].starts_with(id) && listed[1].ends_with("approver  alice  (no certificate yet)"),
         "{listed:?}"
     );
-    assert!(lines(&["credential", "revoke", &bound[0]]).is_empty());
+    let again = lines(&["credential", "code", id]);
+    assert!(again.len() == 1 && again[0] != *code, "{again:?}");
+    assert!(lines(&["credential", "revoke", id]).is_empty());
     let listed = lines(&["credential", "list"]);
     assert!(listed[1].ends_with("(revoked)"), "{listed:?}");
 }

@@ -84,6 +84,10 @@ async fn dev_runs_a_cluster_that_survives_a_killed_node_and_leaves_nothing_behin
         );
     }
     assert!(printed.contains("curl "));
+    assert!(
+        printed.contains("WARNING: these demo keys are UNBOUND."),
+        "{printed}"
+    );
     for url in [&ready["nodes"][1], &ready["databaseUrl"]] {
         assert!(!answers(url.as_str().unwrap()).await, "{url} still answers");
     }

@@ -58,6 +58,8 @@ async fn a_node_that_would_work_is_found_so() {
         "database",
         "schema",
         "row security",
+        "retention",
+        "credentials",
         "clock",
         "connections",
         "notifications",

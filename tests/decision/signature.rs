@@ -11,8 +11,8 @@ use sqlx::Connection as _;
 
 use super::{DECIDED, pending};
 use crate::support::{
-    Approver, Client, Cluster, HASH, compact, full, in_time, public_key, sealed, signed,
-    signing_key, with,
+    Approver, Client, Cluster, HASH, compact, full, in_time, public_key, registration, sealed,
+    signed, signing_key, with,
 };
 
 /// Registers one of alice's keys as an administrator.
@@ -272,7 +272,7 @@ async fn a_first_key_registered_while_a_decision_waits_for_the_exchange_counts()
     let deciding = async { approver.decide(&request, compact("approve")).await };
     let registering = async {
         cluster.busy("decide").await;
-        let key = json!({ "publicKey": public_key(&signing_key(1)) });
+        let key = registration(&cluster.tenant, "alice", "key-9", &signing_key(1));
         let path = "/platform/v1/approvers/alice/keys/key-9";
         approver.client.put(path, &key).await.expect(200);
         crate::support::database::finish(&mut holding, "commit").await;

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use crate::support::exchanges::{DAY, decided, delivered, pending};
 use crate::support::roles::Roles;
 use crate::support::{
-    Cluster, Enforcer, compact, public_key, request_id, sealed_for, signed, signing_key, until,
+    Cluster, Enforcer, compact, registration, request_id, sealed_for, signed, signing_key, until,
     with,
 };
 
@@ -106,7 +106,7 @@ async fn past() -> Past {
     let admin = cluster.admin().await;
     let hour = DAY / 24;
 
-    let key = json!({ "publicKey": public_key(&signing_key(1)) });
+    let key = registration(&cluster.tenant, "bob", "bobs", &signing_key(1));
     let registered = bob
         .client
         .put("/platform/v1/approvers/bob/keys/bobs", &key)

@@ -5,6 +5,7 @@ use countersign::protocol::artifact::{self, ArtifactRules};
 use countersign::protocol::envelope::Incoming;
 use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign::protocol::json;
+use countersign::store::audit::AuditSource;
 use countersign::store::batch::BatchStatement as _;
 use countersign::store::submit::{Asked, SubmissionRow, Submit};
 
@@ -189,6 +190,7 @@ async fn a_submission_weighs_as_much_in_a_batch_as_it_asks_approvers() {
         submission: artifact::parse(&envelope, &rules).unwrap(),
         asked: Vec::new(),
         idempotency: None,
+        source: AuditSource::default(),
     };
     assert_eq!(Submit::weight(&row), 1);
     row.asked = (0..200)

@@ -5,15 +5,13 @@ use serde_json::json;
 use super::{CREDENTIALS, items};
 use crate::support::{Cluster, in_time, with};
 
-const THUMBPRINT: &str = "AA:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE";
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_key_is_shown_once_and_kept_nowhere() {
     let cluster = Cluster::start(1).await;
     let admin = cluster.admin().await;
     let expires = in_time(3_600);
     let requests = [
-        json!({ "role": "enforcer" }),
+        json!({ "role": "enforcer", "unbound": true }),
         json!({ "role": "enforcer", "boundId": "build-bot", "kind": "apiKey" }),
         json!({ "role": "approver", "boundId": "alice", "expiresAt": expires }),
         json!({ "role": "admin", "tenantId": cluster.tenant.as_str() }),
@@ -88,8 +86,8 @@ async fn every_rule_of_a_credential_names_the_member_that_breaks_it() {
     let admin = cluster.admin().await;
     let before = cluster.database.counts().await;
     let good = json!({ "role": "approver", "boundId": "alice" });
-    let certificate =
-        json!({ "role": "enforcer", "kind": "certificate", "thumbprint": THUMBPRINT });
+    let certificate = with(&good, "/kind", json!("certificate"));
+    let thumbprint = json!("ab".repeat(32));
     let refusals = [
         (json!({}), "/role", "VALIDATION"),
         (
@@ -106,6 +104,27 @@ async fn every_rule_of_a_credential_names_the_member_that_breaks_it() {
         (
             with(&good, "/role", json!("admin")),
             "/boundId",
+            "VALIDATION",
+        ),
+        (json!({ "role": "approver" }), "/boundId", "VALIDATION"),
+        (
+            json!({ "role": "enforcer", "unbound": false }),
+            "/boundId",
+            "VALIDATION",
+        ),
+        (
+            with(&good, "/unbound", json!(true)),
+            "/unbound",
+            "VALIDATION",
+        ),
+        (
+            with(&good, "/unbound", json!("no")),
+            "/unbound",
+            "VALIDATION",
+        ),
+        (
+            json!({ "role": "admin", "unbound": true }),
+            "/unbound",
             "VALIDATION",
         ),
         (with(&good, "/boundId", json!("")), "/boundId", "VALIDATION"),
@@ -126,22 +145,12 @@ async fn every_rule_of_a_credential_names_the_member_that_breaks_it() {
         ),
         (with(&good, "/kind", json!("jwt")), "/kind", "VALIDATION"),
         (
-            with(&good, "/kind", json!("certificate")),
+            with(&good, "/thumbprint", thumbprint.clone()),
             "/thumbprint",
             "VALIDATION",
         ),
         (
-            with(&good, "/thumbprint", json!(THUMBPRINT)),
-            "/thumbprint",
-            "VALIDATION",
-        ),
-        (
-            with(&certificate, "/thumbprint", json!("AA:00")),
-            "/thumbprint",
-            "VALIDATION",
-        ),
-        (
-            with(&certificate, "/thumbprint", json!(7)),
+            with(&certificate, "/thumbprint", thumbprint),
             "/thumbprint",
             "VALIDATION",
         ),
@@ -173,21 +182,64 @@ async fn every_rule_of_a_credential_names_the_member_that_breaks_it() {
         assert_eq!(answer.header("content-type"), Some("application/json"));
     }
     assert_eq!(cluster.database.counts().await, before);
+}
 
-    let made = admin
-        .post(CREDENTIALS, &certificate)
-        .await
-        .expect(201)
-        .json();
-    assert_eq!(
-        made,
-        json!({ "credentialId": made["credentialId"] }),
-        "there is no key to show"
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_for_a_certificate_is_shown_once_and_kept_nowhere() {
+    let cluster = Cluster::start(1).await;
+    let admin = cluster.admin().await;
+    let body = json!({ "role": "approver", "boundId": "alice", "kind": "certificate" });
+    let made = admin.post(CREDENTIALS, &body).await.expect(201).json();
+    let id = made["credentialId"].as_str().unwrap();
+    let path = format!("{CREDENTIALS}/{id}/code");
+    let issued = admin.post(&path, &json!({})).await.expect(201).json();
+    assert_ne!(made["code"], issued["code"]);
+    let listed = admin.get(CREDENTIALS).await.expect(200);
+    let everything = cluster.database.everything().await;
+    for shown in [&made, &issued] {
+        let (code, until) = (&shown["code"], &shown["codeExpiresAt"]);
+        let expected = json!({ "credentialId": id, "code": code, "codeExpiresAt": until });
+        assert_eq!(*shown, expected, "there is no key to show");
+        let secret = code.as_str().unwrap().strip_prefix(&format!("csc_{id}_"));
+        let secret = secret.expect("csc_<id>_<secret>");
+        assert_eq!(secret.len(), 43, "256 bits in base64url");
+        assert!(!listed.text.contains(secret) && !everything.contains(secret));
+        // It is no key.
+        let used = cluster.client(code.as_str()).get(CREDENTIALS).await;
+        used.refused(401, "UNAUTHENTICATED");
+    }
+    let lines = items(&listed);
+    let line = lines.iter().find(|line| line["credentialId"] == id);
+    let line = line.unwrap();
+    assert_eq!(line["kind"], "certificate");
+    assert!(
+        line.get("thumbprint").is_none() && line.get("boundAt").is_none(),
+        "{line}"
     );
-    let plain = THUMBPRINT.replace(':', "").to_lowercase();
-    let again = with(&certificate, "/thumbprint", json!(plain));
-    let answer = admin.post(CREDENTIALS, &again).await;
-    answer.refused_at(409, "ALREADY_EXISTS", "/thumbprint");
-    let stored = "select encode(thumbprint, 'hex') from credentials where kind = 'certificate'";
-    assert_eq!(cluster.database.text(stored).await, plain);
+
+    let bound = cluster
+        .administration
+        .bind_certificate(issued["code"].as_str().unwrap(), &[0xab; 32]);
+    bound.await.unwrap();
+    let lines = items(&admin.get(CREDENTIALS).await.expect(200));
+    let line = lines.iter().find(|line| line["credentialId"] == id);
+    let line = line.unwrap();
+    assert_eq!(line["thumbprint"], "ab".repeat(32));
+    assert!(line["boundAt"].is_string(), "{line}");
+
+    // There is no code for a key, nor for what is revoked or of others.
+    let key = admin.post(CREDENTIALS, &json!({ "role": "admin" })).await;
+    let key = key.expect(201).json()["credentialId"].clone();
+    let refused = async |id: &str| {
+        let path = format!("{CREDENTIALS}/{id}/code");
+        let answer = admin.post(&path, &json!({})).await;
+        answer.refused(404, "NOT_FOUND");
+    };
+    refused(key.as_str().unwrap()).await;
+    admin
+        .delete(&format!("{CREDENTIALS}/{id}"))
+        .await
+        .expect(204);
+    refused(id).await;
+    refused("unknown").await;
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::items;
 use crate::support::{
-    Answer, Client, Cluster, HASH, compact, in_time, request_id, sealed, sealed_for,
+    Answer, Client, Cluster, HASH, compact, in_time, request_id, sealed, sealed_for, with,
 };
 
 const LISTING: &str = "/platform/v1/exchanges";
@@ -50,10 +50,9 @@ async fn exchanges_are_listed_by_state_enforcer_and_approver_without_their_paylo
         .submit(&requests[6], "bob", body.clone())
         .await
         .expect(202);
-    let mut decision = compact("reject");
-    decision["reason"] = json!("PAYLOAD");
     for decided in &requests[1..3] {
-        alice.decide(decided, decision.clone()).await.expect(200);
+        let decision = with(&compact("reject"), "/reason", json!("PAYLOAD"));
+        alice.decide(decided, decision).await.expect(200);
     }
     let message = bot.wait(&requests[2], 5).await.json()["msgId"].clone();
     bot.ack(&requests[2], message.as_str().unwrap())

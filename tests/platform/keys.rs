@@ -6,7 +6,7 @@ use countersign::protocol::signature::PublicKey;
 use serde_json::{Value, json};
 
 use super::items;
-use crate::support::{Cluster, in_time, printed, public_key, signing_key, with};
+use crate::support::{Cluster, in_time, printed, public_key, registration, signing_key, with};
 
 const KEYS: &str = "/platform/v1/approvers/alice/keys";
 
@@ -18,6 +18,11 @@ fn body(number: u8) -> Value {
     json!({ "publicKey": public_key(&signing_key(number)) })
 }
 
+/// The same from its holder, who is alice.
+fn proven(cluster: &Cluster, id: &str, number: u8) -> Value {
+    registration(&cluster.tenant, "alice", id, &signing_key(number))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approver_registers_its_first_key_and_never_another() {
     let cluster = Cluster::start(2).await;
@@ -27,22 +32,28 @@ async fn an_approver_registers_its_first_key_and_never_another() {
         items(&alice.get(KEYS).await.expect(200)),
         Vec::<Value>::new()
     );
-    let made = alice.put(&path("k1"), &body(1)).await.expect(200);
+    let made = alice
+        .put(&path("k1"), &proven(&cluster, "k1", 1))
+        .await
+        .expect(200);
     assert_eq!(made.header("content-type"), Some("application/json"));
     assert_eq!(
         made.json(),
         json!({ "approverId": "alice", "signerKeyId": "k1", "publicKey": body(1)["publicKey"] })
     );
-    alice.put(&path("k1"), &body(1)).await.expect(200);
     alice
-        .put(&path("k2"), &body(2))
+        .put(&path("k1"), &proven(&cluster, "k1", 1))
+        .await
+        .expect(200);
+    alice
+        .put(&path("k2"), &proven(&cluster, "k2", 2))
         .await
         .refused(403, "FORBIDDEN");
     alice
-        .put(&path("k2"), &body(1))
+        .put(&path("k2"), &proven(&cluster, "k2", 1))
         .await
         .refused(403, "FORBIDDEN");
-    let answer = alice.put(&path("k1"), &body(2)).await;
+    let answer = alice.put(&path("k1"), &proven(&cluster, "k1", 2)).await;
     answer.refused_at(409, "ALREADY_EXISTS", "/publicKey");
     admin.put(&path("k2"), &body(2)).await.expect(200);
     let answer = admin.put(&path("k2"), &body(3)).await;
@@ -73,11 +84,11 @@ async fn an_approver_registers_its_first_key_and_never_another() {
         "{listed:?}"
     );
     alice
-        .put(&path("k3"), &body(3))
+        .put(&path("k3"), &proven(&cluster, "k3", 3))
         .await
         .refused(403, "FORBIDDEN");
     for client in [&alice, &admin] {
-        let answer = client.put(&path("k1"), &body(1)).await;
+        let answer = client.put(&path("k1"), &proven(&cluster, "k1", 1)).await;
         assert!([403, 409].contains(&answer.status), "{answer:?}");
     }
     let revived = "select count(*) from signing_keys where revoked_at is null";
@@ -89,7 +100,8 @@ async fn an_approver_registers_its_first_key_and_never_another() {
     let (left, right) = (bob.on(0), bob.on(1));
     let bobs = "/platform/v1/approvers/bob/keys";
     let (one, two) = (format!("{bobs}/one"), format!("{bobs}/two"));
-    let (first, second) = (body(4), body(5));
+    let first = registration(&cluster.tenant, "bob", "one", &signing_key(4));
+    let second = registration(&cluster.tenant, "bob", "two", &signing_key(5));
     let (one, two) = tokio::join!(left.put(&one, &first), right.put(&two, &second));
     let mut statuses = [one.status, two.status];
     statuses.sort_unstable();
@@ -140,7 +152,7 @@ async fn a_key_that_cannot_be_trusted_is_not_registered() {
             answer.refused_at(400, "VALIDATION", "/publicKey");
         }
     }
-    let good = body(1);
+    let good = proven(&cluster, "k", 1);
     let at = json!(in_time(60));
     let upside_down = with(&with(&good, "/notBefore", at.clone()), "/notAfter", at);
     for (body, code, pointer) in [
@@ -175,7 +187,7 @@ async fn a_key_that_cannot_be_trusted_is_not_registered() {
         "none of them was the first"
     );
 
-    let mut padded = body(1);
+    let mut padded = proven(&cluster, "k", 1);
     let bytes = URL_SAFE_NO_PAD
         .decode(padded["publicKey"].as_str().unwrap())
         .unwrap();
@@ -194,7 +206,7 @@ async fn a_key_that_cannot_be_trusted_is_not_registered() {
         assert_eq!(listed[name], printed(&padded[name]));
     }
     // What the approver may not add, it may not prolong; an administrator may.
-    let open_ended = body(1);
+    let open_ended = proven(&cluster, "k", 1);
     alice.put(&path("k"), &open_ended).await.expect(200);
     let listed = items(&alice.get(KEYS).await.expect(200)).remove(0);
     assert_eq!(listed["notAfter"], printed(&padded["notAfter"]));

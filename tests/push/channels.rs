@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use countersign::gateway::administration::CredentialRequest;
+use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{CredentialId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::credential::RoleName;
@@ -264,7 +265,8 @@ async fn a_channel_ends_with_its_credential() {
     let request = CredentialRequest {
         role: RoleName::Enforcer,
         bound_id: Some("build-bot".into()),
-        thumbprint: None,
+        unbound: false,
+        kind: CredentialKind::ApiKey,
         expires_at: Timestamp::parse(&at),
     };
     let made = cluster

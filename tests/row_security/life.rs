@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use crate::support::push::{Socket, Stream};
 use crate::support::{
-    Approver, Client, Cluster, Enforcer, compact, envelope, hash_of, in_time, now, public_key,
+    Approver, Client, Cluster, Enforcer, compact, envelope, hash_of, in_time, now, registration,
     request_id, sealed, sealed_for, signed, signing_key, until,
 };
 
 /// Its parties, and the channels they hold.
 pub struct Tenant {
+    id: TenantId,
     bot: Enforcer,
     alice: Approver,
     admin: Client,
@@ -43,6 +44,7 @@ impl Tenant {
             .await
             .unwrap();
         let mut tenant = Self {
+            id: tenant.clone(),
             bot,
             alice,
             admin,
@@ -61,8 +63,8 @@ impl Tenant {
 
     /// Submitted, pushed, decided, delivered; with a key of its own, and under a name for repeats.
     async fn exchanges(&mut self) {
-        let Self { bot, alice, .. } = self;
-        let key = json!({ "publicKey": public_key(&signing_key(1)) });
+        let Self { id, bot, alice, .. } = self;
+        let key = registration(id, "alice", "key-1", &signing_key(1));
         let path = "/platform/v1/approvers/alice/keys/key-1";
         alice.client.put(path, &key).await.expect(200);
         let request = request_id();
@@ -240,14 +242,14 @@ impl Tenant {
         assert_eq!(read["snapshots"].as_array().unwrap().len(), 1);
     }
 
-    /// Online with a label, seen by everyone.
+    /// Online and at work somewhere, seen by everyone.
     async fn presence(&mut self) {
-        let hello = json!({ "msgType": "hello", "enforcerLabel": "The build bot" });
+        let hello = json!({ "msgType": "hello", "workspaceName": "widgets" });
         self.agent.send(&hello).await;
         until("it is known", Duration::from_secs(10), async || {
             let seen = self.alice.client.get("/v1/presence/enforcers").await;
             let seen = seen.expect(200).json();
-            seen[0]["status"] == "online" && seen[0]["enforcerLabel"] == "The build bot"
+            seen[0]["status"] == "online" && seen[0]["workspaceName"] == "widgets"
         })
         .await;
     }
@@ -255,13 +257,16 @@ impl Tenant {
     /// Credentials and keys come and go; all of it is on the record.
     async fn platform(&mut self) {
         let admin = &self.admin;
-        let role = json!({ "role": "enforcer" });
+        let role = json!({ "role": "enforcer", "boundId": "bot" });
         let made = admin.post("/platform/v1/credentials", &role).await;
         let id = made.expect(201).json()["credentialId"].clone();
         let path = format!("/platform/v1/credentials/{}", id.as_str().unwrap());
         admin.delete(&path).await.expect(204);
         let listed = admin.get("/platform/v1/credentials").await.expect(200);
         assert_eq!(listed.json()["items"].as_array().unwrap().len(), 4);
+        let token = json!({ "tokenId": "stolen" });
+        let revoked = admin.post("/platform/v1/token-revocations", &token).await;
+        revoked.expect(201);
         let keys = "/platform/v1/approvers/alice/keys";
         let listed = admin.get(keys).await.expect(200).json();
         assert_eq!(listed["items"].as_array().unwrap().len(), 1);

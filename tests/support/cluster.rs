@@ -8,6 +8,7 @@ use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
 use countersign::gateway::Gateway;
 use countersign::gateway::administration::{Administration, CredentialRequest};
+use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{CredentialId, TenantId};
 use countersign::store::audit::Actor;
 use countersign::store::credential::RoleName;
@@ -219,7 +220,8 @@ impl Cluster {
         let request = CredentialRequest {
             role,
             bound_id: bound.map(str::to_owned),
-            thumbprint: None,
+            unbound: bound.is_none() && role != RoleName::Admin,
+            kind: CredentialKind::ApiKey,
             expires_at: None,
         };
         let made = self
@@ -235,12 +237,27 @@ impl Cluster {
         let request = CredentialRequest {
             role,
             bound_id: Some(id.to_owned()),
-            thumbprint: Some(pair.thumbprint()),
+            unbound: false,
+            kind: CredentialKind::Certificate,
             expires_at: None,
         };
+        self.bind_as(&self.tenant, pair, request).await
+    }
+
+    /// Makes a certificate stand for a credential of any tenant.
+    pub async fn bind_as(
+        &self,
+        tenant: &TenantId,
+        pair: &Pair,
+        request: CredentialRequest,
+    ) -> CredentialId {
         let administration = &self.administration;
-        let made = administration.create_credential(&self.tenant, request);
-        made.await.expect("a credential").id
+        let made = administration.create_credential(tenant, request).await;
+        let made = made.expect("a credential");
+        let code = made.code.expect("a code").code;
+        let thumbprint = pair.thumbprint();
+        let bound = administration.bind_certificate(&code, &thumbprint).await;
+        bound.expect("it is bound").credential_id
     }
 
     /// A client with any key, or none.

@@ -21,6 +21,15 @@ pub fn haproxy() -> &'static str {
     found.unwrap_or("haproxy")
 }
 
+/// Its major version.
+pub fn major_version() -> u32 {
+    let output = Command::new(haproxy()).arg("-v").output();
+    let said = String::from_utf8(output.expect("it runs").stdout).expect("text");
+    let (_, version) = said.split_once("version ").expect("a version");
+    let major = version.split('.').next();
+    major.and_then(|major| major.parse().ok()).expect("numbers")
+}
+
 /// A balancer in front of nodes that share a port.
 pub struct Balancer {
     /// Where it serves, with TLS.
@@ -77,15 +86,25 @@ impl Balancer {
 
     /// Waits until so many nodes are up for it.
     pub async fn sees(&self, nodes: usize) {
-        let what = format!("the balancer sees {nodes} nodes");
+        self.shows("active_servers", nodes).await;
+    }
+
+    /// Waits until so many calls are under way.
+    pub async fn serves(&self, calls: usize) {
+        self.shows("current_sessions", calls).await;
+    }
+
+    /// Waits until a gauge about the nodes has this value.
+    async fn shows(&self, gauge: &str, value: usize) {
+        let what = format!("the balancer's {gauge} is {value}");
         super::until(&what, Duration::from_secs(20), async || {
             let Ok(answer) = reqwest::get(format!("http://{}/metrics", self.own)).await else {
                 return false;
             };
-            let up = "haproxy_backend_active_servers{proxy=\"nodes\"} ";
+            let name = format!("haproxy_backend_{gauge}{{proxy=\"nodes\"}} ");
             let text = answer.text().await.unwrap_or_default();
-            let count = text.lines().find_map(|line| line.strip_prefix(up));
-            count == Some(&nodes.to_string())
+            let found = text.lines().find_map(|line| line.strip_prefix(&name));
+            found == Some(&value.to_string())
         })
         .await;
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::protocol::canonical::{Sha256Hex, canonical_without};
+use countersign::protocol::id::TenantId;
 use countersign::protocol::json;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
@@ -140,6 +141,25 @@ pub fn signing_key(number: u8) -> SigningKey {
 /// Its public half, as it is registered.
 pub fn public_key(key: &SigningKey) -> String {
     URL_SAFE_NO_PAD.encode(key.verifying_key().as_bytes())
+}
+
+/// What registers an approver's key, with the proof that its holder does.
+pub fn registration(tenant: &TenantId, approver: &str, id: &str, key: &SigningKey) -> Value {
+    let (public, nonce, created_at) = (public_key(key), request_id(), now());
+    let purpose = "countersign-key-registration-v1";
+    let text = [
+        purpose,
+        tenant.as_str(),
+        approver,
+        id,
+        &public,
+        &nonce,
+        &created_at,
+    ]
+    .join("\n");
+    let signature = URL_SAFE_NO_PAD.encode(key.sign(text.as_bytes()).to_bytes());
+    let proof = json!({ "nonce": nonce, "createdAt": created_at, "signature": signature });
+    json!({ "publicKey": public, "proof": proof })
 }
 
 /// A decision, signed.

@@ -12,6 +12,7 @@ pub mod exchanges;
 pub mod fleet;
 pub mod framing;
 pub mod haproxy;
+pub mod log;
 pub mod messages;
 pub mod process;
 pub mod proxy;

@@ -11,13 +11,16 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
+    SerialNumber, date_time_ymd,
 };
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
@@ -38,6 +41,7 @@ pub struct Pair {
     pub key: String,
     /// The certificate in DER.
     pub der: Vec<u8>,
+    serial: SerialNumber,
 }
 
 impl Authority {
@@ -46,7 +50,7 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().expect("a key");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("an authority");
         Self { issuer }
@@ -59,31 +63,65 @@ impl Authority {
 
     /// A server's certificate, for this machine.
     pub fn server(&self) -> Pair {
-        self.issue(ExtendedKeyUsagePurpose::ServerAuth, 2100)
+        self.issue(
+            ExtendedKeyUsagePurpose::ServerAuth,
+            date_time_ymd(2100, 1, 1),
+        )
     }
 
     /// A client's certificate.
     pub fn client(&self) -> Pair {
-        self.issue(ExtendedKeyUsagePurpose::ClientAuth, 2100)
+        self.client_until(date_time_ymd(2100, 1, 1))
     }
 
     /// A client's certificate that is past its time.
     pub fn expired_client(&self) -> Pair {
-        self.issue(ExtendedKeyUsagePurpose::ClientAuth, 2020)
+        self.client_until(date_time_ymd(2020, 1, 1))
     }
 
-    fn issue(&self, usage: ExtendedKeyUsagePurpose, until: i32) -> Pair {
+    /// A client's certificate that expires then.
+    pub fn client_until(&self, end: OffsetDateTime) -> Pair {
+        self.issue(ExtendedKeyUsagePurpose::ClientAuth, end)
+    }
+
+    /// Its list of revoked certificates in PEM, with these on it and good until then.
+    pub fn revocations(&self, revoked: &[&Pair], next_update: OffsetDateTime) -> String {
+        let issued = date_time_ymd(2011, 1, 1);
+        let revoked_certs = revoked.iter().map(|pair| RevokedCertParams {
+            serial_number: pair.serial.clone(),
+            revocation_time: issued,
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let params = CertificateRevocationListParams {
+            this_update: issued,
+            next_update,
+            crl_number: SerialNumber::from(1_u64),
+            issuing_distribution_point: None,
+            revoked_certs: revoked_certs.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = params.signed_by(&self.issuer).expect("a list");
+        list.pem().expect("PEM")
+    }
+
+    fn issue(&self, usage: ExtendedKeyUsagePurpose, end: OffsetDateTime) -> Pair {
         let names = ["localhost", "127.0.0.1"].map(str::to_owned);
         let mut params = CertificateParams::new(names).expect("parameters");
         params.extended_key_usages = vec![usage];
         params.not_before = date_time_ymd(2010, 1, 1);
-        params.not_after = date_time_ymd(until, 1, 1);
+        params.not_after = end;
+        let mut serial = [1; 16];
+        getrandom::fill(&mut serial[1..]).expect("randomness");
+        let serial = SerialNumber::from(serial.to_vec());
+        params.serial_number = Some(serial.clone());
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Pair {
             certificate: certificate.pem(),
             key: key.serialize_pem(),
             der: certificate.der().to_vec(),
+            serial,
         }
     }
 }
@@ -214,9 +252,32 @@ impl<'a> TlsClient<'a> {
 
     /// One call on a connection of its own; an error if there was no answer.
     pub async fn get(&self, url: &str, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
+        self.call(url, path, headers, None).await
+    }
+
+    /// The same with a body.
+    pub async fn post(&self, url: &str, path: &str, body: &Value) -> io::Result<Answer> {
+        self.call(url, path, &[], Some(body)).await
+    }
+
+    async fn call(
+        &self,
+        url: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> io::Result<Answer> {
         let talking = async {
             let stream = self.connect(url).await?;
-            Conversation::over(stream).await?.get(path, headers).await
+            let mut calls = Conversation::over(stream).await?;
+            calls
+                .call(
+                    if body.is_some() { "POST" } else { "GET" },
+                    path,
+                    headers,
+                    body,
+                )
+                .await
         };
         // A peer that ends the connection while we greet it may never be heard of again.
         match tokio::time::timeout(PATIENCE, talking).await {
@@ -263,11 +324,27 @@ impl Conversation {
 
     /// One call.
     pub async fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
-        let mut request = hyper::Request::get(path).header("host", "test");
+        self.call("GET", path, headers, None).await
+    }
+
+    /// One call by this method.
+    pub async fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> io::Result<Answer> {
+        let mut request = hyper::Request::builder().method(method).uri(path);
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let mut request = request.header("host", "test");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Full::default()).expect("a request");
+        let body = body.map(|body| Full::from(body.to_string()));
+        let request = request.body(body.unwrap_or_default()).expect("a request");
         self.sender.ready().await.map_err(io::Error::other)?;
         let response = self
             .sender

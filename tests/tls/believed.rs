@@ -3,11 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use countersign::config;
 use countersign::http::peer::PeerInfo;
 use countersign::http::proxied::Proxies;
-use sha2::{Digest as _, Sha256};
+
+use crate::support::tls::Authority;
 
 fn proxies(header: &str) -> Proxies {
     let networks = ["10.0.0.0/8", "fd00::/8"].map(|text| text.parse().unwrap());
@@ -34,8 +36,14 @@ fn peer(address: &str) -> PeerInfo {
     PeerInfo {
         address: address.parse().unwrap(),
         encrypted: false,
-        thumbprint: None,
+        certificate: None,
     }
+}
+
+/// A certificate in base64, and its thumbprint.
+fn certificate() -> (String, [u8; 32]) {
+    let pair = Authority::new("clients").client();
+    (STANDARD.encode(&pair.der), pair.thumbprint())
 }
 
 #[test]
@@ -99,10 +107,11 @@ fn the_nearest_proxy_must_have_been_called_over_tls() {
 
 #[test]
 fn nobody_else_is_believed() {
+    let (shown, _) = certificate();
     let lines = [
         ("x-forwarded-proto", "https"),
         ("x-forwarded-for", "192.0.2.1"),
-        ("x-cert", "AAAA"),
+        ("x-cert", shown.as_str()),
     ];
     let stranger = peer("127.0.0.1");
     let (client, refused) = proxies("x-cert").client(stranger, &headers(&lines));
@@ -110,17 +119,17 @@ fn nobody_else_is_believed() {
     assert!(refused.is_some());
     let (client, _) = proxies("").client(peer("10.0.0.1"), &headers(&lines));
     assert_eq!(
-        client.thumbprint, None,
+        client.certificate, None,
         "no header is believed unless named"
     );
     let twice = [lines[0], lines[2], lines[2]];
     let (client, _) = proxies("x-cert").client(peer("10.0.0.1"), &headers(&twice));
     assert_eq!(
-        client.thumbprint, None,
+        client.certificate, None,
         "one of the two may be the client's"
     );
     let (client, _) = proxies("x-cert").client(peer("10.0.0.1"), &headers(&lines));
-    assert!(client.thumbprint.is_some());
+    assert!(client.certificate.is_some());
 }
 
 #[test]
@@ -146,7 +155,7 @@ fn what_is_no_certificate_is_none() {
     let thumbprint = |value: &str| {
         let lines = [("x-forwarded-proto", "https"), ("x-cert", value)];
         let (client, _) = proxies("x-cert").client(peer("10.0.0.1"), &headers(&lines));
-        client.thumbprint
+        client.certificate.map(|found| found.thumbprint)
     };
     for value in [
         "",
@@ -155,11 +164,15 @@ fn what_is_no_certificate_is_none() {
         "-----BEGIN%20CERTIFICATE-----",
         "not base64!",
         "%ff",
+        // An empty sequence.
+        "MAA=",
     ] {
         assert_eq!(thumbprint(value), None, "{value}");
     }
-    let expected: [u8; 32] = Sha256::digest(b"0\0").into();
-    for value in ["MAA=", ":MAA=:", "MAA%3D"] {
-        assert_eq!(thumbprint(value), Some(expected), "{value}");
+    let (shown, expected) = certificate();
+    let between_colons = format!(":{shown}:");
+    let escaped = shown.replace('+', "%2B").replace('=', "%3D");
+    for value in [shown, between_colons, escaped] {
+        assert_eq!(thumbprint(&value), Some(expected), "{value}");
     }
 }

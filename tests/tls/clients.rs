@@ -1,10 +1,10 @@
-//! Client certificates: who is let in, and whom a thumbprint stands for.
+//! Client certificates: who is let in, and whom a certificate stands for.
 
 use std::time::Duration;
 
 use countersign::config::{ClientAuth, Config};
 use countersign::gateway::administration::CredentialRequest;
-use countersign::store::credential::RoleName;
+use countersign::protocol::credential::{CredentialKind, RoleName};
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -219,25 +219,6 @@ async fn a_certificate_bound_after_it_was_refused_is_known_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thumbprint_is_taken_once_whoever_asks() {
-    let cluster = Cluster::start(1).await;
-    let pair = Authority::new("clients").client();
-    let thumbprint: String = pair.thumbprint().map(|byte| format!("{byte:02x}")).concat();
-    let body = json!({ "role": "approver", "kind": "certificate", "thumbprint": thumbprint });
-    let other = cluster.administration.create_tenant("other").await.unwrap();
-    let key = cluster.key(&other, RoleName::Admin, None).await;
-    let (ours, theirs) = (cluster.admin().await, cluster.client(Some(&key)));
-    ours.post("/platform/v1/credentials", &body)
-        .await
-        .expect(201);
-    let [ours, theirs] = [ours, theirs].map(async |admin| {
-        let answer = admin.post("/platform/v1/credentials", &body).await;
-        answer.refused_at(409, "ALREADY_EXISTS", "/thumbprint").text
-    });
-    assert_eq!(ours.await, theirs.await, "nobody is named");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_pushed_over_wss_and_over_an_encrypted_event_stream() {
     let site = Site::start(ClientAuth::Optional).await;
     let (alice, bot) = (site.clients.client(), site.clients.client());
@@ -287,14 +268,12 @@ async fn a_certificate_ends_when_its_credential_does() {
     let request = CredentialRequest {
         role: RoleName::Approver,
         bound_id: None,
-        thumbprint: Some(alice.thumbprint()),
+        unbound: true,
+        kind: CredentialKind::Certificate,
         expires_at: Some(later.into()),
     };
-    let made = site
-        .cluster
-        .administration
-        .create_credential(&site.cluster.tenant, request);
-    made.await.unwrap();
+    let cluster = &site.cluster;
+    cluster.bind_as(&cluster.tenant, &alice, request).await;
     site.get(Some(&alice), INBOX).await.unwrap().expect(200);
     site.cluster.pass(Duration::from_secs(61));
     until("it has ended", Duration::from_secs(5), async || {

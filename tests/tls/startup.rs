@@ -35,6 +35,12 @@ async fn a_node_refuses_to_start_and_says_what_to_set() {
         &[("client_ca_file", &garbage)],
     ]
     .concat();
+    let trusted = text(&files.put("clients.pem", &authority.pem()));
+    let broken_list = [
+        &and(&[("client_auth", "required")])[..],
+        &[("client_ca_file", &trusted), ("client_crl_file", &garbage)],
+    ]
+    .concat();
     let cases: Vec<(Vec<(&str, &str)>, &str)> = vec![
         (vec![("mode", "on")], "tls.cert_file: is not set"),
         (pair[..2].to_vec(), "tls.key_file: is not set"),
@@ -90,6 +96,35 @@ async fn a_node_refuses_to_start_and_says_what_to_set() {
             ],
             "tls.client_cert_header",
         ),
+        (
+            vec![
+                ("mode", "upstream"),
+                ("proxies", "[\"::1\"]"),
+                ("client_cert_header", "X-Client-Cert"),
+            ],
+            "tls.proxy_secret: is not set",
+        ),
+        (
+            vec![
+                ("mode", "upstream"),
+                ("proxies", "[\"::1\"]"),
+                ("proxy_secret", "short"),
+            ],
+            "tls.proxy_secret: must have at least 32 characters",
+        ),
+        (
+            vec![
+                ("mode", "upstream"),
+                ("proxies", "[\"::1\"]"),
+                ("client_crl_file", &garbage),
+            ],
+            "tls.client_crl_file: has no effect",
+        ),
+        (
+            [&pair[..], &[("client_crl_file", &garbage)]].concat(),
+            "tls.client_crl_file: has no effect",
+        ),
+        (broken_list, "tls.client_crl_file: cannot be used"),
         (vec![("mode", "sometimes")], "sometimes"),
     ];
     let url = "postgres://countersign@127.0.0.1:1/none";

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign::config::{Config, TlsMode};
+use countersign::config::{Config, Secret, TlsMode};
 use countersign::store::credential::RoleName;
 use serde_json::json;
 use std::net::IpAddr;
@@ -14,19 +14,22 @@ use crate::support::{Answer, Cluster};
 const PROXY: &str = "127.0.0.1";
 const STRANGER: &str = "127.0.0.2";
 const HTTPS: (&str, &str) = ("x-forwarded-proto", "https");
+const SECRET: (&str, &str) = ("x-proxy-secret", "secret-of-the-proxies-0123456789abcdef");
 const INBOX: &str = "/v1/approvers/alice/inbox";
 
 fn behind_proxy(config: &mut Config) {
     config.tls.mode = TlsMode::Upstream;
     config.tls.proxies = vec![PROXY.parse::<IpAddr>().unwrap().into()];
+    config.tls.proxy_secret = Secret::from(SECRET.1);
     config.tls.client_cert_header = "X-Client-Cert".into();
 }
 
-/// A call from an address.
+/// A call from an address, with the proxies' secret.
 async fn ask(cluster: &Cluster, source: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
     let stream = from(source, &cluster.nodes[0].url).await.unwrap();
     let mut calls = Conversation::over(stream).await.unwrap();
-    calls.get(path, headers).await.unwrap()
+    let headers = [headers, &[SECRET]].concat();
+    calls.get(path, &headers).await.unwrap()
 }
 
 /// A certificate that stands for alice.

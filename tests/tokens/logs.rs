@@ -1,54 +1,21 @@
 //! What is logged: why a token was refused, and never the token, a secret or a password.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::issuer::{IssuerKey, active};
 use super::provider::Says;
 use super::{INBOX, Provider, alice, by_introspection, by_jwt, try_token};
+use crate::support::log::Log;
 use crate::support::push::Socket;
 use crate::support::{Cluster, with};
-
-/// Log lines, kept.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
 
 // On one thread, so that what the node logs is what this thread's subscriber gets.
 #[tokio::test]
 async fn no_log_line_has_a_token_or_a_secret() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter("countersign=trace")
-        .with_ansi(false)
-        .with_writer(lines.clone())
-        .finish();
-    // Where there is only one, a line first reached by another test's thread would be off for good.
-    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = Log::keep("countersign=trace");
     let key = IssuerKey::new("k1", "EdDSA");
     let provider = Provider::start(&[&key]).await;
     let cluster = Cluster::with(1, |config| {
@@ -103,7 +70,7 @@ async fn no_log_line_has_a_token_or_a_secret() {
         call.send().await;
         secrets.extend([password.to_owned(), value]);
     }
-    let logged = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let logged = log.text();
     for reason in [
         "it has expired",
         "does not verify",

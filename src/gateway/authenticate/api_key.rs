@@ -1,11 +1,11 @@
-//! Generates API keys. The secret is random, shown once, and stored only as its SHA-256.
+//! Generates API keys, and codes that bind certificates. The secret is random, shown once, and stored only as its SHA-256.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
 use crate::gateway::error::{Error, Result};
-use crate::protocol::credential::KEY_PREFIX;
+use crate::protocol::credential::{CODE_PREFIX, KEY_PREFIX};
 use crate::protocol::id::CredentialId;
 
 pub struct FreshKey {
@@ -32,9 +32,18 @@ pub fn random_text<const N: usize>() -> Result<String> {
 
 impl FreshKey {
     pub fn generate(id: CredentialId) -> Result<Self> {
+        Self::with_prefix(KEY_PREFIX, id)
+    }
+
+    /// A code that binds a certificate to a credential.
+    pub fn code(id: CredentialId) -> Result<Self> {
+        Self::with_prefix(CODE_PREFIX, id)
+    }
+
+    fn with_prefix(prefix: &str, id: CredentialId) -> Result<Self> {
         let secret = random_text::<32>()?;
         Ok(Self {
-            key: format!("{KEY_PREFIX}{id}_{secret}"),
+            key: format!("{prefix}{id}_{secret}"),
             hash: Sha256::digest(&secret).into(),
             id,
         })

@@ -2,6 +2,7 @@
 //! not answer, the token is neither accepted nor called invalid: the call is refused as unavailable.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,10 +12,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use super::token_quota::{Asker, TokenQuota};
 use crate::clock::Clock;
 use crate::config::Auth;
 use crate::gateway::error::{Error, Result};
@@ -25,19 +27,24 @@ use crate::telemetry::trace;
 
 /// How long a refused token is cached.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
-/// Most requests at once.
-const MAX_ASKING: usize = 64;
 
 /// Tokens are cached by their hash; the token itself is not kept.
 type Hash = [u8; 32];
 /// What the authorization server said; `None` if there was no valid answer.
 type Answer = Option<Result<Arc<Claims>, TokenError>>;
 
+/// What was said, and how long it is believed.
 #[derive(Clone)]
-struct Known {
-    said: Result<Arc<Claims>, TokenError>,
+struct Known<T> {
+    said: T,
     since: Timestamp,
     until: Timestamp,
+}
+
+impl<T> Known<T> {
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        self.since <= now && now < self.until
+    }
 }
 
 pub(super) struct Introspection {
@@ -49,8 +56,10 @@ pub(super) struct Introspection {
     time_limit: Duration,
     lifetime: Duration,
     clock: Clock,
-    places: Semaphore,
-    known: Cache<Hash, Known>,
+    quota: TokenQuota,
+    known: Cache<Hash, Known<Arc<Claims>>>,
+    /// Apart, so that no number of them pushes out one that is valid.
+    refused: Cache<Hash, Known<TokenError>>,
     /// Requests in flight. Held for a few instructions, never across an await.
     asking: Mutex<HashMap<Hash, watch::Receiver<Option<Answer>>>>,
     /// Whether the last request got no valid answer.
@@ -64,6 +73,7 @@ impl Introspection {
         names: &ClaimNames,
         outbound: &Outbound,
         clock: &Clock,
+        quota: TokenQuota,
     ) -> Option<Self> {
         if !config.introspection() {
             return None;
@@ -83,8 +93,9 @@ impl Introspection {
             time_limit: Duration::from_millis(config.introspection_timeout_ms),
             lifetime: Duration::from_secs(config.introspection_cache_seconds),
             clock: clock.clone(),
-            places: Semaphore::new(MAX_ASKING),
+            quota,
             known: Cache::new(config.introspection_cache_entries),
+            refused: Cache::new(config.introspection_cache_entries),
             asking: Mutex::default(),
             failing: AtomicBool::new(false),
         })
@@ -94,32 +105,43 @@ impl Introspection {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The claims of a token. Concurrent callers with the same token share one request.
+    /// The claims of a token that came from an address. Concurrent callers with the same token share one request.
     pub(super) async fn judge(
         self: &Arc<Self>,
         token: &str,
+        from: Option<IpAddr>,
         tasks: &TaskTracker,
     ) -> Result<Arc<Claims>> {
         let hash: Hash = Sha256::digest(token).into();
         let mut told = {
             let mut asking = self.asking();
             let now = self.clock.now();
-            if let Some(known) = self.known.get(&hash)
-                && known.since <= now
-                && now < known.until
+            let known = self.known.get(&hash);
+            if let Some(known) = known.as_ref().filter(|known| known.is_fresh(now)) {
+                return Ok(Arc::clone(&known.said));
+            }
+            if let Some(refused) = self.refused.get(&hash)
+                && refused.is_fresh(now)
             {
-                return Ok(known.said?);
+                return Err(refused.said.into());
             }
             match asking.get(&hash) {
                 Some(told) if told.has_changed().is_ok() => told.clone(),
                 _ => {
+                    let asker = match known {
+                        Some(_) => Asker::Known,
+                        None => self.quota.stranger(from, now)?,
+                    };
                     let (tell, told) = watch::channel(None);
                     asking.insert(hash, told.clone());
                     let (this, token) = (Arc::clone(self), token.to_owned());
                     // A task of its own: others may wait for the answer when this caller disconnects.
                     let request = async move {
-                        let answer = this.ask(&token).await;
+                        let answer = this.ask(&token, asker).await;
                         this.remember(hash, now, &answer);
+                        if let Some(Err(_)) = &answer {
+                            this.quota.note_refused(asker, this.clock.now());
+                        }
                         this.asking().remove(&hash);
                         tell.send_replace(Some(answer));
                     };
@@ -135,9 +157,9 @@ impl Introspection {
         }
     }
 
-    async fn ask(&self, token: &str) -> Answer {
+    async fn ask(&self, token: &str, asker: Asker) -> Answer {
         let deadline = Instant::now() + self.time_limit;
-        let Ok(Ok(_place)) = timeout_at(deadline, self.places.acquire()).await else {
+        let Some(_place) = self.quota.place(asker, deadline).await else {
             tracing::debug!("a token could not be introspected: too many at once");
             return None;
         };
@@ -175,17 +197,29 @@ impl Introspection {
         let Some(said) = answer else {
             return;
         };
-        let (lifetime, end) = match said {
-            Ok(claims) => (self.lifetime, claims.expires_at),
-            Err(_) => (self.lifetime.min(REFUSED_FOR), None),
+        let until = |lifetime: Duration| {
+            let lifetime = time::Duration::try_from(lifetime).unwrap_or_default();
+            Timestamp::from(since.inner().saturating_add(lifetime))
         };
-        let lifetime = time::Duration::try_from(lifetime).unwrap_or_default();
-        let until = Timestamp::from(since.inner().saturating_add(lifetime));
-        let known = Known {
-            said: said.clone(),
-            since,
-            until: end.map_or(until, |end| end.min(until)),
-        };
-        self.known.insert(hash, known);
+        match said {
+            Ok(claims) => {
+                let until = until(self.lifetime);
+                let known = Known {
+                    said: Arc::clone(claims),
+                    since,
+                    until: claims.expires_at.map_or(until, |end| end.min(until)),
+                };
+                self.known.insert(hash, known);
+            }
+            Err(error) => {
+                self.known.remove(&hash);
+                let refused = Known {
+                    said: *error,
+                    since,
+                    until: until(self.lifetime.min(REFUSED_FOR)),
+                };
+                self.refused.insert(hash, refused);
+            }
+        }
     }
 }

@@ -12,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::Authenticator;
 use super::introspection::Introspection;
 use super::jwt::Jwt;
+use super::revocations::RevokedTokens;
 use super::tenants::Tenants;
+use super::token_quota::TokenQuota;
 use crate::clock::Clock;
-use crate::config::{Auth, Secret};
+use crate::config::{Auth, Config, Secret};
 use crate::gateway::caller::{Caller, Origin};
 use crate::gateway::error::{Error, Result};
 use crate::outbound::Outbound;
@@ -32,14 +34,17 @@ pub(in crate::gateway) struct Tokens {
     /// When the opaque tokens of live channels were last found valid.
     confirmed: Mutex<HashMap<Secret, Timestamp>>,
     pub(super) tenants: Tenants,
+    pub(super) revoked: RevokedTokens,
 }
 
 impl Tokens {
     pub(in crate::gateway) fn new(
-        config: &Auth,
+        config: &Config,
         clock: &Clock,
         stop: &CancellationToken,
     ) -> std::io::Result<Self> {
+        let quota = TokenQuota::new(config);
+        let config = &config.auth;
         let urls = [&config.jwt_jwks_url, &config.introspection_url];
         let outbound = Outbound::new(urls.iter().any(|url| url.starts_with("https:")))?;
         let outbound = outbound.traced(trace::context);
@@ -50,10 +55,17 @@ impl Tokens {
         };
         Ok(Self {
             jwt: Jwt::new(config, &names, &outbound, clock, stop),
-            introspection: Introspection::new(config, &names, &outbound, clock).map(Arc::new),
+            introspection: Introspection::new(config, &names, &outbound, clock, quota)
+                .map(Arc::new),
             confirmed: Mutex::default(),
             tenants: Tenants::default(),
+            revoked: RevokedTokens::default(),
         })
+    }
+
+    /// Whether tokens of others are accepted at all.
+    pub(super) fn any(&self) -> bool {
+        self.jwt.is_some() || self.introspection.is_some()
     }
 }
 
@@ -89,7 +101,9 @@ impl Authenticator {
                 self.stand_for(&claims, "jwt", None, from).await
             }
             (_, Some(introspection)) => {
-                let claims = introspection.judge(token, &self.context.tasks).await?;
+                let claims = introspection
+                    .judge(token, from, &self.context.tasks)
+                    .await?;
                 let token = Some(Secret::from(token));
                 self.stand_for(&claims, "oauth", token, from).await
             }
@@ -107,14 +121,31 @@ impl Authenticator {
     ) -> Result<Caller> {
         // There is no role for the operator: a tenant's issuer must not appoint one.
         let role = RoleName::parse(&claims.role).ok_or(TokenError::Claim("role"))?;
+        let auth = &self.context.config.auth;
+        let (allowed, key) = match &recheck {
+            None => (auth.jwt_allow_unbound, "auth.jwt_allow_unbound"),
+            Some(_) => (
+                auth.introspection_allow_unbound,
+                "auth.introspection_allow_unbound",
+            ),
+        };
+        // A misspelt claim must not make a token that may act as anybody.
+        if role != RoleName::Admin && claims.id.is_none() && !allowed {
+            return Err(TokenError::Unbound(key).into());
+        }
         if !self.tenant_is_active(&claims.tenant).await? {
             return Err(TokenError::Tenant.into());
+        }
+        if self.is_revoked(&claims.tenant, &claims.identity).await? {
+            return Err(TokenError::Revoked.into());
         }
         let origin = Origin {
             tenant: claims.tenant.clone(),
             principal: format!("{kind}:{}", claims.subject),
+            issuer: claims.issuer.clone(),
             expires_at: claims.expires_at,
             recheck,
+            token: Some(Arc::new(claims.identity.clone())),
             from,
         };
         Caller::in_role(role, origin, claims.id.as_deref())
@@ -144,7 +175,7 @@ impl Authenticator {
         let tasks = &self.context.tasks;
         futures_util::stream::iter(tokens)
             .for_each_concurrent(RECHECKED_AT_ONCE, async |token| {
-                let judged = introspection.judge(token.expose(), tasks);
+                let judged = introspection.judge(token.expose(), None, tasks);
                 match judged.await {
                     Ok(_) => {
                         self.confirmed().insert(token, self.context.clock.now());

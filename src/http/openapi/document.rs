@@ -11,6 +11,7 @@ use super::template::fill;
 use crate::config::{Config, TlsMode};
 use crate::http::status::described;
 use crate::protocol::canonical::{Sha256Hex, canonical_without};
+use crate::protocol::decision::CompactRule;
 use crate::protocol::error::Names;
 use crate::protocol::json;
 use crate::protocol::timestamp::Timestamp;
@@ -73,6 +74,9 @@ fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
         "idempotency_hours": config.idempotency.lifetime_seconds / 3_600,
         "auth": { "basic": config.auth.basic }, "certificates": config.tls.takes_certificates(),
         "artifacts": { "open": config.artifacts.open }, "sealed_only": !config.artifacts.open,
+        "compact_decisions": config.decisions.compact != CompactRule::Refuse,
+        "full_only": config.decisions.compact == CompactRule::Refuse,
+        "pairing": { "required": config.pairing.required }, "pending_share": limits.pending_per_enforcer(),
         "upstream_tls": config.tls.mode == TlsMode::Upstream,
     })
 }

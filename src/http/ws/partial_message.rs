@@ -7,14 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 
-use crate::http::memory_permit::MemoryPermit;
+use crate::http::memory::{FREE_BYTES, MemoryPermit};
 use crate::http::metered::Meter;
 
-/// Bytes that need no permit. Fewer than for a body, because there are more channels than uploads.
-const SMALL: usize = 8 << 10;
 /// Header of a client's control frame.
 const CONTROL_HEADER: u64 = 6;
 
@@ -34,11 +31,12 @@ pub struct PartialMessage {
 }
 
 impl PartialMessage {
-    pub fn new(meter: Arc<Meter>) -> Self {
+    /// Its memory is added to an empty permit.
+    pub fn new(meter: Arc<Meter>, memory: MemoryPermit) -> Self {
         Self {
             complete: meter.read(),
             meter,
-            memory: MemoryPermit::default(),
+            memory,
             deadline: None,
         }
     }
@@ -55,7 +53,7 @@ impl PartialMessage {
             self.deadline = None;
             return Poll::Pending;
         }
-        if !self.memory.covers(bytes.saturating_sub(SMALL)) {
+        if !self.memory.covers(bytes.saturating_sub(FREE_BYTES)) {
             return Poll::Ready(PartialEvent::NeedsMemory);
         }
         let deadline = self
@@ -79,9 +77,9 @@ impl PartialMessage {
     }
 
     /// Acquires the memory that has been missing. False if there is none left.
-    pub async fn acquire_memory(&mut self, all: &Arc<Semaphore>) -> bool {
-        let bytes = self.bytes().saturating_sub(SMALL);
-        self.memory.acquire(all, bytes).await
+    pub async fn acquire_memory(&mut self) -> bool {
+        let bytes = self.bytes().saturating_sub(FREE_BYTES);
+        self.memory.grow(bytes).await
     }
 
     /// Notes a control frame, which may have come in the middle of a message.
@@ -91,10 +89,10 @@ impl PartialMessage {
     }
 
     /// Notes that the message is complete. Its memory is held until the permit is dropped; `None` if there is none left.
-    pub async fn finish(&mut self, size: usize, all: &Arc<Semaphore>) -> Option<MemoryPermit> {
+    pub async fn finish(&mut self, size: usize) -> Option<MemoryPermit> {
         (self.complete, self.deadline) = (self.meter.read(), None);
-        let mut memory = std::mem::take(&mut self.memory);
-        let acquired = memory.acquire(all, size.saturating_sub(SMALL)).await;
+        let mut memory = self.memory.take();
+        let acquired = memory.grow(size.saturating_sub(FREE_BYTES)).await;
         acquired.then_some(memory)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Bytes;
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::time::error::Elapsed;
@@ -21,8 +21,10 @@ use super::frame_splitter::FrameSplitter;
 use super::partial_message::{PartialEvent, PartialMessage};
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::{Closing, Feed};
+use crate::http::channel;
 use crate::http::connection_limit::ConnectionPermit;
 use crate::http::frame::answer;
+use crate::http::memory::{Account, MemoryPermit};
 use crate::http::metered::Meter;
 use crate::http::reply::Node;
 use crate::jitter::jitter;
@@ -53,6 +55,7 @@ pub struct Socket {
     last_received: Instant,
     active: bool,
     partial: PartialMessage,
+    account: Account,
     _permit: Option<Extension<Arc<ConnectionPermit>>>,
 }
 
@@ -65,9 +68,12 @@ impl Socket {
         meter: Arc<Meter>,
         permit: Option<Extension<Arc<ConnectionPermit>>>,
     ) -> Self {
+        let account = node.memory.account(caller.origin());
+        let memory = MemoryPermit::new(&node.memory, account);
         Self {
             _permit: permit,
-            partial: PartialMessage::new(meter),
+            partial: PartialMessage::new(meter, memory),
+            account,
             node,
             socket,
             feed,
@@ -155,12 +161,16 @@ impl Socket {
 
     /// Sends the next few messages. The feed stays ready while there are more; frames are read between pages.
     async fn push_page(&mut self) -> Result<(), End> {
-        match self.feed.next_page().await {
-            Ok(page) => {
+        match channel::next_page(&mut self.feed, &self.node.memory, self.account).await {
+            Ok((page, _memory)) => {
                 for mut push in page {
                     let text = std::mem::take(&mut push.text);
                     self.send_text(text).await?;
                     self.feed.note_written(&push);
+                    // The rest of the page must not hold up the end of the channel.
+                    if let Some(closing) = self.feed.closed().now_or_never() {
+                        return Err(self.closing(closing));
+                    }
                 }
             }
             Err(error) => {
@@ -226,7 +236,7 @@ impl Socket {
     }
 
     async fn acquire_memory(&mut self) -> Result<(), End> {
-        if self.partial.acquire_memory(&self.node.memory).await {
+        if self.partial.acquire_memory().await {
             Ok(())
         } else {
             Err(self.closing(Closing::Full))
@@ -259,7 +269,7 @@ impl Socket {
             // Never read, only written.
             Message::Frame(_) => return Ok(()),
         };
-        let finishing = Box::pin(self.partial.finish(bytes.len(), &self.node.memory));
+        let finishing = Box::pin(self.partial.finish(bytes.len()));
         let Some(memory) = finishing.await else {
             return Err(self.closing(Closing::Full));
         };

@@ -22,6 +22,7 @@ words! {
         MethodNotAllowed = "METHOD_NOT_ALLOWED",
         AlreadyExists = "ALREADY_EXISTS",
         AlreadyDecided = "ALREADY_DECIDED",
+        NonceReused = "NONCE_REUSED",
         InvalidState = "INVALID_STATE",
         IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED",
         SessionClosed = "SESSION_CLOSED",

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::TokenError;
+use super::revocation::is_name;
+use super::{TokenError, TokenIdentity};
 use crate::protocol::id::{EnforcerId, TenantId, TextId as _};
 use crate::protocol::json::{self, Object, Value};
 use crate::protocol::timestamp::Timestamp;
-
-/// Longest subject, as `OpenID` Connect has it.
-const MAX_SUBJECT_CHARS: usize = 255;
 
 /// Claims that only ID tokens of `OpenID` Connect have.
 const ID_TOKEN_CLAIMS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
@@ -41,7 +39,10 @@ pub struct Claims {
     pub id: Option<String>,
     /// Prefixed with the name of its claim: a user may have the same name as a client.
     pub subject: String,
+    /// Who issued the token, as far as that is known.
+    pub issuer: Option<String>,
     pub expires_at: Option<Timestamp>,
+    pub identity: TokenIdentity,
 }
 
 /// Judges the claims of a token whose signature has been checked. `exp`, `iss`, `aud` and `sub` are required.
@@ -127,22 +128,35 @@ fn read(
     let subject = subjects
         .iter()
         .find_map(|name| claims.get(name).map(|node| (name, node)));
-    let subject = subject.and_then(|(name, node)| {
-        let subject = node.as_str().filter(|subject| {
-            !subject.is_empty()
-                && !subject.chars().any(char::is_control)
-                && subject.chars().nth(MAX_SUBJECT_CHARS).is_none()
-        });
-        subject.map(|subject| format!("{name}:{subject}"))
-    });
+    let (name, subject) = subject.ok_or(TokenError::Claim("sub"))?;
+    let subject = subject.as_str().filter(|subject| is_name(subject));
+    let subject = subject.ok_or(TokenError::Claim("sub"))?;
+    let token_id = match claims.get("jti") {
+        None => None,
+        Some(node) => Some(
+            node.as_str()
+                .filter(|id| is_name(id))
+                .ok_or(TokenError::Claim("jti"))?
+                .to_owned(),
+        ),
+    };
     Ok(Claims {
         tenant: tenant.ok_or(TokenError::Claim("tenant"))?,
         role: text(claims, &names.role)
             .ok_or(TokenError::Claim("role"))?
             .to_owned(),
         id,
-        subject: subject.ok_or(TokenError::Claim("sub"))?,
+        subject: format!("{name}:{subject}"),
+        // A JWT's has been compared; of an introspected token it is for the record alone.
+        issuer: text(claims, "iss")
+            .filter(|name| is_name(name))
+            .map(str::to_owned),
         expires_at,
+        identity: TokenIdentity {
+            id: token_id,
+            subject: subject.to_owned(),
+            issued_at: instant(claims, "iat")?,
+        },
     })
 }
 

@@ -28,7 +28,6 @@ async fn administration_and_what_needs_no_credential() {
         .get(operator, "/platform/v1/tenants")
         .await
         .expect(200);
-    let thumbprint = "ab".repeat(32);
     for (client, body, status) in [
         (
             operator,
@@ -53,17 +52,12 @@ async fn administration_and_what_needs_no_credential() {
         ),
         (
             admin,
-            json!({ "role": "approver", "kind": "certificate", "thumbprint": thumbprint }),
+            json!({ "role": "approver", "unbound": true, "kind": "certificate" }),
             201,
         ),
         (
             admin,
-            json!({ "role": "approver", "kind": "certificate", "thumbprint": thumbprint }),
-            409,
-        ),
-        (
-            admin,
-            json!({ "role": "approver", "kind": "certificate" }),
+            json!({ "role": "approver", "unbound": true, "kind": "certificate", "thumbprint": "ab".repeat(32) }),
             400,
         ),
         (
@@ -75,6 +69,20 @@ async fn administration_and_what_needs_no_credential() {
         let answer = scene.post(client, "/platform/v1/credentials", &body).await;
         assert_eq!(answer.status, status, "{body} {answer:?}");
     }
+    let certificate = json!({ "role": "approver", "boundId": "dora", "kind": "certificate" });
+    let made = scene.post(admin, "/platform/v1/credentials", &certificate);
+    let made = made.await.expect(201).json();
+    let id = made["credentialId"].as_str().unwrap();
+    let path = format!("/platform/v1/credentials/{id}/code");
+    for (client, status) in [(admin, 201), (operator, 404), (nobody, 401)] {
+        let call = scene.contract.call(client, Method::POST, &path, None);
+        call.await.expect(status);
+    }
+    let bind = json!({ "code": made["code"] });
+    scene
+        .post(nobody, "/platform/v1/certificates", &bind)
+        .await
+        .expect(401);
     for client in [admin, operator] {
         let list = scene
             .get(client, "/platform/v1/credentials")

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Everyone, Scene, decision, submission};
 use crate::support::{
-    Client, compact, envelope, full, in_time, now, open, public_key, request_id, sealed, signed,
-    signing_key,
+    Client, compact, envelope, full, in_time, now, open, public_key, registration, request_id,
+    sealed, signed, signing_key,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,7 +103,10 @@ async fn exchanges_from_submission_to_every_end() {
 
     // An open one, decided in full and with a key.
     let key = signing_key(7);
-    let registered = json!({ "publicKey": public_key(&key), "notAfter": in_time(3_600) });
+    let alice = scene.cluster.approver("alice").await.client;
+    let tenant = &scene.cluster.tenant;
+    let mut registered = registration(tenant, "alice", "k", &key);
+    registered["notAfter"] = json!(in_time(3_600));
     let keys = "/platform/v1/approvers/alice/keys";
     let put = async |client: &Client, key: &str, body: &Value| {
         let path = format!("{keys}/{key}");
@@ -112,9 +115,17 @@ async fn exchanges_from_submission_to_every_end() {
             .call(client, Method::PUT, &path, Some(body))
             .await
     };
-    put(approver, "k", &registered).await.expect(200);
+    let bare = json!({ "publicKey": public_key(&key) });
+    put(approver, "k", &bare).await.refused(403, "FORBIDDEN");
+    put(&alice, "k", &bare).await.refused(400, "VALIDATION");
+    let others = registration(tenant, "bob", "k", &key);
+    put(&alice, "k", &others)
+        .await
+        .refused(403, "SIGNATURE_INVALID");
+    put(&alice, "k", &registered).await.expect(200);
+    let second = registration(tenant, "alice", "k2", &signing_key(8));
+    put(&alice, "k2", &second).await.refused(403, "FORBIDDEN");
     let second = json!({ "publicKey": public_key(&signing_key(8)) });
-    put(approver, "k2", &second).await.refused(403, "FORBIDDEN");
     put(admin, "k", &second)
         .await
         .refused(409, "ALREADY_EXISTS");

@@ -1,0 +1,81 @@
+//! Revocation of tokens on the command line.
+
+use clap::Subcommand;
+use countersign::gateway::administration::Administration;
+use countersign::protocol::token::RevocationRequest;
+
+use super::administer::{existing_tenant, found, time};
+use super::{print_json, print_line, remark};
+
+#[derive(Subcommand)]
+pub enum TokenCommand {
+    /// Revoke tokens that another issuer made: one by its id, those of a subject, or all that were issued before a time.
+    Revoke {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: String,
+        /// The token's `jti`.
+        #[arg(long, conflicts_with_all = ["subject", "issued_before"])]
+        id: Option<String>,
+        /// The tokens' `sub` (or `client_id`, where they have no `sub`).
+        #[arg(long)]
+        subject: Option<String>,
+        /// Only tokens that were issued before this time (RFC 3339); now, if a subject is named.
+        #[arg(long)]
+        issued_before: Option<String>,
+    },
+    /// List what was revoked.
+    List {
+        /// The tenant's id.
+        #[arg(long)]
+        tenant: String,
+    },
+}
+
+pub async fn token(
+    administration: &Administration,
+    command: TokenCommand,
+    json: bool,
+) -> anyhow::Result<()> {
+    match command {
+        TokenCommand::Revoke {
+            tenant,
+            id,
+            subject,
+            issued_before,
+        } => {
+            anyhow::ensure!(
+                id.is_some() || subject.is_some() || issued_before.is_some(),
+                "name what to revoke: --id ID, --subject SUBJECT or --issued-before TIME"
+            );
+            let issued_before = issued_before.as_deref().map(time).transpose()?;
+            let request = RevocationRequest::new(id, subject, issued_before)?;
+            let tenant = existing_tenant(administration, &tenant).await?;
+            let revoked = administration.revoke_tokens(&tenant, &request).await;
+            let revoked = found(revoked, &format!("tenant {tenant} is disabled"))?;
+            if json {
+                return print_json(&revoked);
+            }
+            remark("revoked");
+            Ok(())
+        }
+        TokenCommand::List { tenant } => {
+            let tenant = existing_tenant(administration, &tenant).await?;
+            let revoked = administration.token_revocations(&tenant).await?;
+            if json {
+                return print_json(&revoked);
+            }
+            for line in revoked {
+                let what = match (line.token_id, line.subject) {
+                    (Some(id), _) => format!("token {id}"),
+                    (None, Some(subject)) => format!("subject {subject}"),
+                    (None, None) => "all".to_owned(),
+                };
+                let before = line.issued_before;
+                let before = before.map(|at| format!("  issued before {at}"));
+                print_line(&format!("{what}{}", before.unwrap_or_default()))?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Failed authentications: each is counted, and logged with the credential's id where there is one. Never the secret, nor an id
+//! that nobody has: a caller may have put anything in its place.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::gateway::context::Context;
+use crate::gateway::limit::{Buckets, Rate};
+use crate::protocol::id::CredentialId;
+
+/// Lines a second: someone who tries keys must not fill the disk.
+const LINES: Rate = Rate {
+    per_second: 5,
+    burst: 20,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// No credential, or none of a known scheme. Counted, not logged: nobody has tried anything.
+    Missing,
+    /// Neither an API key nor anything else that is accepted.
+    Malformed,
+    /// No credential has this id, or this certificate.
+    Unknown,
+    /// The id is right and the secret is not.
+    Secret,
+    Revoked,
+    Expired,
+    /// A token of an issuer. Why is logged where it was judged.
+    Token,
+}
+
+impl Failure {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Malformed => "malformed",
+            Self::Unknown => "unknown",
+            Self::Secret => "secret",
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+            Self::Token => "token",
+        }
+    }
+}
+
+pub(super) struct Failures {
+    lines: Buckets<()>,
+    /// Failures that were not logged since the last that was.
+    unlogged: AtomicU64,
+}
+
+impl Failures {
+    pub fn new() -> Self {
+        Self {
+            // One is used; a cache of one might not keep it.
+            lines: Buckets::new(16),
+            unlogged: AtomicU64::new(0),
+        }
+    }
+
+    pub fn note(
+        &self,
+        context: &Context,
+        failure: Failure,
+        credential: Option<&CredentialId>,
+        from: Option<IpAddr>,
+    ) {
+        let reason = failure.as_str();
+        context.metrics.unauthenticated.of([reason]).increment();
+        if failure == Failure::Missing {
+            return;
+        }
+        if self.lines.take(&(), LINES, context.clock.now()).is_err() {
+            self.unlogged.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let unlogged = self.unlogged.swap(0, Ordering::Relaxed);
+        tracing::info!(
+            reason,
+            credential = credential.map(tracing::field::display),
+            address = from.map(tracing::field::display),
+            unlogged = (unlogged > 0).then_some(unlogged),
+            "authentication failed"
+        );
+    }
+}

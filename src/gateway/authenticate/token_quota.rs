@@ -1,0 +1,114 @@
+//! Bounds what tokens that nobody knows may cost: requests to the authorization server at once, and refused tokens a second
+//! from one address. So a flood of invented tokens delays neither tokens that were valid before nor fresh ones from elsewhere.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+use crate::config::{Config, TlsMode};
+use crate::gateway::error::Result;
+use crate::gateway::limit::{Buckets, Kind, Rate, network};
+use crate::protocol::timestamp::Timestamp;
+
+/// Most requests at once.
+const MAX_ASKING: usize = 80;
+/// Most of them about tokens of which nothing is known.
+const MAX_UNKNOWN: usize = 64;
+/// Most of them from one address. The others from there wait for each other, and not in front of everybody else.
+const MAX_PER_ADDRESS: usize = 4;
+/// Most addresses whose refused tokens are counted.
+const MAX_BUCKETS: usize = 10_000;
+/// Addresses after which those without a request are dropped.
+const PRUNE_AT: usize = 1_024;
+
+/// Whose token it is that is asked about.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asker {
+    /// Of somebody whose token was valid before.
+    Known,
+    /// Of somebody at this address, if it says anything.
+    Stranger(Option<IpAddr>),
+}
+
+pub(super) struct TokenQuota {
+    all: Semaphore,
+    unknown: Semaphore,
+    /// Held for a few instructions, never across an await.
+    addresses: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
+    refused: Buckets<IpAddr>,
+    rate: Rate,
+    /// Whether addresses are those of clients. A plain connection is one of this machine.
+    by_address: bool,
+}
+
+/// A request that may be made, until it is dropped.
+pub(super) struct Place<'a> {
+    _address: Option<OwnedSemaphorePermit>,
+    _unknown: Option<SemaphorePermit<'a>>,
+    _all: SemaphorePermit<'a>,
+}
+
+impl TokenQuota {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            all: Semaphore::new(MAX_ASKING),
+            unknown: Semaphore::new(MAX_UNKNOWN),
+            addresses: Mutex::default(),
+            refused: Buckets::new(MAX_BUCKETS),
+            rate: Kind::Token.rate(&config.rates),
+            by_address: config.tls.mode != TlsMode::Off,
+        }
+    }
+
+    /// Someone with a token of which nothing is known, unless too many of that address were refused.
+    pub(super) fn stranger(&self, from: Option<IpAddr>, now: Timestamp) -> Result<Asker> {
+        let from = from.filter(|_| self.by_address).map(network);
+        if let Some(from) = &from {
+            let left = self.refused.check(from, self.rate, now);
+            left.map_err(|retry_after| Kind::Token.throttled(self.rate, retry_after))?;
+        }
+        Ok(Asker::Stranger(from))
+    }
+
+    pub(super) fn note_refused(&self, asker: Asker, now: Timestamp) {
+        if let Asker::Stranger(Some(from)) = asker {
+            // Without one left, the next is refused before it is asked about.
+            let _none_left = self.refused.take(&from, self.rate, now);
+        }
+    }
+
+    fn slots_of(&self, address: IpAddr) -> Arc<Semaphore> {
+        let mut addresses = (self.addresses.lock()).unwrap_or_else(PoisonError::into_inner);
+        if let Some(slots) = addresses.get(&address).and_then(Weak::upgrade) {
+            return slots;
+        }
+        if addresses.len() >= PRUNE_AT {
+            addresses.retain(|_, slots| slots.strong_count() > 0);
+        }
+        let slots = Arc::new(Semaphore::new(MAX_PER_ADDRESS));
+        addresses.insert(address, Arc::downgrade(&slots));
+        slots
+    }
+
+    /// Waits for the turn to make a request; `None` if it does not come in time.
+    pub(super) async fn place(&self, asker: Asker, deadline: Instant) -> Option<Place<'_>> {
+        let turn = async {
+            let (mut address, mut unknown) = (None, None);
+            if let Asker::Stranger(from) = asker {
+                if let Some(from) = from {
+                    address = Some(self.slots_of(from).acquire_owned().await.ok()?);
+                }
+                unknown = Some(self.unknown.acquire().await.ok()?);
+            }
+            Some(Place {
+                _address: address,
+                _unknown: unknown,
+                _all: self.all.acquire().await.ok()?,
+            })
+        };
+        timeout_at(deadline, turn).await.ok().flatten()
+    }
+}

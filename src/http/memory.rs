@@ -1,0 +1,298 @@
+//! Limits the memory for bodies, messages and answers in flight and for pages of channels. It is charged to a tenant and an
+//! identity, which cannot use up what others need: the more is in use, the less each of them may have.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::metered::Meter;
+use crate::config;
+use crate::gateway::caller::Origin;
+use crate::telemetry::Metrics;
+
+/// Bytes that a connection may have in flight without a permit: about as many as its buffers take anyway.
+pub const FREE_BYTES: usize = 8 << 10;
+/// Acquired at a time for what arrives in pieces.
+const STEP: usize = 16 << 10;
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Whom memory is charged to. Hashes with a random key, so that charging copies no names, and nobody can choose a name that
+/// collides with another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Account {
+    tenant: u64,
+    identity: u64,
+}
+
+pub struct MemoryBudget {
+    total: usize,
+    /// What a tenant or an identity may have however much is in use, as long as the total allows: the largest answer, or
+    /// nobody would get it.
+    least: usize,
+    hashes: RandomState,
+    /// Held for a few instructions, never across an await.
+    usage: Mutex<Usage>,
+    released: Notify,
+    metrics: Arc<Metrics>,
+}
+
+/// What has no room for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    Node,
+    Tenant,
+    Identity,
+}
+
+impl Full {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Tenant => "tenant",
+            Self::Identity => "identity",
+        }
+    }
+}
+
+#[derive(Default)]
+struct Usage {
+    all: usize,
+    tenants: HashMap<u64, usize>,
+    identities: HashMap<u64, usize>,
+}
+
+impl MemoryBudget {
+    pub fn new(limits: &config::Limits, metrics: &Arc<Metrics>) -> Self {
+        let page = usize::try_from(limits.page_bytes).unwrap_or(usize::MAX);
+        // A page ends with the item that exceeds its limit.
+        let page = page.saturating_add(limits.artifact_bytes);
+        let largest = page.max(limits.snapshot_bytes);
+        Self {
+            total: limits.body_memory_bytes,
+            least: largest.saturating_add(limits.envelope_bytes),
+            hashes: RandomState::new(),
+            usage: Mutex::default(),
+            released: Notify::new(),
+            metrics: Arc::clone(metrics),
+        }
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn account(&self, origin: &Origin) -> Account {
+        Account {
+            tenant: self.hashes.hash_one(&origin.tenant),
+            identity: self.hashes.hash_one((&origin.tenant, &origin.principal)),
+        }
+    }
+
+    pub fn used(&self) -> usize {
+        self.usage().all
+    }
+
+    /// What to reserve for an answer of at most so many bytes while it is put together: the rows and the text.
+    pub fn to_build(&self, bytes: usize) -> usize {
+        bytes.saturating_mul(2).min(self.least)
+    }
+
+    /// Counts what is refused.
+    fn allowed(&self, checked: Result<(), Full>) -> bool {
+        if let Err(full) = checked {
+            let refused = &self.metrics.memory_refused;
+            refused.of([full.as_str()]).increment();
+        }
+        checked.is_ok()
+    }
+
+    /// A tenant may have as much as it leaves free, an identity half of that: half and a third of everything while no other
+    /// is there, and less beside others. So something is always left for those who come next.
+    fn check(&self, usage: &Usage, account: Account, more: usize) -> Result<(), Full> {
+        let of = |held: &HashMap<u64, usize>, key| held.get(&key).copied().unwrap_or_default();
+        let free = self.total.checked_sub(usage.all.saturating_add(more));
+        let free = free.ok_or(Full::Node)?;
+        if of(&usage.tenants, account.tenant) + more > free.max(self.least) {
+            return Err(Full::Tenant);
+        }
+        if of(&usage.identities, account.identity) + more > (free / 2).max(self.least) {
+            return Err(Full::Identity);
+        }
+        Ok(())
+    }
+
+    fn release(&self, account: Account, bytes: usize) {
+        let mut usage = self.usage();
+        usage.all = usage.all.saturating_sub(bytes);
+        take(&mut usage.tenants, account.tenant, bytes);
+        take(&mut usage.identities, account.identity, bytes);
+        drop(usage);
+        self.released.notify_waiters();
+    }
+}
+
+fn take(held: &mut HashMap<u64, usize>, key: u64, bytes: usize) {
+    if let Some(own) = held.get_mut(&key) {
+        *own = own.saturating_sub(bytes);
+        if *own == 0 {
+            held.remove(&key);
+        }
+    }
+}
+
+impl Usage {
+    fn add(&mut self, account: Account, bytes: usize) {
+        self.all += bytes;
+        *self.tenants.entry(account.tenant).or_default() += bytes;
+        *self.identities.entry(account.identity).or_default() += bytes;
+    }
+}
+
+/// What one body, message, answer or page holds, released when dropped.
+pub struct MemoryPermit {
+    budget: Arc<MemoryBudget>,
+    account: Account,
+    bytes: usize,
+}
+
+impl MemoryPermit {
+    /// A permit for nothing yet.
+    pub fn new(budget: &Arc<MemoryBudget>, account: Account) -> Self {
+        Self {
+            budget: Arc::clone(budget),
+            account,
+            bytes: 0,
+        }
+    }
+
+    /// Whether what is held is enough for so many bytes.
+    pub fn covers(&self, bytes: usize) -> bool {
+        bytes <= self.bytes
+    }
+
+    fn try_add(&mut self, more: usize) -> Result<(), Full> {
+        let mut usage = self.budget.usage();
+        self.budget.check(&usage, self.account, more)?;
+        usage.add(self.account, more);
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Grows to so many bytes, unless that is more than the account may have.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        if self.covers(bytes) {
+            return true;
+        }
+        let added = self.try_add(bytes - self.bytes);
+        self.budget.allowed(added)
+    }
+
+    /// Grows in steps to at least so many bytes, waiting a moment if need be. False if there is no memory left.
+    pub async fn grow(&mut self, bytes: usize) -> bool {
+        if self.covers(bytes) {
+            return true;
+        }
+        let bytes = bytes.div_ceil(STEP) * STEP;
+        let deadline = Instant::now() + ACQUIRE_TIMEOUT;
+        let budget = Arc::clone(&self.budget);
+        loop {
+            // Registered before trying, so that a release in between is not missed.
+            let mut released = std::pin::pin!(budget.released.notified());
+            released.as_mut().enable();
+            let added = self.try_add(bytes - self.bytes);
+            if added.is_ok() || timeout_at(deadline, released).await.is_err() {
+                return budget.allowed(added);
+            }
+        }
+    }
+
+    /// Holds exactly so many bytes from now on: what is there already can only be counted, not refused.
+    pub fn set(&mut self, bytes: usize) {
+        if bytes > self.bytes {
+            let more = bytes - self.bytes;
+            self.budget.usage().add(self.account, more);
+        } else if bytes < self.bytes {
+            self.budget.release(self.account, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+    }
+
+    /// What is held, in a permit of its own.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let mut taken = Self::new(&self.budget, self.account);
+        std::mem::swap(&mut taken.bytes, &mut self.bytes);
+        taken
+    }
+}
+
+impl Drop for MemoryPermit {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.budget.release(self.account, self.bytes);
+        }
+    }
+}
+
+/// Bytes in flight on a connection: some that it has free, and a permit for the others. HTTP/2 has many requests on one
+/// connection, which share what is free.
+pub struct Charge {
+    connection: Option<Arc<Meter>>,
+    free: usize,
+    permit: MemoryPermit,
+}
+
+impl Charge {
+    /// A charge for nothing yet.
+    pub fn new(
+        budget: &Arc<MemoryBudget>,
+        account: Account,
+        connection: Option<Arc<Meter>>,
+    ) -> Self {
+        Self {
+            connection,
+            free: 0,
+            permit: MemoryPermit::new(budget, account),
+        }
+    }
+
+    /// How many of so many bytes need a permit.
+    fn beyond_free(&mut self, bytes: usize) -> usize {
+        if bytes > self.free
+            && let Some(connection) = &self.connection
+        {
+            self.free += connection.take_free(bytes - self.free, FREE_BYTES);
+        }
+        bytes.saturating_sub(self.free)
+    }
+
+    /// Grows to at least so many bytes, waiting a moment if need be. False if there is no memory left.
+    pub async fn grow(&mut self, bytes: usize) -> bool {
+        let beyond = self.beyond_free(bytes);
+        self.permit.grow(beyond).await
+    }
+
+    /// The same without waiting.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let beyond = self.beyond_free(bytes);
+        self.permit.try_grow(beyond)
+    }
+
+    /// Holds so many bytes, which are counted and never refused.
+    pub fn set(&mut self, bytes: usize) {
+        let beyond = self.beyond_free(bytes);
+        self.permit.set(beyond);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.give_free(self.free);
+        }
+    }
+}

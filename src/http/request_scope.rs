@@ -1,0 +1,46 @@
+//! What the layers and the handler of one HTTP request share.
+
+use std::sync::{Arc, OnceLock};
+
+use super::memory::{Account, Charge, MemoryBudget};
+use super::metered::Meter;
+
+#[derive(Clone)]
+pub struct RequestScope(Arc<Inner>);
+
+struct Inner {
+    id: String,
+    connection: Option<Arc<Meter>>,
+    /// Set once the caller is known.
+    account: OnceLock<Account>,
+}
+
+impl RequestScope {
+    pub fn new(id: String, connection: Option<Arc<Meter>>) -> Self {
+        Self(Arc::new(Inner {
+            id,
+            connection,
+            account: OnceLock::new(),
+        }))
+    }
+
+    /// The request's id: in its log line, its response, and every envelope that is about no exchange.
+    pub fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    pub fn authenticated(&self, account: Account) {
+        self.0.account.get_or_init(|| account);
+    }
+
+    /// Whom the memory of this request is charged to; `None` while the caller is unknown.
+    pub fn account(&self) -> Option<Account> {
+        self.0.account.get().copied()
+    }
+
+    /// A charge for what this request holds, as yet for nothing.
+    pub fn charge(&self, budget: &Arc<MemoryBudget>) -> Charge {
+        let account = self.account().unwrap_or_default();
+        Charge::new(budget, account, self.0.connection.clone())
+    }
+}

@@ -1,0 +1,84 @@
+//! Proof that whoever registers a signing key holds it: the key itself signs for whom it is registered. Without it, one
+//! approver could register the key of another, and claim what that one signed.
+
+use time::Duration;
+
+use super::error::Error;
+use super::id::{ApproverId, SignerKeyId, TenantId};
+use super::json::Node;
+use super::reader::{Invalid, Reader};
+use super::signature::{PublicKey, Signature};
+use super::timestamp::Timestamp;
+
+/// The first line of what is signed, so that it can never be taken for something else.
+const PURPOSE: &str = "countersign-key-registration-v1";
+const NONCE_CHARS: (usize, usize) = (16, 128);
+/// How far the time of a proof may be from the gateway's clock.
+const FRESH_FOR: Duration = Duration::minutes(5);
+
+#[derive(Debug)]
+pub struct KeyProof {
+    pub nonce: String,
+    /// As it was sent, since that is what was signed.
+    created_text: String,
+    created_at: Timestamp,
+    signature: Signature,
+}
+
+impl KeyProof {
+    /// Reads the member `proof` of a registration.
+    pub fn parse(node: &Node<'_>) -> Result<Self, Invalid> {
+        let mut reader = Reader::new(node, "/proof")?;
+        let (min, max) = NONCE_CHARS;
+        let nonce = reader.bounded_str("nonce", min, max)?.to_owned();
+        // Without line feeds, so that no two proofs sign the same text.
+        if !nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let expected = "16 to 128 visible ASCII characters";
+            return Err(Invalid::shape("/proof/nonce", expected));
+        }
+        let created_at = reader.timestamp("createdAt")?;
+        let created_text = reader.str("createdAt")?.to_owned();
+        let signature = Signature::parse(reader.str("signature")?).ok_or_else(|| {
+            Invalid::shape(
+                "/proof/signature",
+                "64 bytes in base64url: an Ed25519 signature",
+            )
+        })?;
+        reader.finish()?;
+        Ok(Self {
+            nonce,
+            created_text,
+            created_at,
+            signature,
+        })
+    }
+
+    /// Checks that the key signed its own registration, just now.
+    pub fn check(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        key: (&SignerKeyId, &PublicKey),
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        if (now.inner() - self.created_at.inner()).abs() > FRESH_FOR {
+            let expected = "a time within 5 minutes of the gateway's clock";
+            return Err(Invalid::timestamp("/proof/createdAt", expected).into());
+        }
+        let (id, public_key) = key;
+        let text = [
+            PURPOSE,
+            tenant.as_str(),
+            approver.as_str(),
+            id.as_str(),
+            &public_key.to_text(),
+            &self.nonce,
+            &self.created_text,
+        ]
+        .join("\n");
+        if public_key.verifies(text.as_bytes(), &self.signature) {
+            return Ok(());
+        }
+        Err(Error::KeyProof { text })
+    }
+}

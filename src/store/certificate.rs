@@ -1,0 +1,136 @@
+//! Binds client certificates to credentials: a one-time code for each, used by whoever presents the certificate.
+
+use super::CredentialStore;
+use super::audit::Actor;
+use super::credential::{NewCode, RoleName};
+use super::error::Result;
+use super::tenant_scope::TenantScope;
+use crate::protocol::id::{CredentialId, TenantId};
+use crate::protocol::listing::BoundCredential;
+use crate::protocol::timestamp::Timestamp;
+
+impl CredentialStore {
+    /// Gives a certificate credential of a tenant (any tenant: `None`), of one role where one is named, a new code. The code
+    /// before it, and no other part of the credential, ends. False if there is no such credential, or it is revoked.
+    pub async fn issue_code(
+        &self,
+        actor: &Actor,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+        id: &CredentialId,
+        code: &NewCode,
+    ) -> Result<bool> {
+        let query = sqlx::query!(
+            r#"
+            with issued as (
+                update credentials c
+                   set code_hash = $4, code_expires_at = $5
+                  from tenants t
+                 where c.credential_id = $1 and ($2::text is null or c.tenant_id = $2) and ($3::text is null or c.role = $3)
+                   and c.kind = 'certificate' and c.revoked_at is null
+                   and t.tenant_id = c.tenant_id and t.disabled_at is null
+                returning c.tenant_id, c.credential_id
+            )
+            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+            select i.tenant_id, clock_timestamp() + $6::interval, $7, $8, $9, 'credential.codeIssued', i.credential_id, $10, $11
+              from issued i
+            "#,
+            id.as_str(),
+            tenant.map(TenantId::as_str),
+            role.map(RoleName::as_str),
+            code.hash.as_slice(),
+            code.expires_at.inner(),
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.database.node.as_str(),
+        );
+        let scope = TenantScope::one_or_all(tenant);
+        Ok(self.database.background.execute(scope, query).await? == 1)
+    }
+
+    /// Binds a certificate to the credential that the code is for; nothing if the code is unknown, used or expired. The same
+    /// code and certificate again change nothing. A certificate is taken away from a credential that ended, and from one whose
+    /// thumbprint nobody proved to hold; that one is revoked. From any other it is not: the unique key refuses it.
+    pub async fn bind_certificate(
+        &self,
+        actor: &Actor,
+        id: &CredentialId,
+        code_hash: &[u8; 32],
+        thumbprint: &[u8; 32],
+    ) -> Result<Option<BoundCredential>> {
+        let query = sqlx::query_as!(
+            BoundCredential,
+            r#"
+            with pending as materialized (
+                select c.tenant_id, c.credential_id
+                  from credentials c
+                  join tenants t on t.tenant_id = c.tenant_id
+                 where c.credential_id = $1 and c.code_hash = $2 and c.code_expires_at > clock_timestamp() + $4::interval
+                   and c.revoked_at is null and (c.expires_at is null or c.expires_at > clock_timestamp() + $4::interval)
+                   and t.disabled_at is null
+                   for update of c
+            ),
+            held as materialized (
+                select c.tenant_id, c.credential_id, c.revoked_at is null as live
+                  from pending p
+                  join credentials c on c.thumbprint = $3 and c.credential_id <> p.credential_id
+                  join tenants t on t.tenant_id = c.tenant_id
+                 where c.bound_at is null or c.revoked_at is not null or t.disabled_at is not null
+                    or c.expires_at <= clock_timestamp() + $4::interval
+                   for update of c
+            ),
+            released as (
+                update credentials c
+                   set thumbprint = null, revoked_at = coalesce(c.revoked_at, clock_timestamp()), changed_at = clock_timestamp()
+                  from held h
+                 where c.tenant_id = h.tenant_id and c.credential_id = h.credential_id
+                returning c.tenant_id, c.credential_id, c.revoked_at, h.live
+            ),
+            bound as (
+                update credentials c
+                   set thumbprint = $3, bound_at = clock_timestamp(), code_expires_at = null, changed_at = clock_timestamp()
+                  from pending p
+                  -- First the other credential lets go of it: the count needs all of its rows.
+                  cross join (select count(*) from released) r
+                 where c.tenant_id = p.tenant_id and c.credential_id = p.credential_id
+                returning c.tenant_id, c.credential_id, c.role, c.bound_id, c.expires_at, c.bound_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select b.tenant_id, b.bound_at + $4::interval, $5::uuid, $7::text, b.credential_id, 'credential.bound',
+                       b.credential_id, $8::text, $9::text
+                  from bound b
+                union all
+                -- Perhaps of another tenant, which is not told from where.
+                select r.tenant_id, r.revoked_at + $4::interval, $6::uuid, $7::text, null, 'credential.revoked',
+                       r.credential_id, null, $9::text
+                  from released r
+                 where r.live
+            )
+            select b.tenant_id as "tenant_id!: TenantId", b.credential_id as "credential_id!: CredentialId",
+                   b.role as "role!: RoleName", b.bound_id, b.expires_at as "expires_at: Timestamp"
+              from bound b
+            union all
+            select c.tenant_id, c.credential_id, c.role, c.bound_id, c.expires_at
+              from credentials c
+             where c.credential_id = $1 and c.code_hash = $2 and c.thumbprint = $3 and c.code_expires_at is null
+               and c.revoked_at is null
+            "#,
+            id.as_str(),
+            code_hash.as_slice(),
+            thumbprint.as_slice(),
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
+            self.database.clock.operation_id().0,
+            actor.name,
+            actor.source.address(),
+            self.database.node.as_str(),
+        );
+        // All: the code determines the tenant, and the certificate may be bound in another.
+        let scope = TenantScope::All;
+        self.database.pool.fetch_optional(scope, query).await
+    }
+}

@@ -1,0 +1,242 @@
+//! Revocations of tokens that others issued. Few rows: those of one subject, and those of a whole tenant, replace each other,
+//! and a tenant has a bounded number.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
+
+use super::CredentialStore;
+use super::audit::Actor;
+use super::batch::{BatchResult, BatchStatement};
+use super::error::Result;
+use super::listing::Part;
+use super::rows::column;
+use super::tenant_scope::TenantScope;
+use crate::protocol::cursor::Position;
+use crate::protocol::id::TenantId;
+use crate::protocol::timestamp::Timestamp;
+use crate::protocol::token::{RevocationLine, RevocationRequest, Revocations};
+
+/// Most revocations of one tenant: every node has them in memory.
+const MAX_REVOCATIONS: i64 = 10_000;
+
+#[derive(Debug)]
+pub enum RevocationFact {
+    Revoked(RevocationLine),
+    /// The tenant does not exist, or is disabled.
+    NoTenant,
+    Full,
+}
+
+pub struct ReadRevocations;
+
+impl BatchStatement for ReadRevocations {
+    const NAME: &'static str = "read_revocations";
+    type Row = TenantId;
+    type Fact = Revocations;
+
+    fn tenant_scope(rows: &[TenantId]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter())
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        let found = sqlx::query!(
+            r#"
+            select r.tenant_id as "tenant_id: TenantId", r.kind, r.name, r.issued_before as "issued_before: Timestamp",
+                   r.revoked_at as "revoked_at: Timestamp"
+              from token_revocations r
+             where r.tenant_id = any($1)
+            "#,
+            column(rows, |tenant| tenant) as _,
+        )
+        .fetch_all(connection)
+        .await?;
+        let mut by_tenant: HashMap<TenantId, Vec<RevocationLine>> = HashMap::new();
+        for row in found {
+            let line = line(&row.kind, row.name, row.issued_before, row.revoked_at);
+            by_tenant.entry(row.tenant_id).or_default().push(line);
+        }
+        let read = rows.iter().map(|tenant| {
+            let mut revocations = Revocations::default();
+            for line in by_tenant.get(tenant).into_iter().flatten() {
+                revocations.add(line.clone());
+            }
+            revocations
+        });
+        Ok(read.collect())
+    }
+}
+
+fn line(
+    kind: &str,
+    name: String,
+    issued_before: Option<Timestamp>,
+    revoked_at: Timestamp,
+) -> RevocationLine {
+    let (token_id, subject) = match kind {
+        "token" => (Some(name), None),
+        "subject" => (None, Some(name)),
+        _ => (None, None),
+    };
+    RevocationLine {
+        token_id,
+        subject,
+        issued_before,
+        revoked_at,
+    }
+}
+
+impl CredentialStore {
+    /// Revokes tokens of a tenant. The same again, or an earlier time, changes nothing.
+    pub async fn revoke_tokens(
+        &self,
+        actor: &Actor,
+        tenant: &TenantId,
+        request: &RevocationRequest,
+    ) -> Result<RevocationFact> {
+        let query = sqlx::query!(
+            r#"
+            with clock as materialized (select clock_timestamp() + $5::interval as at),
+            active as (
+                select t.tenant_id from tenants t where t.tenant_id = $1 and t.disabled_at is null
+            ),
+            standing as (
+                select r.issued_before, r.revoked_at
+                  from token_revocations r
+                 where r.tenant_id = $1 and r.kind = $2 and r.name = $3
+            ),
+            full_up as (
+                select count(*) >= $6 as yes from token_revocations r where r.tenant_id = $1
+            ),
+            revoked as (
+                insert into token_revocations as r (tenant_id, kind, name, issued_before, revoked_at)
+                select a.tenant_id, $2, $3, case when $2 <> 'token' then coalesce($4::timestamptz, c.at) end, c.at
+                  from active a
+                 cross join clock c
+                 cross join full_up f
+                 where not f.yes or $2 = 'all' or exists (select from standing)
+                on conflict on constraint token_revocations_pkey do update
+                   set issued_before = excluded.issued_before, revoked_at = excluded.revoked_at,
+                       changed_at = clock_timestamp()
+                 where r.issued_before < excluded.issued_before
+                returning r.tenant_id, r.kind, r.name, r.issued_before, r.revoked_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select r.tenant_id, r.revoked_at, $7, $8, $9, 'tokens.revoked',
+                       case when r.kind = 'all' then 'all' else r.kind || ' ' || r.name end, $10, $11
+                  from revoked r
+            )
+            -- Neither written nor standing: another call has just written the same.
+            select exists (select from active) as "active!",
+                   f.yes and not exists (select from revoked) and not exists (select from standing) as "full!",
+                   coalesce((select r.issued_before from revoked r), (select s.issued_before from standing s), $4)
+                       as "issued_before?: Timestamp",
+                   coalesce((select r.revoked_at from revoked r), (select s.revoked_at from standing s), c.at)
+                       as "revoked_at!: Timestamp"
+              from clock c
+             cross join full_up f
+            "#,
+            tenant.as_str(),
+            request.kind.as_str(),
+            request.name.as_str(),
+            request.issued_before.map(Timestamp::inner),
+            self.database.clock.offset(),
+            MAX_REVOCATIONS,
+            self.database.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.database.node.as_str(),
+        );
+        let found = self.database.background.fetch_one(tenant, query).await?;
+        Ok(match (found.active, found.full) {
+            (false, _) => RevocationFact::NoTenant,
+            (true, true) => RevocationFact::Full,
+            (true, false) => RevocationFact::Revoked(line(
+                request.kind.as_str(),
+                request.name.clone(),
+                found.issued_before,
+                found.revoked_at,
+            )),
+        })
+    }
+
+    /// The revocations of a tenant, oldest first, and where the next page starts.
+    pub async fn token_revocations(
+        &self,
+        tenant: &TenantId,
+        part: &Part,
+    ) -> Result<(Vec<RevocationLine>, Option<Position>)> {
+        let (at, id) = part.start();
+        let query = sqlx::query!(
+            r#"
+            select r.kind, r.name, r.issued_before as "issued_before: Timestamp", r.revoked_at
+              from token_revocations r
+             where r.tenant_id = $1
+               and ($2::timestamptz is null or (r.revoked_at, r.kind || ' ' || r.name) > ($2, $3::text))
+             order by r.revoked_at, r.kind || ' ' || r.name
+             limit $4::bigint
+            "#,
+            tenant.as_str(),
+            at,
+            id,
+            part.count(),
+        );
+        let found = self.database.background.fetch_all(tenant, query).await?;
+        let (found, next) = part.cut(found, |last| Position {
+            at: last.revoked_at,
+            id: format!("{} {}", last.kind, last.name),
+        });
+        let lines = found.into_iter().map(|row| {
+            line(
+                &row.kind,
+                row.name,
+                row.issued_before,
+                row.revoked_at.into(),
+            )
+        });
+        Ok((lines.collect(), next))
+    }
+
+    /// The tenants whose revocations changed lately, by the database's own clock.
+    pub async fn changed_revocations(&self, within_seconds: f64) -> Result<Vec<TenantId>> {
+        let query = sqlx::query!(
+            r#"
+            select distinct r.tenant_id as "tenant_id: TenantId"
+              from token_revocations r
+             where r.changed_at > (select clock_timestamp() - make_interval(secs => $1))
+            "#,
+            within_seconds,
+        )
+        .map(|row| row.tenant_id);
+        // All: a node serves tokens of every tenant.
+        let scope = TenantScope::All;
+        self.database.background.fetch_all(scope, query).await
+    }
+
+    /// Deletes revocations that are older than any token can be.
+    pub async fn forget_revocations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select r.tenant_id, r.kind, r.name
+                  from token_revocations r
+                 where r.changed_at < (select clock_timestamp() + $1::interval - $2::interval)
+                 order by r.changed_at
+                 limit $3
+                   for update of r skip locked
+            )
+            delete from token_revocations r using found d
+             where r.tenant_id = d.tenant_id and r.kind = d.kind and r.name = d.name
+            "#,
+            self.database.clock.offset(),
+            keep,
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
+    }
+}
