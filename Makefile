@@ -84,6 +84,15 @@ chaos: postgres ## Inject faults into a cluster and check what clients were told
 	@$(if $(findstring --patroni,$(ARGS)),scripts/install patroni etcd)
 	$(CARGO) bench --locked --bench countersign-chaos -- $(ARGS)
 
+.PHONY: agents
+agents: postgres ## Prove the hooks with the real agents, from npm (over 1 GB), and a model on loopback; ARGS="--agents claude" and the like are passed on.
+	@scripts/install node npm
+	@mkdir -p target/agents && cp tests/live/package.json target/agents
+	npm install --prefix target/agents --ignore-scripts --no-audit --no-fund --loglevel error
+	@cd target/agents/node_modules/@anthropic-ai/claude-code && node install.cjs
+	@cd target/agents/node_modules/opencode-ai && node postinstall.mjs
+	$(CARGO) test --locked --bench countersign-agents -- $(ARGS)
+
 .PHONY: api-check
 api-check: postgres ## Drive a node with schemathesis, as everyone, by its own /openapi.json; needs Python and PyPI.
 	$(CARGO) build --locked

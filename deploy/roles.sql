@@ -92,7 +92,7 @@ select format('revoke all on public.%I from %I', t.name, :'application') from ou
 \gexec
 select format('grant %s on public.%I to %I',
               case when t.name in ('_sqlx_migrations', 'retention_floors') then 'select'
-                   when t.name in ('exchange_events', 'audit_events') then 'select, insert'
+                   when t.name in ('exchange_events', 'audit_events', 'device_statements') then 'select, insert'
                    when t.name in ('tenants', 'credentials', 'signing_keys') then 'select, insert, update'
                    when t.name in ('exchange_payloads', 'prompt_payloads', 'decision_nonces') then 'select, insert, delete'
                    else 'select, insert, update, delete' end,

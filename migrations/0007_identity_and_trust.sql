@@ -49,7 +49,7 @@ create policy tenant_reach on asked_approvers using (
 );
 
 -- For how long history and audit are kept at least, whatever a node asks for. Set by deploy/roles.sql; the nodes' role may
--- only read it.
+-- only read it. Counted in seconds, as nodes count: a month has 30 days, a year 365.25.
 create table retention_floors (
     history text collate "C" not null,
     keep    interval not null,
@@ -65,7 +65,7 @@ create function forget_audit_events(of_tenant text, older_than timestamptz, most
         select a.at, a.event_id
           from audit_events a
          where a.tenant_id = of_tenant
-           and a.at < (select least(older_than, (select clock_timestamp() - f.keep
+           and a.at < (select least(older_than, (select clock_timestamp() - make_interval(secs => extract(epoch from f.keep))
                                                    from retention_floors f
                                                   where f.history = 'audit_events')))
          order by a.at, a.event_id
@@ -90,7 +90,7 @@ create function forget_exchange_events(of_tenant text, requests text[]) returns 
         delete from exchange_events v
          using unnest(requests) as r (request_id)
          where v.tenant_id = of_tenant and v.request_id = r.request_id
-           and v.at < (select least('infinity', (select clock_timestamp() - f.keep
+           and v.at < (select least('infinity', (select clock_timestamp() - make_interval(secs => extract(epoch from f.keep))
                                                    from retention_floors f
                                                   where f.history = 'exchange_events')))
         returning v.event_id
@@ -98,14 +98,45 @@ create function forget_exchange_events(of_tenant text, requests text[]) returns 
     select count(*) from gone
     $$;
 
--- Whoever calls them must not be able to put tables of its own in the place of these.
+-- Who may call them, and keep what: nobody has more rights between this migration and the next run of deploy/roles.sql.
+revoke all on retention_floors from public;
 do $$
 declare
     named text;
+    other record;
 begin
-    foreach named in array array['forget_audit_events(text, timestamptz, bigint)', 'forget_exchange_events(text, text[])'] loop
-        execute format('alter function %s set search_path = %I, pg_temp', named, current_schema());
+    -- Until then default privileges let the nodes' role write to every new table.
+    for other in
+        select distinct a.grantee::regrole as role
+          from pg_class c
+         cross join aclexplode(c.relacl) a
+         where c.oid = 'retention_floors'::regclass and a.grantee <> c.relowner
+    loop
+        execute format('revoke all on retention_floors from %s', other.role);
+        execute format('grant select on retention_floors to %s', other.role);
     end loop;
+    foreach named in array array['forget_audit_events(text, timestamptz, bigint)', 'forget_exchange_events(text, text[])'] loop
+        -- Whoever calls them must not be able to put tables of its own in the place of these.
+        execute format('alter function %s set search_path = %I, pg_temp', named, current_schema());
+        execute format('revoke all on function %s from public', named);
+        -- Who could delete before: nodes of the new version forget by these functions alone.
+        for other in
+            select distinct a.grantee::regrole as role
+              from pg_class c
+             cross join aclexplode(c.relacl) a
+             where c.oid = 'audit_events'::regclass and a.privilege_type = 'DELETE' and a.grantee not in (0, c.relowner)
+        loop
+            execute format('grant execute on function %s to %s', named, other.role);
+        end loop;
+    end loop;
+    -- The defaults of deploy/roles.sql, where others than the owner write history. Nodes that own the tables can delete
+    -- whatever they like, so nothing is kept for longer than they are configured to.
+    insert into retention_floors (history, keep)
+    select f.history, f.keep
+      from (values ('exchange_events', interval '90 days'), ('audit_events', interval '400 days')) as f (history, keep)
+     where exists (select from pg_class c
+                    cross join aclexplode(c.relacl) a
+                    where c.oid = 'audit_events'::regclass and a.privilege_type = 'INSERT' and a.grantee <> c.relowner);
 end
 $$;
 
@@ -176,8 +207,11 @@ alter table exchange_events add column principal text, add column address text;
 alter table audit_events add column detail text;
 
 -- How far the gateway vouches for a decision's signature. Decisions of earlier versions say only whether it verified.
-create domain verification as text collate "C" check (value in ('registered', 'none', 'off'));
+-- The words are added to the domain after the column, and not validated: a column of a domain with a constraint rewrites the
+-- table, and validating locks out its writers. In every row that exists the column is null.
+create domain verification as text collate "C";
 alter table exchanges add column verification verification;
+alter domain verification add constraint verification_check check (value in ('registered', 'none', 'off')) not valid;
 
 -- As before, and more columns.
 create or replace view exchange_history with (security_invoker = true) as

@@ -1,32 +1,51 @@
 //! The command line. Results go to standard output, remarks and logs to standard error.
 
 mod administer;
+mod approver;
 mod check;
+mod client;
+mod device;
+mod doctor;
+mod ending;
+mod enforcer;
+mod findings;
 mod health;
+mod hook;
+mod install;
+mod invite;
+mod mcp;
+mod serve;
+mod terminal;
 mod token;
 
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand};
-use countersign::app::{App, AppError};
+use clap::{Parser, Subcommand};
+use countersign::app::AppError;
 use countersign::clock::Clock;
-use countersign::config::{Config, Secret, TlsMode};
+use countersign::config::{Config, Secret};
 use countersign::gateway::administration::Administration;
 use countersign::protocol::id::{NodeId, TextId as _};
+use countersign::protocol::text::is_invisible;
 use countersign::store::Store;
 use countersign::store::audit::Actor;
 use countersign::store::schema::{self, RowSecurity, Schema};
 use countersign::telemetry::{self, Metrics};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::administer::{CredentialCommand, KeyCommand, TenantCommand, credential, key, tenant};
+use self::client::ClientCommand;
+use self::device::{DeviceCommand, device};
+pub use self::ending::{DENIED, Ending};
+use self::invite::{InviteArgs, invite};
+use self::serve::{ServeArgs, serve};
 use self::token::{TokenCommand, token};
 #[cfg(feature = "dev")]
 use crate::dev::{self, DevOptions};
@@ -40,11 +59,17 @@ pub struct Cli {
         long,
         global = true,
         env = "COUNTERSIGN_CONFIG_FILE",
-        value_name = "FILE"
+        value_name = "FILE",
+        help_heading = "Options of the gateway"
     )]
     config: Option<PathBuf>,
     /// PostgreSQL to use, instead of database.url.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Options of the gateway"
+    )]
     database_url: Option<String>,
     #[command(subcommand)]
     command: Command,
@@ -52,6 +77,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Run a node.
     Serve(ServeArgs),
     /// Apply the migrations that are missing.
@@ -95,6 +122,22 @@ enum Command {
         #[command(subcommand)]
         command: KeyCommand,
     },
+    /// Invite somebody: print a link that gives a credential, once.
+    Invite {
+        /// Print JSON, for programs.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(flatten)]
+        args: InviteArgs,
+    },
+    /// Look at the devices of approvers, and reset them.
+    Device {
+        /// Print JSON, for programs.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: DeviceCommand,
+    },
     /// Revoke tokens that another issuer made: JWTs and OAuth 2.0 tokens.
     Token {
         /// Print JSON, for programs.
@@ -105,21 +148,8 @@ enum Command {
     },
 }
 
-#[derive(Args)]
-struct ServeArgs {
-    /// The address to listen on, instead of server.listen; a port alone means 127.0.0.1.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen)]
-    listen: Option<SocketAddr>,
-    /// Written with the node's URL once it is ready, and on a second line that of its metrics.
-    #[arg(long, hide = true)]
-    ready_file: Option<PathBuf>,
-    /// Stop when standard input ends, because the parent is gone.
-    #[arg(long, hide = true)]
-    stop_with_stdin: bool,
-}
-
 #[cfg(feature = "dev")]
-#[derive(Args)]
+#[derive(clap::Args)]
 struct DevArgs {
     /// The address of the first node; the others use the ports after it. A port alone means 127.0.0.1, port 0 free ports.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen, default_value = "127.0.0.1:8080")]
@@ -147,20 +177,51 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
-pub async fn run(cli: Cli) -> anyhow::Result<()> {
-    let database_url = cli.database_url;
-    let loaded = Config::load(cli.config.as_deref()).map(|mut config| {
+impl Cli {
+    /// Whether it is a command for one person, rather than a gateway that serves many.
+    pub fn is_client(&self) -> bool {
+        matches!(self.command, Command::Client(_))
+    }
+
+    /// Whether an agent waits for it, and takes some exit statuses for permission.
+    pub fn is_hook(&self) -> bool {
+        matches!(self.command, Command::Client(ClientCommand::Hook(_)))
+    }
+}
+
+/// The exit status for a command that failed.
+pub fn code_of(error: &anyhow::Error) -> u8 {
+    ending::code_of(error)
+}
+
+pub async fn run(cli: Cli) -> anyhow::Result<Ending> {
+    match cli.command {
+        Command::Client(command) => client::run(command).await,
+        command => {
+            Box::pin(serve_or_administer(cli.config, cli.database_url, command)).await?;
+            Ok(Ending::DONE)
+        }
+    }
+}
+
+async fn serve_or_administer(
+    config_file: Option<PathBuf>,
+    database_url: Option<String>,
+    command: Command,
+) -> anyhow::Result<()> {
+    let loaded = Config::load(config_file.as_deref()).map(|mut config| {
         if let Some(url) = &database_url {
             config.database.url = Secret::from(url.as_str());
         }
         config
     });
-    let config = match (loaded, &cli.command) {
+    let config = match (loaded, &command) {
         (Err(error), Command::Check { json }) => return check::run(Err(error), *json).await,
         (loaded, _) => loaded.context("configuration")?,
     };
     telemetry::start(&config.log);
-    match cli.command {
+    match command {
+        Command::Client(_) => Ok(()),
         Command::Serve(args) => Box::pin(serve(config, args)).await,
         Command::Migrate => {
             config.validate()?;
@@ -177,7 +238,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
                 data_dir: args.data_dir,
                 ephemeral: args.ephemeral,
                 ready_file: args.ready_file,
-                config_file: cli.config,
+                config_file,
                 database_url,
             };
             anyhow::ensure!(
@@ -194,6 +255,12 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             credential(&administration(&config).await?, command, json).await
         }
         Command::Key { json, command } => key(&administration(&config).await?, command, json).await,
+        Command::Invite { json, args } => {
+            invite(&config, &administration(&config).await?, args, json).await
+        }
+        Command::Device { json, command } => {
+            device(&administration(&config).await?, command, json).await
+        }
         Command::Token { json, command } => {
             token(&administration(&config).await?, command, json).await
         }
@@ -216,55 +283,6 @@ fn stop_signals() -> anyhow::Result<CancellationToken> {
         told.cancel();
     });
     Ok(stop)
-}
-
-async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
-    if let Some(listen) = args.listen {
-        config.server.listen = listen;
-    }
-    for variable in Config::unknown_variables() {
-        tracing::warn!(variable, "this variable is not a setting and is ignored");
-    }
-    // Each channel takes a file descriptor, and the usual soft limit is 1,024.
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
-    let stop = stop_signals()?;
-    if args.stop_with_stdin {
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            let mut byte = [0];
-            while tokio::io::stdin()
-                .read(&mut byte)
-                .await
-                .is_ok_and(|count| count > 0)
-            {}
-            stop.cancel();
-        });
-    }
-    let scheme = match config.tls.mode {
-        TlsMode::On => "https",
-        TlsMode::Off | TlsMode::Upstream => "http",
-    };
-    // It waits for a database that is away.
-    let building = App::build(config, Clock::system());
-    let Some(app) = stop.run_until_cancelled(Box::pin(building)).await else {
-        return Ok(());
-    };
-    let app = app?;
-    if let Some(file) = args.ready_file {
-        let part = file.with_extension("part");
-        let metrics = app.metrics_address();
-        let metrics = metrics.map(|address| format!("\nhttp://{address}"));
-        let text = format!(
-            "{scheme}://{}{}",
-            app.address(),
-            metrics.unwrap_or_default()
-        );
-        tokio::fs::write(&part, text).await?;
-        tokio::fs::rename(&part, &file).await?;
-    }
-    app.run(stop).await;
-    Ok(())
 }
 
 fn open(config: &Config) -> anyhow::Result<Arc<Store>> {
@@ -300,21 +318,51 @@ async fn administration(config: &Config) -> anyhow::Result<Administration> {
 }
 
 fn print_json<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
-    print_line(&serde_json::to_string_pretty(value)?)
+    print_line(&plain_json(&serde_json::to_string_pretty(value)?))
 }
 
-#[expect(
-    clippy::print_stdout,
-    clippy::unnecessary_wraps,
-    reason = "the result of a command, printed as the last thing it does"
-)]
+/// JSON whose strings have no character that could control a terminal or hide text: the same values, escaped.
+fn plain_json(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character != '\n' && is_invisible(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _never = write!(plain, "\\u{unit:04x}");
+            }
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
 fn print_line(text: &str) -> anyhow::Result<()> {
-    println!("{text}");
-    Ok(())
+    writeln!(io::stdout(), "{text}").context("standard output")
 }
 
 /// An explanation for people, kept out of the way of scripts that read the result.
 #[expect(clippy::print_stderr, reason = "standard output is for results")]
 fn remark(text: &str) {
     eprintln!("{text}");
+}
+
+/// It has the artifact in plain, so others cannot read it.
+fn save(file: &Path, text: &str) -> anyhow::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let writing = || {
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(file)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    writing().with_context(|| {
+        format!(
+            "the decision was accepted, but {} cannot be written",
+            file.display()
+        )
+    })
 }

@@ -25,12 +25,14 @@ macro_rules! section {
 
 mod auth;
 mod load;
+mod page;
 mod secret;
 mod telemetry;
 mod tls;
 
 pub use self::auth::Auth;
 pub use self::load::ConfigError;
+pub use self::page::Page;
 pub use self::secret::Secret;
 pub use self::telemetry::Telemetry;
 pub use self::tls::{ClientAuth, Tls, TlsMode};
@@ -185,6 +187,14 @@ section! {
 }
 
 impl Limits {
+    /// The largest answer: a page, which ends with the item that exceeds its limit, or a snapshot.
+    pub fn largest_answer(&self) -> usize {
+        let page = usize::try_from(self.page_bytes).unwrap_or(usize::MAX);
+        let page = page.saturating_add(self.artifact_bytes);
+        page.max(self.snapshot_bytes)
+            .saturating_add(self.envelope_bytes)
+    }
+
     /// How much of an approver's inbox one enforcer may fill: whoever floods it leaves the rest to the others.
     pub fn pending_per_enforcer(&self) -> u32 {
         (self.pending_per_approver / 10).max(1)
@@ -272,6 +282,8 @@ section! {
         audit_seconds: u64 = 400 * 24 * 3_600,
         /// Pairings after they were revoked, and routing tokens after they were replaced.
         pairing_seconds: u64 = 400 * 24 * 3_600,
+        /// Invitations after they expired, used or not.
+        invitation_seconds: u64 = 30 * 24 * 3_600,
         /// Nonces of decisions: one that is forgotten could be used again.
         nonce_seconds: u64 = 400 * 24 * 3_600,
         /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as the row.
@@ -362,6 +374,7 @@ pub struct Config {
     pub pairing: Pairing,
     pub presence: Presence,
     pub platform: Platform,
+    pub page: Page,
     pub auth: Auth,
     pub log: Log,
     pub telemetry: Telemetry,

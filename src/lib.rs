@@ -6,6 +6,9 @@
 //! |---|---|
 //! | [`protocol`] | pure types and rules: strict JSON, canonical form, signatures, envelopes, the state machine, the error table |
 //! | [`e2e`] | pure end-to-end cryptography of the clients: bundles, pairing, devices, encryption, signed decisions |
+//! | [`agent`] | pure: what agents' hooks say, the policy, what an approver is shown of it, answers |
+//! | [`client`] | both clients: calls to any node, profiles, the enforcer, the approver |
+//! | [`edit`] | pure changes to configuration files of other programs, which keep everything else in them |
 //! | [`gateway`] | the use cases by subject: exchanges, channels, presence, pairings, prompts, sessions, platform, authentication |
 //! | [`store`] | all SQL, by the same subjects: guarded statements that report facts, batching, the pools, the schema |
 //! | [`wake`] | wakes whoever waits: waiters on this node, notifications between nodes, and a fallback poll |
@@ -35,10 +38,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod app;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod e2e;
+pub mod edit;
 pub mod gateway;
 pub mod http;
 pub mod jitter;

@@ -6,32 +6,55 @@ mod commands;
 #[cfg(feature = "dev")]
 mod dev;
 
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use countersign::agent::BLOCK;
+use countersign::client::visible_lines;
+
+use crate::commands::Ending;
 
 fn main() -> ExitCode {
     let cli = commands::Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&error.into()),
-    };
-    let outcome = runtime.block_on(commands::run(cli));
-    // Does not wait: a pending read of standard input may never end.
-    runtime.shutdown_background();
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
+    let is_hook = cli.is_hook();
+    let ended = catch_unwind(AssertUnwindSafe(|| start(cli)));
+    match ended {
+        Ok(Ok(code)) => code,
+        // Agents take other statuses for permission.
+        Ok(Err(error)) if is_hook => {
+            fail(&error);
+            ExitCode::from(BLOCK)
+        }
+        Ok(Err(error)) => fail(&error),
+        Err(_) if is_hook => ExitCode::from(BLOCK),
+        Err(panic) => resume_unwind(panic),
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the error is for the person who ran the command"
-)]
+fn start(cli: commands::Cli) -> anyhow::Result<ExitCode> {
+    let mut builder = if cli.is_client() {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    let runtime = builder.enable_all().build()?;
+    let outcome = runtime.block_on(commands::run(cli));
+    // Does not wait: a pending read of standard input may never end.
+    runtime.shutdown_background();
+    match outcome? {
+        Ending::Code(code) => Ok(code),
+        Ending::Become(mut command) => {
+            // Returns only if it fails.
+            let error = anyhow::Error::new(command.exec());
+            fail(&error.context(format!("{}", command.get_program().display())));
+            Ok(ExitCode::from(commands::DENIED))
+        }
+    }
+}
+
 fn fail(error: &anyhow::Error) -> ExitCode {
     let mut text = error.to_string();
     // Many errors already include their cause, which must not be repeated.
@@ -40,6 +63,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("countersign: {text}");
-    ExitCode::FAILURE
+    // It may repeat what a gateway or a file says.
+    let _lost = writeln!(io::stderr(), "countersign: {}", visible_lines(&text));
+    ExitCode::from(commands::code_of(error))
 }

@@ -1,8 +1,11 @@
 //! Callers that mean harm, or are broken: they get their limits, others get their answers, and memory stays bounded.
 
 mod binding;
+mod bodies;
 mod certificates;
+mod connections;
 mod deployment;
+mod headers;
 mod introspection;
 mod labels;
 mod multiplexed;
@@ -179,6 +182,7 @@ async fn large_bodies_share_a_bounded_room_and_small_ones_need_none() {
     let cluster = Cluster::start(1).await;
     let settings = [
         ("LIMITS__BODY_MEMORY_BYTES", "8388608"),
+        ("LIMITS__PAGE_BYTES", "4194304"),
         ("SERVER__BODY_TIMEOUT_SECONDS", "8"),
     ];
     let fleet = Fleet::start_with(&cluster.database.url, 1, &settings);

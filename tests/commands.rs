@@ -1,7 +1,14 @@
 //! The command line as a user runs it: configuration and errors here, each command in a file.
 
 mod administration;
+pub mod approver;
 mod dev;
+mod doctor;
+mod enforcer;
+mod first_minutes;
+mod grants;
+pub mod install;
+mod mcp;
 
 use crate::support::Client;
 use crate::support::database::Database;

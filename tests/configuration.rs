@@ -10,6 +10,7 @@ use figment::providers::{Format as _, Toml};
 use serde_json::Value;
 
 use crate::support::process::{countersign, run};
+use crate::support::{Cluster, request_id, sealed};
 
 const REFERENCE: &str = include_str!("../docs/configuration.md");
 
@@ -233,7 +234,7 @@ fn a_variable_of_no_section_is_ignored_with_a_warning() {
             .args(["--database-url", "postgres://127.0.0.1:1/none"])
             .args(arguments)
             .env("COUNTERSIGN_BIN", "/usr/bin/countersign")
-            .env("COUNTERSIGN_PROFILE", "x"))
+            .env("COUNTERSIGN_FLAVOUR", "x"))
     };
     let (_, text) = node(&["check"]);
     let found = |check: &str| text.lines().find(|line| line.contains(check)).unwrap();
@@ -242,7 +243,7 @@ fn a_variable_of_no_section_is_ignored_with_a_warning() {
     assert!(warning.starts_with("warning "), "{text}");
     // Its standard input is empty, so it stops at once.
     let (_, log) = node(&["serve", "--listen", "127.0.0.1:0", "--stop-with-stdin"]);
-    for name in ["COUNTERSIGN_BIN", "COUNTERSIGN_PROFILE"] {
+    for name in ["COUNTERSIGN_BIN", "COUNTERSIGN_FLAVOUR"] {
         assert!(warning.contains(name), "{text}");
         assert!(log.contains(name), "{log}");
     }
@@ -250,6 +251,29 @@ fn a_variable_of_no_section_is_ignored_with_a_warning() {
     for name in ["COUNTERSIGN_CONFIG_FILE", "COUNTERSIGN_POSTGRES_BIN"] {
         assert!(!text.contains(name), "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_that_holds_no_page_is_refused_and_the_least_that_is_not_suffices() {
+    let mut config = Config::default();
+    config.database.url = "postgres://localhost/countersign".into();
+    // A page of 8 MiB, the artifact that exceeds it, and an envelope; no multiple of anything.
+    config.limits.envelope_bytes = 75_000;
+    let least = (8 << 20) + (2 << 20) + 75_000;
+    config.limits.body_memory_bytes = least - 1;
+    let refused = config.validate().unwrap_err().to_string();
+    assert!(
+        refused.starts_with("limits.body_memory_bytes: ") && refused.contains(&least.to_string()),
+        "{refused}"
+    );
+    config.limits.body_memory_bytes = least;
+    config.validate().unwrap();
+    let cluster = Cluster::with(1, |node| node.limits = config.limits.clone()).await;
+    let alice = cluster.approver("alice").await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let submitted = enforcer.submit(&request_id(), "alice", sealed()).await;
+    submitted.expect(202);
+    assert_eq!(alice.inbox_ids().await.len(), 1);
 }
 
 #[test]

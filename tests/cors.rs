@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::access::routes::ROUTES;
-use crate::support::{Answer, Client, Cluster, request_id, sealed};
+use crate::support::{Answer, Client, Cluster, http, request_id, sealed};
 
 const LISTED: &str = "https://desk.example.com";
 const OTHER: &str = "https://evil.example.com";
@@ -59,6 +59,7 @@ async fn every_route_lets_listed_origins_ask_first_and_no_others() {
             "Content-Type",
             "X-API-Key",
             "Idempotency-Key",
+            "If-None-Match",
             "Last-Event-ID",
         ] {
             assert!(headers.split(", ").any(|one| one == needed), "{needed}");
@@ -99,6 +100,7 @@ async fn answers_and_refusals_can_be_read_by_listed_origins_alone() {
         assert!(is_shared(&answer, LISTED), "{path}");
         let exposed = answer.header("access-control-expose-headers").unwrap();
         for needed in [
+            "ETag",
             "Retry-After",
             "Exchange-State",
             "Idempotency-Replayed",
@@ -115,7 +117,7 @@ async fn answers_and_refusals_can_be_read_by_listed_origins_alone() {
     let path = "/v1/sse/enforcers/build-bot";
     let refused = from(&enforcer.client, Method::GET, path, OTHER).await;
     assert!(!is_shared(&refused.refused(403, "FORBIDDEN"), OTHER));
-    let stream = reqwest::Client::new()
+    let stream = (http().build().unwrap())
         .get(format!("{}{path}", cluster.urls()[0]))
         .bearer_auth(enforcer.client.key())
         .header("origin", LISTED)

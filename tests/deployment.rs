@@ -6,7 +6,7 @@ mod nginx;
 mod release;
 mod strict;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,6 +121,8 @@ fn versions_are_one_version() {
         .filter_map(|line| line.trim().strip_prefix("image: countersign:"))
         .collect();
     assert!(!images.is_empty() && images.iter().all(|tag| *tag == version));
+    let build = read("deploy/README.md");
+    assert_eq!(after(&build, " -t countersign:"), format!("{version} .` |"));
     let minor = |text: &str| text.split('.').nth(1).unwrap().parse::<u32>().unwrap();
     let image = read("deploy/Dockerfile");
     let (compiler, _) = after(&image, "FROM rust:").split_once('-').unwrap();
@@ -146,9 +148,21 @@ fn nobody_is_less_patient_than_a_node() {
     let values = read("deploy/helm/countersign/values.yaml");
     let (_, chart_drain) = values.split_once("\ndrain:\n").unwrap();
     assert!((seconds(chart_drain, "\n  seconds: ") - drain).abs() < f64::EPSILON);
+    let chart = read("deploy/helm/countersign/templates/deployment.yaml");
+    let told = after(&chart, "COUNTERSIGN_SERVER__DRAIN_SECONDS\n");
+    assert_eq!(told, "value: {{ .Values.drain.seconds | quote }}");
+    let grace = after(&chart, "terminationGracePeriodSeconds: ");
+    let parts = "{{ add .Values.drain.preStopSeconds .Values.drain.seconds ";
+    let room = grace.strip_prefix(parts).expect("more than both");
+    assert_ne!(room, "0 }}");
 
     let balancer = read("deploy/haproxy/haproxy.cfg");
     let wait = key("limits", "wait_max_seconds");
+    // Those around it: the balancer has a drain of its own, and the database waits for the nodes.
+    let after_service = |name: &str| compose.split_once(name).unwrap().1;
+    let grace = |name: &str| seconds(after_service(name), "stop_grace_period: ");
+    assert!(grace("\n  balancer:\n") > seconds(&balancer, "hard-stop-after "));
+    assert!(grace("\n  postgres:\n") > grace("\n  gateway:\n"));
     assert!(seconds(&balancer, "timeout client ") > wait);
     assert!(seconds(&balancer, "timeout server ") > wait);
     assert!(seconds(&balancer, "timeout tunnel ") > key("push", "idle_seconds"));
@@ -203,21 +217,39 @@ fn the_first_start_makes_secrets_once() {
         let expected = if own.contains(&true) { 0o400 } else { 0o444 };
         assert_eq!(mode, expected, "{}", path.display());
     }
-    // What was lost comes back, what is there stays.
-    let lost = directory.path().join("gateway/operator-key");
-    std::fs::remove_file(&lost).unwrap();
-    first_start(directory.path());
-    for (path, text) in all() {
-        let before = made.iter().find(|(known, _)| *known == path).unwrap();
-        assert_eq!(text == before.1, path != lost, "{}", path.display());
+    // What is there stays, what was lost comes back; certificate and authority go together.
+    let certificate = ["balancer/ca.pem", "balancer/server.pem"];
+    let passwords = ["application", "owner", "reader", "superuser"];
+    let mut made: BTreeMap<_, _> = made.into_iter().collect();
+    for (lost, renewed) in [
+        (None, &[][..]),
+        (Some("gateway/operator-key"), &["gateway/operator-key"]),
+        (Some("gateway/cluster-secret"), &["gateway/cluster-secret"]),
+        (Some("balancer/ca.pem"), &certificate),
+        (Some("balancer/server.pem"), &certificate),
+    ] {
+        if let Some(lost) = lost {
+            std::fs::remove_file(directory.path().join(lost)).unwrap();
+        }
+        first_start(directory.path());
+        let now: BTreeMap<_, _> = all().into_iter().collect();
+        assert!(now.keys().eq(made.keys()), "{lost:?}");
+        for (path, text) in &now {
+            let renewed = renewed.iter().any(|name| path.ends_with(name));
+            assert_eq!(*text != made[path], renewed, "{lost:?}: {}", path.display());
+        }
+        let verified = Command::new("openssl")
+            .args(["verify", "-verify_hostname", "gateway.example", "-CAfile"])
+            .args(certificate.map(|name| directory.path().join(name)))
+            .output()
+            .unwrap();
+        assert!(verified.status.success(), "{lost:?}: {verified:?}");
+        made = now;
     }
-    let verified = Command::new("openssl")
-        .args(["verify", "-verify_hostname", "gateway.example", "-CAfile"])
-        .arg(directory.path().join("balancer/ca.pem"))
-        .arg(directory.path().join("balancer/server.pem"))
-        .output()
-        .unwrap();
-    assert!(verified.status.success(), "{verified:?}");
+    for role in passwords {
+        let password = &made[&directory.path().join("database").join(role)];
+        assert_eq!(password.trim().len(), 64, "{role}");
+    }
 }
 
 /// The names in a schema, down to where it lets anything pass.

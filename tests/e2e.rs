@@ -3,6 +3,8 @@
 mod bundles;
 mod decisions;
 mod devices;
+mod endorsement;
+mod introduction;
 mod pairing;
 mod people;
 mod properties;

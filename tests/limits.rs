@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use countersign::clock::Clock;
 use countersign::config::Config;
+use countersign::gateway::keyed_semaphore::KeyedSemaphore;
 use countersign::gateway::limit::{Buckets, Rate};
 use countersign::store::credential::RoleName;
 use serde_json::{Value, json};
@@ -374,4 +375,17 @@ fn a_flood_of_new_callers_resets_no_busy_one() {
         }
     }
     assert!(!take(calling) && !take(silent));
+}
+
+#[tokio::test]
+async fn a_key_has_permits_of_its_own_for_as_long_as_one_is_held() {
+    let turns = KeyedSemaphore::new(1);
+    let held = turns.of(&0).acquire_owned().await.unwrap();
+    // However many others come and go.
+    for other in 1..10_000 {
+        assert!(turns.of(&other).try_acquire().is_ok());
+    }
+    assert!(turns.of(&0).try_acquire().is_err());
+    drop(held);
+    assert!(turns.of(&0).try_acquire().is_ok());
 }

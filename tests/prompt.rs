@@ -1,6 +1,7 @@
 //! Prompts to agents: sent, queued, pushed, acknowledged, expired; in every framing, on every node.
 
 mod life;
+mod pending;
 mod recipients;
 mod schema;
 

@@ -164,6 +164,8 @@ async fn everything_works_behind_the_wall_and_nobody_sees_or_writes_past_it() {
         "delete from exchange_events",
         "update audit_events set actor = 'nobody'",
         "delete from audit_events",
+        "update device_statements set device_id = 'x'",
+        "delete from device_statements",
         "update exchange_payloads set body = '{}'",
         "delete from credentials",
         "delete from _sqlx_migrations",

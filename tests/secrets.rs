@@ -14,7 +14,7 @@ use crate::support::collector::Collector;
 use crate::support::process::{Process, countersign};
 use crate::support::push::Socket;
 use crate::support::{
-    Client, Cluster, envelope, hash_of, hashed, now, open, request_id, sealed, until, with,
+    Client, Cluster, envelope, get, hash_of, hashed, now, open, request_id, sealed, until, with,
 };
 
 /// What must never be seen: a value and where it was planted.
@@ -358,7 +358,7 @@ async fn nothing_secret_is_logged_or_told_in_an_error() {
     for sent in collector.sent() {
         canaries.absent(&String::from_utf8_lossy(&sent.body), "what is exported");
     }
-    let metrics = reqwest::get(&node.metrics).await.unwrap();
+    let metrics = get(&node.metrics).await.unwrap();
     let metrics = metrics.text().await.unwrap();
     assert!(metrics.contains("countersign_messages_sent_total"));
     canaries.absent(&metrics, "the metrics");

@@ -62,6 +62,7 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     let enforcer = cluster.enforcer("build-bot").await;
     let approver = cluster.approver("alice").await;
     let (admin, operator) = (cluster.admin().await, cluster.operator());
+    let nobody = cluster.client(None);
     let pending = request_id();
     enforcer
         .submit(&pending, "alice", sealed())
@@ -192,11 +193,24 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             json!({ "sessionId": "s", "eventType": "session.end", "endedAt": now(), "reason": "timeout" }),
             false,
         ),
+        post(
+            "/platform/v1/invitations",
+            &admin,
+            json!({ "role": "approver", "boundId": "bob" }),
+            false,
+        ),
+        post("/v1/join", &nobody, json!({ "code": "none" }), false),
     ];
     let handlers = include_str!("../src/http/mod.rs");
     let taking = handlers.matches("post \"/").count() + handlers.matches("put \"/").count();
-    // A code is issued without a body, and a certificate is bound only where one was presented.
-    let elsewhere = ["/code\" => certificate", "/certificates\" => certificate"];
+    // A code is issued without a body, and a certificate is bound only where one was presented. A statement of a device is
+    // read by another reader, whose refusals have tests of their own.
+    let elsewhere = [
+        "/code\" => certificate",
+        "/certificates\" => certificate",
+        "/devices\" => device::add",
+        "/introductions\" => introduction::introduce",
+    ];
     for other in elsewhere {
         assert_eq!(handlers.matches(other).count(), 1, "{other}");
     }
@@ -247,6 +261,7 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         ("/v1/pairing/initiate", 200),
         ("/platform/v1/tenants", 201),
         ("/platform/v1/credentials", 201),
+        ("/platform/v1/invitations", 201),
         ("/platform/v1/approvers/alice/keys/k", 200),
         ("/platform/v1/token-revocations", 201),
         ("/v1/exchanges/{}/withdraw", 200),

@@ -85,6 +85,49 @@ fn all_refused(answers: &[Answer]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn submissions_do_not_wait_for_the_record_of_who_was_asked() {
+    let (cluster, enforcer, _) = trying_for(20_000).await;
+    cluster.approver("bob").await;
+    pending(&enforcer, 1).await;
+    let day = Duration::from_secs(24 * 3_600);
+    let submit = async |approver: &str| {
+        let submit = join_all((0..20).map(async |_| {
+            let life = sealed_for(3 * day);
+            enforcer.submit(&request_id(), approver, life).await
+        }));
+        let answers = tokio::time::timeout(Duration::from_secs(10), submit).await;
+        let answers = answers.expect("it waits for nobody");
+        assert_eq!(tally(&answers), counts([("202", 20)]));
+    };
+    let asked = "select string_agg(approver_id || ' ' || (asked_at > clock_timestamp() + interval '12 hours')::text, ','
+                                    order by approver_id)
+                   from asked_approvers";
+    // Due to be renewed.
+    cluster.pass(day + Duration::from_secs(60));
+    let lock = "select from asked_approvers where approver_id = 'alice' for update";
+    let mut lock = cluster.database.holding(lock).await;
+    // As a submission on another node, before it commits.
+    let insert = format!(
+        "select pg_advisory_xact_lock(hashtextextended(concat_ws(chr(10), '{0}', 'bob', 'build-bot'), 3));
+         insert into asked_approvers (tenant_id, approver_id, enforcer_id, asked_at)
+         values ('{0}', 'bob', 'build-bot', clock_timestamp())",
+        cluster.tenant
+    );
+    let mut insert = cluster.database.holding(&insert).await;
+    for approver in ["alice", "bob", "carol"] {
+        submit(approver).await;
+    }
+    assert_eq!(cluster.database.text(asked).await, "alice false,carol true");
+    finish(&mut lock, "rollback").await;
+    finish(&mut insert, "rollback").await;
+    for approver in ["alice", "bob"] {
+        submit(approver).await;
+    }
+    let all = "alice true,bob true,carol true";
+    assert_eq!(cluster.database.text(asked).await, all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn decisions_go_on_while_one_exchange_is_locked() {
     let (cluster, enforcer, approver) = scene().await;
     // Without keys, and with one.

@@ -85,7 +85,7 @@ pub struct ApproverArgs {
 }
 
 impl ApproverArgs {
-    async fn parse(
+    pub(super) async fn parse(
         &self,
         administration: &Administration,
     ) -> anyhow::Result<(TenantId, ApproverId)> {
@@ -349,7 +349,9 @@ pub async fn key(
         KeyCommand::Revoke { approver, key } => {
             let key = id::<SignerKeyId>("key", &key)?;
             let (tenant, approver) = approver.parse(administration).await?;
-            let revoked = administration.revoke_key(&tenant, &approver, &key).await;
+            let revoked = administration
+                .revoke_key(&tenant, &approver, &key, true)
+                .await;
             let missing = "list them with `countersign key list`";
             found(revoked, &format!("{approver} has no key {key}; {missing}"))?;
             remark("revoked");

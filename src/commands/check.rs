@@ -14,7 +14,8 @@ use countersign::store::due::RetentionFloors;
 use countersign::store::error::StoreError;
 use countersign::store::schema::{RowSecurity, Schema};
 use countersign::store::server_check::Server;
-use serde::Serialize;
+
+use super::findings::{Report, Status};
 
 /// The oldest supported PostgreSQL, as `server_version_num`.
 const OLDEST: i32 = 150_000;
@@ -27,90 +28,20 @@ const NAMED: usize = 10;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_KEY_BYTES: u64 = 1 << 20;
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Ok,
-    /// A node works, but not as well as it should.
-    Warning,
-    /// A node does not start, or does not work.
-    Failed,
-}
-
-#[derive(Serialize)]
-struct Finding {
-    check: &'static str,
-    status: Status,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<&'static str>,
-}
-
-impl Finding {
-    fn line(&self) -> String {
-        let status = match self.status {
-            Status::Ok => "ok",
-            Status::Warning => "warning",
-            Status::Failed => "failed",
-        };
-        // One line each, even if an error has several.
-        let words: Vec<_> = self.message.split_whitespace().collect();
-        let message = words.join(" ");
-        let remedy = self.remedy.map(|remedy| format!("; {remedy}"));
-        let remedy = remedy.unwrap_or_default();
-        format!("{status:<8} {:<14} {message}{remedy}", self.check)
-    }
-}
-
-#[derive(Default)]
-struct Report(Vec<Finding>);
-
-impl Report {
-    fn add(
-        &mut self,
-        check: &'static str,
-        status: Status,
-        message: impl Into<String>,
-        remedy: Option<&'static str>,
-    ) {
-        self.0.push(Finding {
-            check,
-            status,
-            message: message.into(),
-            remedy,
-        });
-    }
-
-    fn ok(&mut self, check: &'static str, message: impl Into<String>) {
-        self.add(check, Status::Ok, message, None);
-    }
-
-    fn warn(&mut self, check: &'static str, message: impl Into<String>, remedy: &'static str) {
-        self.add(check, Status::Warning, message, Some(remedy));
-    }
-
-    fn fail(&mut self, check: &'static str, message: impl Into<String>, remedy: &'static str) {
-        self.add(check, Status::Failed, message, Some(remedy));
-    }
-}
-
 /// Checks everything, prints what was found, and fails if a node would.
 pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Result<()> {
     let mut report = Report::default();
     examine(loaded, &mut report).await;
-    let findings = report.0;
-    let failed = findings
-        .iter()
-        .filter(|finding| finding.status == Status::Failed)
-        .count();
+    let failed = report.failed();
+    let count = report.count();
     if json {
-        super::print_json(&serde_json::json!({ "ok": failed == 0, "findings": findings }))?;
+        super::print_json(&report.json())?;
     } else {
-        for finding in &findings {
-            super::print_line(&finding.line())?;
+        for line in report.lines() {
+            super::print_line(&line)?;
         }
     }
-    anyhow::ensure!(failed == 0, "{failed} of {} checks failed", findings.len());
+    anyhow::ensure!(failed == 0, "{failed} of {count} checks failed");
     Ok(())
 }
 

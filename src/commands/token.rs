@@ -20,7 +20,7 @@ pub enum TokenCommand {
         /// The tokens' `sub` (or `client_id`, where they have no `sub`).
         #[arg(long)]
         subject: Option<String>,
-        /// Only tokens that were issued before this time (RFC 3339); now, if a subject is named.
+        /// Only tokens that were issued before this time (RFC 3339). If a subject is named, by default now plus the leeway for clocks.
         #[arg(long)]
         issued_before: Option<String>,
     },

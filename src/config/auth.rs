@@ -11,6 +11,9 @@ use super::load::{require, require_length};
 use super::{ConfigError, Secret};
 use crate::protocol::token::Algorithm;
 
+/// Revocations of tokens are kept for at least as long as a token lives.
+const MAX_LIFETIME_SECONDS: u64 = 365 * 24 * 3_600;
+
 /// Longest time that an introspection response may be cached.
 const MAX_CACHE_SECONDS: u64 = 60;
 
@@ -125,9 +128,9 @@ impl Auth {
             "must be at most 300",
         )?;
         require(
-            self.jwt_max_lifetime_seconds > 0,
+            (1..=MAX_LIFETIME_SECONDS).contains(&self.jwt_max_lifetime_seconds),
             "auth.jwt_max_lifetime_seconds",
-            "must be at least 1",
+            "must lie between 1 and 31536000",
         )?;
         require(
             (1..=24 * 3_600).contains(&self.jwt_jwks_refresh_seconds),

@@ -13,7 +13,7 @@ use super::{Config, Secret};
 const ENV_PREFIX: &str = "COUNTERSIGN_";
 
 /// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
-const OTHER_VARIABLES: [&str; 2] = ["config_file", "postgres_bin"];
+const OTHER_VARIABLES: [&str; 3] = ["config_file", "postgres_bin", "profile"];
 
 /// For HS256 as long as the hash, as RFC 7518 requires.
 const MIN_SECRET_BYTES: usize = 32;
@@ -184,12 +184,14 @@ impl Config {
             "must be letters and digits",
         )?;
         let limits = &self.limits;
-        let largest = limits.artifact_bytes.max(limits.snapshot_bytes);
-        require(
-            limits.body_memory_bytes >= largest + limits.envelope_bytes,
-            "limits.body_memory_bytes",
-            "must hold at least one body of the largest kind",
-        )?;
+        if limits.body_memory_bytes < limits.largest_answer() {
+            let problem = format!(
+                "must be at least {}: limits.page_bytes, limits.artifact_bytes and limits.envelope_bytes together, \
+                 or one snapshot",
+                limits.largest_answer()
+            );
+            return Err(ConfigError::invalid("limits.body_memory_bytes", problem));
+        }
         require(
             self.server.answer_timeout_seconds > 0,
             "server.answer_timeout_seconds",
@@ -269,6 +271,7 @@ impl Config {
             "must lie between 1 and 30",
         )?;
         require_length("platform.operator_key", &self.platform.operator_key)?;
+        self.page.validate()?;
         self.telemetry.validate()?;
         self.auth.validate()
     }

@@ -1,13 +1,14 @@
 //! What `countersign dev` prints once it is ready: addresses, keys, and what to do next.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::DevOptions;
-use super::demo::Demo;
+use super::demo::{Demo, INVITED};
 use super::nodes::Nodes;
+use super::{DevOptions, FirstSteps};
 
 #[expect(clippy::print_stdout, reason = "it is the output of the command")]
 pub fn print(
+    steps: &FirstSteps,
     nodes: &Nodes,
     demo: &Demo,
     database_url: &str,
@@ -24,10 +25,15 @@ pub fn print(
         None => ", PostgreSQL included",
         Some(_) => "",
     };
+    println!("\nCountersign is running. Ctrl-C stops it{included}. Try it in another terminal:\n");
+    for (command, meaning) in commands(steps) {
+        println!("  {command:<50}  # {meaning}");
+    }
+    if let Some(problem) = &steps.problem {
+        println!("\nWithout a profile `countersign run` does not work: {problem}");
+    }
     println!(
         r#"
-Countersign is running. Ctrl-C stops it{included}.
-
   nodes      {urls}
   metrics    {metrics}
   database   {database_url}
@@ -41,7 +47,7 @@ Countersign is running. Ctrl-C stops it{included}.
 WARNING: these demo keys are UNBOUND. Whoever has one can act as EVERY enforcer or EVERY approver of the tenant. Use them on
 this machine only; for real use, make keys with `countersign credential create --bound-id`, each for one id.
 
-Next, paste this into another terminal; it prints the gateway's status:
+To use the API by hand, paste this into another terminal; it prints the gateway's status:
 
   export URL={url}
   export ADMIN_KEY={admin}
@@ -49,7 +55,7 @@ Next, paste this into another terminal; it prints the gateway's status:
   export APPROVER_KEY={approver}
   curl -sS -w '\n' "$URL/v1/status"
 
-Then go on there with "A first exchange" in README.md, which uses these variables. The API is described at {url}/docs
+Then go on there with "A first exchange by hand" in docs/api.md, which uses these variables. The API is described at {url}/docs
 "#,
         urls = nodes.urls.join(" "),
         metrics = match nodes.metrics.as_slice() {
@@ -63,4 +69,38 @@ Then go on there with "A first exchange" in README.md, which uses these variable
         enforcer = demo.enforcer,
         approver = demo.approver,
     );
+}
+
+/// What to run, and what for.
+fn commands(steps: &FirstSteps) -> Vec<(String, String)> {
+    let mut commands = Vec::new();
+    if let Some(directory) = directory_to_add() {
+        let command = format!("export PATH=\"{}:$PATH\"", directory.display());
+        commands.push((command, "so that `countersign` is found".to_owned()));
+    }
+    let join = format!("countersign join '{}'", steps.invitation);
+    let meaning = if steps.has_joined {
+        format!("\"{INVITED}\" has joined; this adds a device")
+    } else {
+        format!("you become the approver \"{INVITED}\"")
+    };
+    commands.push((join, meaning));
+    let profile = steps.profile.map(|name| format!(" --profile {name}"));
+    let run = format!(
+        "countersign run{} -- echo hello",
+        profile.unwrap_or_default()
+    );
+    let meaning = "an agent asks you; the first time it prints a link to pair with it";
+    commands.push((run, meaning.to_owned()));
+    commands
+}
+
+/// Where this program is, unless a shell finds it without that.
+fn directory_to_add() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?.canonicalize().ok()?;
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&places)
+        .find_map(|place| place.join("countersign").canonicalize().ok());
+    let directory = own.parent().map(Path::to_owned);
+    directory.filter(|_| found.as_ref() != Some(&own))
 }

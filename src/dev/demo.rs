@@ -2,17 +2,22 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use countersign::gateway::InvitationRequest;
 use countersign::gateway::administration::{Administration, CredentialRequest};
 use countersign::gateway::authenticate::random_text;
 use countersign::protocol::canonical::Sha256Hex;
 use countersign::protocol::credential::CredentialKind;
-use countersign::protocol::id::{TenantId, TextId as _};
+use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
 use countersign::store::credential::RoleName;
 
+/// The enforcer of the user's profile, and the id that the unbound key is shown with.
 pub const ENFORCER: &str = "demo-enforcer";
 pub const APPROVER: &str = "demo-approver";
+/// Whom the link invites.
+pub const INVITED: &str = "me";
 const FILE: &str = "demo.json";
 const TENANT: &str = "dev";
 
@@ -26,6 +31,9 @@ pub struct Demo {
     pub admin: String,
     pub enforcer: String,
     pub approver: String,
+    /// The key of the enforcer in the user's profile.
+    #[serde(default)]
+    pub bound_enforcer: String,
 }
 
 impl Demo {
@@ -66,23 +74,53 @@ impl Demo {
             return Ok(false);
         }
         let credentials = administration.credentials(Some(&tenant), None).await?;
-        Ok([&self.admin, &self.enforcer, &self.approver]
-            .into_iter()
-            .all(|key| {
-                credentials.iter().any(|known| {
-                    known.revoked_at.is_none()
-                        && key.starts_with(&format!("csk_{}_", known.credential_id))
-                })
-            }))
+        Ok([
+            &self.admin,
+            &self.enforcer,
+            &self.approver,
+            &self.bound_enforcer,
+        ]
+        .into_iter()
+        .all(|key| {
+            credentials.iter().any(|known| {
+                known.revoked_at.is_none()
+                    && key.starts_with(&format!("csk_{}_", known.credential_id))
+            })
+        }))
+    }
+
+    /// Whether somebody has joined as the approver on a device that is still in force.
+    pub async fn has_joined(&self, administration: &Administration) -> anyhow::Result<bool> {
+        let tenant = TenantId::parse(&self.tenant_id).context("no tenant id")?;
+        let approver = ApproverId::parse(INVITED).context("no approver id")?;
+        let devices = administration.devices(&tenant, &approver).await?;
+        Ok(devices.iter().any(|device| device.revoked_at.is_none()))
+    }
+
+    /// A link by which whoever opens it becomes the approver.
+    pub async fn invite(
+        &self,
+        administration: &Administration,
+        page: &str,
+    ) -> anyhow::Result<String> {
+        let tenant = TenantId::parse(&self.tenant_id).context("no tenant id")?;
+        let request = InvitationRequest {
+            role: RoleName::Approver,
+            bound_id: Some(INVITED.to_owned()),
+            name: Some("countersign dev".to_owned()),
+            expires_at: None,
+        };
+        let made = administration.invite(&tenant, request).await?;
+        Ok(made.link(page))
     }
 
     async fn make(administration: &Administration) -> anyhow::Result<Self> {
         let tenant = administration.create_tenant(TENANT).await?;
-        let key = async |role| {
+        let key = async |role, bound_id: Option<&str>| {
             let request = CredentialRequest {
                 role,
-                bound_id: None,
-                unbound: role != RoleName::Admin,
+                bound_id: bound_id.map(str::to_owned),
+                unbound: role != RoleName::Admin && bound_id.is_none(),
                 kind: CredentialKind::ApiKey,
                 expires_at: None,
             };
@@ -93,9 +131,10 @@ impl Demo {
             tenant_id: tenant.to_string(),
             operator: format!("cso_{}", random_text::<32>()?),
             cluster_secret: String::new(),
-            admin: key(RoleName::Admin).await?,
-            enforcer: key(RoleName::Enforcer).await?,
-            approver: key(RoleName::Approver).await?,
+            admin: key(RoleName::Admin, None).await?,
+            enforcer: key(RoleName::Enforcer, None).await?,
+            approver: key(RoleName::Approver, None).await?,
+            bound_enforcer: key(RoleName::Enforcer, Some(ENFORCER)).await?,
         })
     }
 }

@@ -6,6 +6,7 @@ mod binaries;
 mod demo;
 mod nodes;
 pub mod postgres;
+mod profile;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -89,12 +90,14 @@ async fn run_on(
 ) -> anyhow::Result<()> {
     config.database.url = Secret::from(url);
     schema::migrate(url).await?;
-    let demo = prepare_demo(&config, data_dir, options.database_url.as_deref()).await?;
+    let administration = open_administration(&config)?;
+    let demo = Demo::prepare(&administration, data_dir, options.database_url.as_deref()).await?;
     if config.security.cluster_secret.is_empty() {
         config.security.cluster_secret = Secret::from(demo.cluster_secret.as_str());
     }
     let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
     let outcome = async {
+        let steps = FirstSteps::prepare(&administration, &demo, &nodes).await?;
         if let Some(file) = &options.ready_file {
             let ready = serde_json::json!({
                 "nodes": nodes.urls,
@@ -106,10 +109,12 @@ async fn run_on(
                 "admin": { "apiKey": demo.admin },
                 "enforcer": { "id": demo::ENFORCER, "apiKey": demo.enforcer },
                 "approver": { "id": demo::APPROVER, "apiKey": demo.approver },
+                "invitation": steps.invitation,
+                "profile": steps.profile,
             });
             write_private(file, &serde_json::to_vec_pretty(&ready)?)?;
         }
-        banner::print(&nodes, &demo, url, data_dir, options);
+        banner::print(&steps, &nodes, &demo, url, data_dir, options);
         nodes.watch(&stop).await
     }
     .await;
@@ -117,18 +122,40 @@ async fn run_on(
     outcome
 }
 
-async fn prepare_demo(
-    config: &Config,
-    data_dir: &Path,
-    database_url: Option<&str>,
-) -> anyhow::Result<Demo> {
+fn open_administration(config: &Config) -> anyhow::Result<Administration> {
     let clock = Clock::system();
     let tasks = TaskTracker::new();
     let node = NodeId::parse("dev").context("no node id")?;
     let metrics = Arc::new(Metrics::new(&clock));
     let store = Store::open(config, &node, &clock, &metrics, &tasks)?;
-    let administration = Administration::new(&store, clock, Actor::command_line());
-    Demo::prepare(&administration, data_dir, database_url).await
+    Ok(Administration::new(&store, clock, Actor::command_line()))
+}
+
+/// What somebody needs who wants to try it.
+struct FirstSteps {
+    invitation: String,
+    has_joined: bool,
+    /// The profile with the enforcer, if it is not the default one.
+    profile: Option<&'static str>,
+    /// Why the profile could not be written.
+    problem: Option<String>,
+}
+
+impl FirstSteps {
+    async fn prepare(
+        administration: &Administration,
+        demo: &Demo,
+        nodes: &Nodes,
+    ) -> anyhow::Result<Self> {
+        let page = nodes.urls.first().map_or("", String::as_str);
+        let written = profile::write(demo, &nodes.urls);
+        Ok(Self {
+            invitation: demo.invite(administration, page).await?,
+            has_joined: demo.has_joined(administration).await?,
+            profile: written.as_ref().copied().unwrap_or_default(),
+            problem: written.err().map(|error| error.to_string()),
+        })
+    }
 }
 
 /// Writes a file atomically, readable by its owner only because it contains keys.

@@ -1,7 +1,7 @@
 //! What an enforcer checks before it acts on a decision. Whatever is not accepted denies.
 
 use super::artifact::PlainArtifact;
-use super::bundle::DeviceId;
+use super::bundle::{DeviceBundle, DeviceId};
 use super::decision::Scope;
 use super::encoding::member;
 use super::error::Error;
@@ -152,7 +152,12 @@ fn judge(
     if !key.verifies(message, &claimed.signature) {
         return Err(Error::DecisionSignature);
     }
-    check_subject(&claimed, request)?;
+    let subject = (
+        &request.request_id,
+        request.artifact_hash,
+        request.repo_ref.as_str(),
+    );
+    check_subject(&claimed, subject)?;
     if claimed.expires_at <= now {
         return Err(Error::DecisionExpired);
     }
@@ -190,6 +195,38 @@ fn judge(
     }))
 }
 
+/// What a device signed about an artifact, whoever asked and whenever it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedVerdict {
+    pub verdict: Verdict,
+    pub scope: Scope,
+    pub expires_at: Timestamp,
+}
+
+/// Verifies a decision long after it was made: that `device` signed it, and that it is about this artifact. It says nothing
+/// about whose device that is.
+pub fn verify_decision(
+    decision: &Node<'_>,
+    artifact: &PlainArtifact,
+    device: &DeviceBundle,
+) -> Result<SignedVerdict, Error> {
+    let claimed = Claimed::read(decision).map_err(member(DECISION))?;
+    if DeviceId::parse(claimed.signer)? != device.id() {
+        return Err(Error::DecisionSignature);
+    }
+    let message = claimed.signable.as_bytes();
+    if !device.signing_key().verifies(message, &claimed.signature) {
+        return Err(Error::DecisionSignature);
+    }
+    let (request_id, repo_ref) = (artifact.request_id(), artifact.repo_ref());
+    check_subject(&claimed, (request_id, artifact.hash(), repo_ref))?;
+    Ok(SignedVerdict {
+        verdict: claimed.verdict,
+        scope: Scope::of(claimed.scope).unwrap_or(Scope::Once),
+        expires_at: claimed.expires_at,
+    })
+}
+
 /// Whose device it is, among the approvers that were asked.
 fn find_signer<'t>(
     id: DeviceId,
@@ -206,17 +243,20 @@ fn find_signer<'t>(
     Err(refusal)
 }
 
-fn check_subject(claimed: &Claimed<'_, '_>, request: &OwnRequest) -> Result<(), Error> {
+fn check_subject(
+    claimed: &Claimed<'_, '_>,
+    (request_id, artifact_hash, repo_ref): (&RequestId, Sha256Hex, &str),
+) -> Result<(), Error> {
     let other = |what| Err(Error::OtherSubject { what });
-    if claimed.request_id != request.request_id {
+    if claimed.request_id != *request_id {
         return other("request");
     }
-    if claimed.artifact_hash != request.artifact_hash {
+    if claimed.artifact_hash != artifact_hash {
         return other("artifact");
     }
     // Whoever could not open a request does not know its repository, and may still reject it.
     let unopened = claimed.verdict == Verdict::Reject && claimed.repo_ref.is_empty();
-    if claimed.repo_ref != request.repo_ref && !unopened {
+    if claimed.repo_ref != repo_ref && !unopened {
         return other("repository");
     }
     Ok(())

@@ -13,8 +13,10 @@ use super::random::{RandomSource, draw};
 use crate::protocol::id::{EnforcerId, SignerKeyId, TextId as _};
 use crate::protocol::reader::Reader;
 use crate::protocol::signature::PublicKey;
+use crate::protocol::text::is_invisible;
 
 const DEVICE: &str = "the device's bundle";
+pub(crate) const DEVICE_ID: &str = "a device id";
 const ENFORCER: &str = "the enforcer's bundle";
 const MAX_NAME_CHARS: usize = 64;
 
@@ -36,7 +38,7 @@ impl DeviceId {
     }
 
     pub fn parse(text: &str) -> Result<Self, Error> {
-        encoding::decode_array("a device id", text).map(Self)
+        encoding::decode_array(DEVICE_ID, text).map(Self)
     }
 
     pub fn signer_key_id(&self) -> Option<SignerKeyId> {
@@ -72,14 +74,6 @@ impl DeviceName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// Control characters, and those that reorder or hide text.
-fn is_invisible(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The public keys of a device.

@@ -66,10 +66,10 @@ pub fn sign_decision(
     sign(&subject, ruling, keys, random)
 }
 
-/// Rejects what could not be opened. Its repository is not known, so `repoRef` is empty. Without a paired enforcer there is
-/// nobody to encrypt a reason to.
+/// Rejects what could not be opened. Its repository is not known, so `repo_ref` is empty, unless the artifact came unencrypted:
+/// the gateway then compares it. Without a paired enforcer there is nobody to encrypt a reason to.
 pub fn reject_unopened(
-    request_id: &RequestId,
+    (request_id, repo_ref): (&RequestId, &str),
     artifact_hash: Sha256Hex,
     expires_at: Timestamp,
     hints: Hints,
@@ -79,7 +79,7 @@ pub fn reject_unopened(
     let subject = Subject {
         request_id,
         artifact_hash,
-        repo_ref: "",
+        repo_ref,
         enforcer,
     };
     let ruling = Ruling {

@@ -58,6 +58,12 @@ pub enum Error {
     DeviceIdTaken(DeviceId),
     #[error("this approver already had a device; a device in force must add another one")]
     NotFirstDevice,
+    #[error("this is no link of a new device; copy all of it, from the page's address to its end")]
+    EndorsementLink,
+    #[error(
+        "the new device did not ask this device: make a new link there, and open it on a device that is in force"
+    )]
+    NotAsked,
     #[error("an approver may have at most {limit} devices; revoke one first")]
     TooManyDevices { limit: usize },
 
@@ -104,6 +110,8 @@ pub enum Error {
     HintsForNobody,
     #[error("a reason may have at most {limit} characters")]
     LongReason { limit: usize },
+    #[error("the id of an action may have at most {limit} characters")]
+    LongAction { limit: usize },
     #[error("the stored decision gives no permission beyond its own request: {0}; ask again")]
     NoGrant(&'static str),
 }

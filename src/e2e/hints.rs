@@ -81,6 +81,11 @@ impl Hints {
             let limit = MAX_REASON_CHARS;
             return Err(Error::LongReason { limit });
         }
+        let action = self.action_id.as_deref().unwrap_or_default();
+        if action.chars().nth(MAX_ACTION_CHARS).is_some() {
+            let limit = MAX_ACTION_CHARS;
+            return Err(Error::LongAction { limit });
+        }
         let mut members = json!({});
         if let Some(reason) = &self.reason {
             members["reason"] = reason.as_str().into();

@@ -1,11 +1,13 @@
-//! End-to-end cryptography of the clients: what makes a hostile gateway harmless. Pure: no I/O, no clock, no database; time
-//! and randomness are parameters. `docs/encryption.md` describes every format and the order of the checks.
+//! End-to-end cryptography of the clients. It keeps a hostile gateway from reading content and from forging requests and
+//! decisions. Pure: no I/O, no clock, no database; time and randomness are parameters. `docs/encryption.md` describes every
+//! format and the order of the checks.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `keys`, `bundle` | key pairs, public keys as they travel, device ids |
 //! | `pairing`, `comparison`, `link` | how an enforcer and a device come to know each other's keys |
-//! | `statement`, `trust` | which devices speak for an approver |
+//! | `statement`, `trust`, `endorsement` | which devices speak for an approver, and how one is added |
+//! | `introduction` | how a device tells the others the key of an enforcer |
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
 //! | `decision`, `accept`, `grant` | signing a decision, and what must hold before it is acted on |
 //!
@@ -19,9 +21,11 @@ mod bundle;
 mod comparison;
 mod decision;
 mod encoding;
+mod endorsement;
 mod error;
 mod grant;
 mod hints;
+mod introduction;
 mod keys;
 mod link;
 mod pairing;
@@ -31,14 +35,20 @@ mod seal;
 mod statement;
 mod trust;
 
-pub use accept::{Approval, Outcome, OwnRequest, Rejection, accept, accept_again};
+pub use accept::{
+    Approval, Outcome, OwnRequest, Rejection, SignedVerdict, accept, accept_again, verify_decision,
+};
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
+pub(crate) use bundle::DEVICE_ID;
 pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle};
 pub use comparison::{Comparison, Digits};
 pub use decision::{Ruling, Scope, reject_unopened, sign_decision};
+pub use endorsement::EndorsementRequest;
 pub use error::Error;
 pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT};
 pub use hints::Hints;
+pub(crate) use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
+pub use introduction::{Introduction, SignedIntroduction};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
 pub use pairing::{
@@ -49,4 +59,5 @@ pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_pro
 pub use random::RandomSource;
 pub use seal::{Ciphertext, MAX_RECIPIENTS, Purpose};
 pub use statement::{Change, SignedStatement, Statement};
+pub(crate) use statement::{SIGNATURE, SIGNED, STATEMENT};
 pub use trust::{DeviceTrust, Followed, MAX_DEVICES, TrustedDevice};

@@ -101,7 +101,7 @@ impl AuthenticOffer {
     }
 }
 
-/// An enforcer whose key a device has authenticated at pairing.
+/// An enforcer whose key a device has authenticated: at pairing, or as another device of its approver introduced it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedEnforcer {
     id: EnforcerId,
@@ -116,7 +116,7 @@ impl PinnedEnforcer {
         }
     }
 
-    /// As this device stored it itself after an earlier pairing.
+    /// As this device stored it itself, or as a signature that is verified with it says.
     pub fn from_own_records(id: EnforcerId, encryption: EncryptionKey) -> Self {
         Self { id, encryption }
     }

@@ -19,6 +19,7 @@ use crate::protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
 use crate::protocol::json::Node;
 use crate::protocol::prompt::{MAX_REPO_CHARS, TARGETS};
 use crate::protocol::reader::{Invalid, Reader};
+use crate::protocol::timestamp::Timestamp;
 
 const PROMPT: &str = "the prompt";
 const KIND: &str = "prompt.send";
@@ -27,6 +28,8 @@ const KIND: &str = "prompt.send";
 #[derive(Clone, PartialEq, Eq)]
 pub struct PlainPrompt {
     request_id: RequestId,
+    session_id: Option<String>,
+    created_at: Timestamp,
     target: &'static str,
     words: Zeroizing<String>,
     hash: Sha256Hex,
@@ -55,10 +58,10 @@ impl PlainPrompt {
         if !is_uuid_or_ulid(request_id.as_str()) {
             return Err(Invalid::shape("/requestId", "a UUID or ULID"));
         }
-        body.optional_str("sessionId")?;
+        let session_id = body.optional_str("sessionId")?.map(str::to_owned);
         body.optional_bounded_str("repoRef", MAX_REPO_CHARS)?;
         body.one_of("artifactType", &[KIND])?;
-        body.timestamp("createdAt")?;
+        let created_at = body.timestamp("createdAt")?;
         body.optional_nested("metadata")?;
         body.optional_nested("extensions")?;
         body.constant("promptHashAlg", "SHA-256")?;
@@ -66,6 +69,8 @@ impl PlainPrompt {
         body.check_nonempty("text", words)?;
         let prompt = Self {
             request_id,
+            session_id,
+            created_at,
             target: body.one_of("target", &TARGETS)?,
             words: Zeroizing::new(words.to_owned()),
             hash: body.hash("promptHash")?,
@@ -77,6 +82,16 @@ impl PlainPrompt {
 
     pub fn request_id(&self) -> &RequestId {
         &self.request_id
+    }
+
+    /// The agent's session that it is for; any, if it names none.
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// By the sender's clock.
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
     }
 
     /// Where in the agent's interface it goes.

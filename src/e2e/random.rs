@@ -7,7 +7,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use super::error::Error;
 
-/// Fills a buffer with unpredictable bytes, or fails. A failure ends the operation: it is never papered over with zeros.
+/// Fills a buffer with unpredictable bytes, or fails. A failure ends the operation, which never goes on with zeros.
 pub trait RandomSource {
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error>;
 }

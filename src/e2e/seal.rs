@@ -1,6 +1,7 @@
 //! Encryption to several recipients: the content under a fresh key, and that key under HPKE (RFC 9180, auth mode) for each
-//! recipient. Auth mode shows a recipient that the key came from the paired sender. The associated data holds a hash of the
-//! content, so that one recipient, who knows the key, cannot pass off other content to another.
+//! recipient. Auth mode shows a recipient that the key came from the paired sender. One recipient knows the key and could pass
+//! off other content to another: the context of an artifact or a prompt therefore holds the hash of its content, which whoever
+//! opens it compares. Hints have a single recipient, and the decision's signature covers them.
 
 use std::collections::BTreeSet;
 
@@ -100,6 +101,9 @@ impl Ciphertext {
             return Err(member(CIPHERTEXT)(invalid));
         };
         reader.finish().map_err(member(CIPHERTEXT))?;
+        if list.is_empty() {
+            return Err(Error::NotARecipient);
+        }
         if list.len() > MAX_RECIPIENTS {
             let limit = MAX_RECIPIENTS;
             return Err(Error::TooManyRecipients { limit });
@@ -179,7 +183,7 @@ fn content_data(
     canonical_text(CIPHERTEXT, &members)
 }
 
-/// `context` is an object that both sides know from elsewhere.
+/// Encrypts. `context` is an object that both sides know from elsewhere.
 pub(super) fn seal(
     (purpose, sender_id): (Purpose, Option<DeviceId>),
     sender: &DecryptionKey,
@@ -236,7 +240,7 @@ pub(super) fn seal(
     })
 }
 
-/// Decrypts. The caller still has to compare the content with its hash.
+/// Decrypts what `sender` encrypted in the same context. The caller still has to compare an artifact or a prompt with its hash.
 pub(super) fn open(
     ciphertext: &Ciphertext,
     own_name: &str,

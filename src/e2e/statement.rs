@@ -14,8 +14,9 @@ use crate::protocol::reader::Reader;
 use crate::protocol::signature::{PublicKey, Signature};
 use crate::protocol::timestamp::Timestamp;
 
-const STATEMENT: &str = "the device statement";
-const SIGNED: &str = "the signed device statement";
+pub(crate) const STATEMENT: &str = "the device statement";
+pub(crate) const SIGNED: &str = "the signed device statement";
+pub(crate) const SIGNATURE: &str = "a device's signature";
 const ADD: &str = "device.add";
 const REVOKE: &str = "device.revoke";
 
@@ -69,22 +70,21 @@ impl Statement {
     pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
         let mut reader = Reader::new(node, "").map_err(member(STATEMENT))?;
         read_version(&mut reader, STATEMENT)?;
-        let text = |name| move |reader: &mut Reader<'_, '_>| reader.str(name).map(str::to_owned);
         let kind = reader.one_of("statement", &[ADD, REVOKE]);
         let change = if kind.map_err(member(STATEMENT))? == ADD {
-            let bundle = text("bundle")(&mut reader).map_err(member(STATEMENT))?;
-            Change::Add(Box::new(DeviceBundle::parse(&bundle)?))
+            let bundle = reader.str("bundle").map_err(member(STATEMENT))?;
+            Change::Add(Box::new(DeviceBundle::parse(bundle)?))
         } else {
-            let device = text("deviceId")(&mut reader).map_err(member(STATEMENT))?;
-            Change::Revoke(DeviceId::parse(&device)?)
+            let device = reader.str("deviceId").map_err(member(STATEMENT))?;
+            Change::Revoke(DeviceId::parse(device)?)
         };
-        let by = text("by")(&mut reader).map_err(member(STATEMENT))?;
+        let by = reader.str("by").map_err(member(STATEMENT))?;
         let statement = Self {
             tenant: reader.id("tenantId").map_err(member(STATEMENT))?,
             approver: reader.id("approverId").map_err(member(STATEMENT))?,
             change,
             at: reader.timestamp("at").map_err(member(STATEMENT))?,
-            by: DeviceId::parse(&by)?,
+            by: DeviceId::parse(by)?,
             text: canonical(node),
         };
         reader.finish().map_err(member(STATEMENT))?;
@@ -181,8 +181,8 @@ impl SignedStatement {
     }
 }
 
-fn read_signature(text: &str) -> Result<Signature, Error> {
-    let what = "a device's signature";
+pub(super) fn read_signature(text: &str) -> Result<Signature, Error> {
+    let what = SIGNATURE;
     let bytes: [u8; 64] = encoding::decode_array(what, text)?;
     let expected = 64;
     Signature::from_bytes(&bytes).ok_or(Error::Length { what, expected })

@@ -153,14 +153,32 @@ impl DeviceTrust {
         }
     }
 
-    /// Follows a list in its order. What cannot be followed changes nothing and does not stop the rest; it is returned with
-    /// its place.
+    /// Follows a list in its order, and again as long as that leads to further devices: what a device signed may stand before the
+    /// statement by which it becomes known here. What cannot be followed changes nothing and does not stop the rest; it is
+    /// returned with its place.
     pub fn follow_all<'s>(
         &mut self,
         list: impl IntoIterator<Item = &'s SignedStatement>,
     ) -> Vec<(usize, Error)> {
-        let list = list.into_iter().enumerate();
-        list.filter_map(|(place, signed)| Some((place, self.follow(signed).err()?)))
+        let list: Vec<_> = list.into_iter().collect();
+        let mut refused: Vec<Option<Error>> = vec![None; list.len()];
+        let mut followed = vec![false; list.len()];
+        // An id is added once at most, so this ends.
+        let mut leads_on = true;
+        while std::mem::take(&mut leads_on) {
+            for (place, signed) in list.iter().enumerate() {
+                match self.follow(signed) {
+                    Ok(outcome) => {
+                        followed[place] = true;
+                        leads_on |= matches!(outcome, Followed::Added(_));
+                    }
+                    Err(error) => refused[place] = Some(error),
+                }
+            }
+        }
+        let refused = refused.into_iter().zip(followed).enumerate();
+        refused
+            .filter_map(|(place, (error, followed))| Some((place, error.filter(|_| !followed)?)))
             .collect()
     }
 

@@ -11,16 +11,17 @@ use super::error::{Error, Result};
 use crate::clock::Clock;
 use crate::protocol::credential::{BindingCode, CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
+use crate::protocol::error::DeviceError;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
 use crate::protocol::listing::{BoundCredential, CredentialLine, Tenant};
 use crate::protocol::reader::Invalid;
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{RevocationLine, RevocationRequest};
+use crate::protocol::token::{RevocationKind, RevocationLine, RevocationRequest};
 use crate::store::audit::Actor;
 use crate::store::credential::{NewCode, NewCredential, Proof};
 use crate::store::error::StoreError;
 use crate::store::listing::Part;
-use crate::store::signing_key::{NewSigningKey, Registration};
+use crate::store::signing_key::{KeyRevocation, NewSigningKey, Registration};
 use crate::store::token_revocation::RevocationFact;
 use crate::store::{CredentialStore, Store};
 
@@ -57,9 +58,9 @@ pub struct MadeCode {
 
 #[derive(Clone)]
 pub struct Administration {
-    store: Arc<CredentialStore>,
-    clock: Clock,
-    actor: Actor,
+    pub(super) store: Arc<CredentialStore>,
+    pub(super) clock: Clock,
+    pub(super) actor: Actor,
 }
 
 impl Administration {
@@ -73,7 +74,7 @@ impl Administration {
     }
 
     /// A new id, without the underscore that separates the parts of an API key.
-    fn new_id<T: TextId>(&self) -> Result<T> {
+    pub(super) fn new_id<T: TextId>(&self) -> Result<T> {
         T::parse(&self.clock.operation_id().0.simple().to_string()).ok_or(Error::Internal)
     }
 
@@ -230,16 +231,19 @@ impl Administration {
         tenant: &TenantId,
         request: &RevocationRequest,
     ) -> Result<RevocationLine> {
-        // From then on nobody could get in with a token, whenever it was issued.
-        if request
-            .issued_before
-            .is_some_and(|at| at > self.clock.now())
-        {
+        // The issuer's clock may be ahead: what it has issued until now may say that it is from a little later. Any later
+        // time would refuse every token to come.
+        let latest = Timestamp::from(self.clock.now().inner() + self.store.token_leeway);
+        if request.issued_before.is_some_and(|at| at > latest) {
             let expected = "a time that has passed";
             return Err(Invalid::timestamp("/issuedBefore", expected).into());
         }
+        let mut request = request.clone();
+        if request.kind == RevocationKind::Subject {
+            request.issued_before.get_or_insert(latest);
+        }
         let store = &self.store;
-        match store.revoke_tokens(&self.actor, tenant, request).await? {
+        match store.revoke_tokens(&self.actor, tenant, &request).await? {
             RevocationFact::Revoked(line) => {
                 tracing::info!(%tenant, kind = request.kind.as_str(), "tokens were revoked");
                 Ok(line)
@@ -285,9 +289,10 @@ impl Administration {
             Registration::Taken => Err(Error::Taken {
                 pointer: "/publicKey",
             }),
+            Registration::OfDevice => Err(DeviceError::KeyOfDevice.into()),
             Registration::NotTheFirst => Err(Error::Forbidden {
                 pointer: None,
-                expected: "an administrator: an approver registers only its first key itself",
+                expected: "an administrator: an approver registers only its first key itself; or a statement that adds a device",
             }),
         }
     }
@@ -297,23 +302,32 @@ impl Administration {
         Ok(self.store.keys_of(tenant, approver).await?)
     }
 
+    /// Revokes a signing key; that of a device, which ends with it, only with `of_device`.
     pub async fn revoke_key(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
         key: &SignerKeyId,
+        of_device: bool,
     ) -> Result<()> {
-        let revoked = self.store.revoke_key(&self.actor, tenant, approver, key);
-        if !revoked.await? {
-            return Err(Error::NotFound);
+        let store = &self.store;
+        let revoked = store.revoke_key(&self.actor, tenant, approver, key, of_device);
+        match revoked.await? {
+            KeyRevocation::Revoked => {
+                tracing::info!(%tenant, %approver, %key, "a signing key was revoked");
+                Ok(())
+            }
+            KeyRevocation::NotFound => Err(Error::NotFound),
+            KeyRevocation::OfDevice => Err(Error::Forbidden {
+                pointer: Some("signerKeyId".into()),
+                expected: "a statement of a device that revokes this one, or an administrator",
+            }),
         }
-        tracing::info!(%tenant, %approver, %key, "a signing key was revoked");
-        Ok(())
     }
 }
 
 /// A credential that acts as somebody names whom, or says that it may be anybody: never by omission.
-fn check_binding(role: RoleName, bound_id: Option<&str>, unbound: bool) -> Result<()> {
+pub(super) fn check_binding(role: RoleName, bound_id: Option<&str>, unbound: bool) -> Result<()> {
     let is_id = match (role, bound_id, unbound) {
         (RoleName::Admin, None, false) | (RoleName::Enforcer | RoleName::Approver, None, true) => {
             return Ok(());

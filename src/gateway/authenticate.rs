@@ -207,6 +207,16 @@ impl Authenticator {
         self.failures.note(&self.context, why, credential, from);
     }
 
+    /// Counts a certificate that was not bound, for want of it or of a valid code.
+    pub fn note_unbound(&self, error: &Error, from: Option<IpAddr>) {
+        if let Error::NoCertificate = error {
+            self.note_failure(Failure::Missing, None, from);
+        }
+        if let Error::CodeRefused = error {
+            self.note_failure(Failure::Code, None, from);
+        }
+    }
+
     async fn by_basic(&self, encoded: &str, from: Option<IpAddr>) -> Result<Caller> {
         let given = UserPassword::decode(encoded).filter(|_| self.context.config.auth.basic);
         let Some(key) = given.as_ref().and_then(UserPassword::key) else {

@@ -272,6 +272,19 @@ impl Approver {
         acting(self.bound.as_ref(), named, pointer)
     }
 
+    /// Refuses a caller that may not give this approver keys. A credential for any approver may not: its holder would speak
+    /// for somebody who has not chosen a key yet.
+    pub fn speaking_for(&self, id: &ApproverId) -> Result<()> {
+        self.acting(Some(id.clone()), "approverId")?;
+        match self.bound {
+            Some(_) => Ok(()),
+            None => Err(Error::Forbidden {
+                pointer: Some("approverId".into()),
+                expected: "a credential that is bound to this approver, or an administrator",
+            }),
+        }
+    }
+
     pub fn may_be(&self, id: &ApproverId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)
     }

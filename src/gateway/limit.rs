@@ -7,10 +7,12 @@
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
+use time::OffsetDateTime;
 
 use super::caller::Origin;
 use super::context::Context;
@@ -103,6 +105,35 @@ impl Bucket {
             return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::from_secs(1)));
         }
         Ok(())
+    }
+}
+
+/// How many lines a log gets a second. Whoever can cause them must not fill the disk.
+pub struct LineLimit {
+    rate: Rate,
+    bucket: Mutex<Bucket>,
+    left_out: AtomicU64,
+}
+
+impl LineLimit {
+    pub fn new(rate: Rate) -> Self {
+        // A bucket is full after a while, and the epoch was long ago.
+        let at = Timestamp::from(OffsetDateTime::UNIX_EPOCH);
+        Self {
+            rate,
+            bucket: Mutex::new(Bucket { tokens: 0.0, at }),
+            left_out: AtomicU64::new(0),
+        }
+    }
+
+    /// How many lines were left out since the last one, or `None` if this one is.
+    pub fn admit(&self, now: Timestamp) -> Option<u64> {
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        if bucket.take(1.0, self.rate, now).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(self.left_out.swap(0, Ordering::Relaxed))
     }
 }
 

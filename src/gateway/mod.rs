@@ -10,6 +10,8 @@ mod closing;
 mod context;
 mod decide;
 mod deliver;
+mod device_history;
+mod devices;
 pub mod error;
 mod exchanges;
 mod feed;
@@ -18,6 +20,9 @@ mod guess_limit;
 mod health;
 mod inbox;
 mod inbox_scan;
+mod introductions;
+pub mod invitations;
+pub mod keyed_semaphore;
 mod keys;
 mod lease;
 pub mod limit;
@@ -48,9 +53,12 @@ pub use self::channel::{Channel, Channels};
 pub use self::closing::Closing;
 pub use self::context::Context;
 pub use self::deliver::{AckCommand, Acknowledged, Waited};
+pub use self::devices::{Devices, Listed, StatementCommand};
 pub use self::exchanges::Exchanges;
 pub use self::feed::Feed;
 pub use self::health::{Health, Readiness};
+pub use self::introductions::IntroductionCommand;
+pub use self::invitations::InvitationRequest;
 pub use self::limit::Limiter;
 pub use self::page::{Page, PageRequest};
 pub use self::paired::PairingLine;
@@ -84,6 +92,7 @@ pub struct Gateway {
     pub prompts: Arc<Prompts>,
     pub sessions: Arc<Sessions>,
     pub platform: Arc<Platform>,
+    pub devices: Arc<Devices>,
     pub authenticator: Arc<Authenticator>,
     pub limiter: Arc<Limiter>,
     pub health: Arc<Health>,
@@ -123,6 +132,7 @@ impl Gateway {
             prompts: Arc::new(Prompts::new(&context, &presence)),
             sessions: Arc::new(Sessions::new(&context, &presence)),
             platform: Arc::new(Platform::new(&context)),
+            devices: Arc::new(Devices::new(&context)),
             authenticator: Arc::new(Authenticator::new(&context, &channels, tokens)),
             limiter: Arc::new(Limiter::new(&context)),
             health: Arc::new(Health::new(&context, &exchanges, &channels)),

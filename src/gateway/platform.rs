@@ -49,10 +49,29 @@ fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> Actor {
     }
 }
 
-fn manager(caller: &AdminOrOperator) -> Actor {
+pub(super) fn manager(caller: &AdminOrOperator) -> Actor {
     match caller {
         AdminOrOperator::Admin(admin) => admin.actor(),
         AdminOrOperator::Operator(operator) => operator.actor(),
+    }
+}
+
+impl Context {
+    /// Refuses whoever may not read the keys and devices of this approver. Those who may are the approver itself,
+    /// administrators, and enforcers that are paired with it or have asked it; to other enforcers there is no such approver.
+    pub(super) async fn check_reader(&self, caller: &Member, approver: &ApproverId) -> Result<()> {
+        match caller {
+            Member::Admin(_) => Ok(()),
+            Member::Approver(caller) => caller
+                .acting(Some(approver.clone()), "approverId")
+                .map(drop),
+            Member::Enforcer(caller) => {
+                let (tenant, enforcer) = (&caller.origin.tenant, caller.bound.as_ref());
+                let store = &self.store.credentials;
+                let known = store.knows_approver(tenant, enforcer, approver);
+                known.await?.then_some(()).ok_or(Error::NotFound)
+            }
+        }
     }
 }
 
@@ -80,45 +99,51 @@ impl Platform {
         tenant: Option<TenantId>,
         request: CredentialRequest,
     ) -> Result<MadeCredential> {
-        let tenant = match (caller, tenant) {
-            (AdminOrOperator::Admin(admin), None) => admin.origin.tenant.clone(),
-            (AdminOrOperator::Admin(admin), Some(tenant)) if tenant == admin.origin.tenant => {
-                tenant
-            }
-            (AdminOrOperator::Admin(_), Some(_)) => {
-                return Err(Error::Forbidden {
-                    pointer: Some("/tenantId".into()),
-                    expected: "your own tenant",
-                });
-            }
-            (AdminOrOperator::Operator(_), None) => {
-                return Err(Error::invalid(
-                    "/tenantId",
-                    "the tenant to make an administrator for (required)",
-                ));
-            }
-            (AdminOrOperator::Operator(_), Some(_)) if request.role != RoleName::Admin => {
-                return Err(Error::Forbidden {
-                    pointer: Some("/role".into()),
-                    expected: "admin",
-                });
-            }
-            (AdminOrOperator::Operator(_), Some(tenant)) => tenant,
-        };
+        let tenant = Self::tenant_for(caller, tenant, request.role)?;
         self.administration(manager(caller))
             .create_credential(&tenant, request)
             .await
     }
 
+    /// The tenant in which a caller may make credentials of this role: an administrator any in its own, the operator
+    /// administrators of the one it names.
+    pub(super) fn tenant_for(
+        caller: &AdminOrOperator,
+        tenant: Option<TenantId>,
+        role: RoleName,
+    ) -> Result<TenantId> {
+        match (caller, tenant) {
+            (AdminOrOperator::Admin(admin), None) => Ok(admin.origin.tenant.clone()),
+            (AdminOrOperator::Admin(admin), Some(tenant)) if tenant == admin.origin.tenant => {
+                Ok(tenant)
+            }
+            (AdminOrOperator::Admin(_), Some(_)) => Err(Error::Forbidden {
+                pointer: Some("/tenantId".into()),
+                expected: "your own tenant",
+            }),
+            (AdminOrOperator::Operator(_), None) => Err(Error::invalid(
+                "/tenantId",
+                "the tenant to make an administrator for (required)",
+            )),
+            (AdminOrOperator::Operator(_), Some(_)) if role != RoleName::Admin => {
+                Err(Error::Forbidden {
+                    pointer: Some("/role".into()),
+                    expected: "admin",
+                })
+            }
+            (AdminOrOperator::Operator(_), Some(tenant)) => Ok(tenant),
+        }
+    }
+
     /// The credentials that a caller manages: those of its tenant, or the administrators of all tenants.
-    fn reach(caller: &AdminOrOperator) -> (Option<&TenantId>, Option<RoleName>) {
+    pub(super) fn reach(caller: &AdminOrOperator) -> (Option<&TenantId>, Option<RoleName>) {
         match caller {
             AdminOrOperator::Admin(admin) => (Some(&admin.origin.tenant), None),
             AdminOrOperator::Operator(_) => (None, Some(RoleName::Admin)),
         }
     }
 
-    fn part(&self, listing: &str, request: &PageRequest) -> Result<Part> {
+    pub(super) fn part(&self, listing: &str, request: &PageRequest) -> Result<Part> {
         Ok(Part {
             after: request.after(listing)?,
             limit: Some(self.context.page_limit(request)?),
@@ -200,13 +225,9 @@ impl Platform {
     /// Refuses whoever may not register a key of this approver. A credential for any approver may not: its holder would
     /// speak for somebody who has not chosen a key yet.
     pub fn check_registrar(caller: &ApproverOrAdmin, approver: &ApproverId) -> Result<()> {
-        key_owner(caller, approver)?;
         match caller {
-            ApproverOrAdmin::Approver(caller) if caller.bound.is_none() => Err(Error::Forbidden {
-                pointer: Some("approverId".into()),
-                expected: "a credential that is bound to this approver, or an administrator",
-            }),
-            ApproverOrAdmin::Approver(_) | ApproverOrAdmin::Admin(_) => Ok(()),
+            ApproverOrAdmin::Approver(caller) => caller.speaking_for(approver),
+            ApproverOrAdmin::Admin(_) => Ok(()),
         }
     }
 
@@ -235,28 +256,15 @@ impl Platform {
             .await
     }
 
-    /// An approver's signing keys: for itself, for administrators, and for enforcers that are paired with it or have asked it,
-    /// so that they can verify its decisions.
+    /// An approver's signing keys, so that its decisions can be verified.
     pub async fn signing_keys(
         &self,
         caller: &Member,
         approver: &ApproverId,
     ) -> Result<Vec<SigningKey>> {
-        let tenant = &caller.origin().tenant;
+        self.context.check_reader(caller, approver).await?;
         let store = &self.context.store.credentials;
-        match caller {
-            Member::Admin(_) => {}
-            Member::Approver(caller) => {
-                caller.acting(Some(approver.clone()), "approverId")?;
-            }
-            Member::Enforcer(caller) => {
-                let known = store.knows_approver(tenant, caller.bound.as_ref(), approver);
-                if !known.await? {
-                    return Err(Error::NotFound);
-                }
-            }
-        }
-        Ok(store.keys_of(tenant, approver).await?)
+        Ok(store.keys_of(&caller.origin().tenant, approver).await?)
     }
 
     pub async fn revoke_key(
@@ -265,8 +273,9 @@ impl Platform {
         approver: &ApproverId,
         key: &SignerKeyId,
     ) -> Result<()> {
+        let is_admin = matches!(caller, ApproverOrAdmin::Admin(_));
         self.administration(key_keeper(caller, approver))
-            .revoke_key(key_owner(caller, approver)?, approver, key)
+            .revoke_key(key_owner(caller, approver)?, approver, key, is_admin)
             .await
     }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::caller::{Enforcer, Member, Origin};
+use super::caller::{Enforcer, EnforcerOrAdmin, Member, Origin};
 use super::context::Context;
 use super::error::{Error, Result};
 use super::generic::{NAMELESS, metadata_enforcer};
 use super::presence::EnforcerPresence;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::framing::{Framed, Framing, Kinds};
-use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, RequestId, SessionId, TenantId};
 use crate::protocol::json::Node;
+use crate::protocol::message::PromptDelivery;
 use crate::protocol::prompt::{
     Prompt, PromptRecord, PromptRules, SentAck, judge_ack, judge_prompt,
 };
@@ -228,6 +229,35 @@ impl Prompts {
             Member::Admin(_) => true,
         });
         Ok(readable.ok_or(Error::NotFound)?.standing)
+    }
+}
+
+/// Prompts that one call reads.
+const PENDING_AT_ONCE: i64 = 16;
+/// Bytes that one call reads, unless the first prompt has more.
+const PENDING_BYTES: i64 = 256 << 10;
+
+impl Prompts {
+    /// The oldest prompts that wait for an enforcer's acknowledgement. Reading them changes nothing: they are still pushed.
+    pub async fn pending(
+        &self,
+        caller: &EnforcerOrAdmin,
+        enforcer: &EnforcerId,
+        session: Option<&SessionId>,
+    ) -> Result<Vec<PromptDelivery>> {
+        let tenant = match caller {
+            EnforcerOrAdmin::Enforcer(caller) => {
+                caller.acting(Some(enforcer.clone()), "enforcerId")?;
+                self.presence.seen(&caller.origin.tenant, enforcer);
+                &caller.origin.tenant
+            }
+            EnforcerOrAdmin::Admin(caller) => &caller.origin.tenant,
+        };
+        let (limit, bytes) = (PENDING_AT_ONCE, PENDING_BYTES);
+        let found = self
+            .store
+            .pending_prompts(tenant, enforcer, session, limit, bytes);
+        Ok(found.await?)
     }
 }
 

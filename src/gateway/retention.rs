@@ -64,15 +64,12 @@ impl Gateway {
     }
 }
 
-/// How long a revoked token could still be presented. A JWT has a longest lifetime; an opaque token need not have one.
+/// How long a revoked token could still be presented. Neither an opaque token nor a JWT that does not say when it was issued has
+/// a longest lifetime: their revocations are kept for as long as the audit.
 fn revocations_kept(config: &Config) -> u64 {
-    let jwt = config.auth.jwt_max_lifetime_seconds + 2 * config.auth.jwt_leeway_seconds;
-    let opaque = if config.auth.introspection() {
-        config.retention.audit_seconds
-    } else {
-        0
-    };
-    jwt.max(opaque)
+    let auth = &config.auth;
+    let lifetime = auth.jwt_max_lifetime_seconds + 2 * auth.jwt_leeway_seconds;
+    lifetime.max(config.retention.audit_seconds)
 }
 
 /// One pass over everything.
@@ -146,11 +143,15 @@ impl Pass<'_> {
         let keep = seconds(revocations_kept(&self.gateway.context.config));
         let revocations = || store.credentials.forget_revocations(keep, BATCH);
         let revocations = self.repeat(true, BATCH, revocations).await;
+        let keep = seconds(self.gateway.context.config.retention.invitation_seconds);
+        let invitations = || store.credentials.forget_invitations(keep, BATCH);
+        let invitations = self.repeat(true, BATCH, invitations).await;
         keys.and(attempts)
             .and(guesses)
             .and(nonces)
             .and(asked)
             .and(revocations)
+            .and(invitations)
     }
 
     async fn of_tenant(&mut self, due: &DueTenant) -> Result<()> {

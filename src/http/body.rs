@@ -21,6 +21,7 @@ use crate::config;
 use crate::gateway::PageRequest;
 use crate::gateway::caller::Origin;
 use crate::gateway::error::Error;
+use crate::protocol::device::{MAX_INTRODUCTION_BYTES, MAX_STATEMENT_BYTES};
 use crate::protocol::framing::Framing;
 use crate::protocol::id::{RequestId, TextId};
 use crate::protocol::json;
@@ -38,6 +39,10 @@ pub enum Kind {
     Prompt,
     /// A session event: it may be a snapshot, whose payload has a limit of its own.
     Snapshot,
+    /// A signed statement about a device.
+    Statement,
+    /// A signed introduction of an enforcer.
+    Introduction,
     Other,
     /// Anything else; the body may be missing.
     Optional,
@@ -72,10 +77,10 @@ async fn whole(
         pause: MAX_PAUSE,
         rate: config.min_bytes_per_second,
     };
-    let mut bytes = Vec::new();
+    let (mut bytes, mut moved) = (Vec::new(), begun);
     loop {
-        let allowed = pace.pause.saturating_add(pace.time_for(bytes.len() as u64));
-        let next = begun.checked_add(allowed).unwrap_or(deadline).min(deadline);
+        let next = pace.deadline(begun, moved, bytes.len() as u64);
+        let next = next.map_or(deadline, |next| next.min(deadline));
         let next = timeout_at(next, body.frame()).await;
         let Some(frame) = next.map_err(|_| TransportError::BodyIncomplete)? else {
             break;
@@ -91,6 +96,9 @@ async fn whole(
         if !memory.grow(length).await {
             return Err(Error::Unavailable.into());
         }
+        if !data.is_empty() {
+            moved = Instant::now();
+        }
         bytes.extend_from_slice(&data);
     }
     Ok(bytes.into())
@@ -104,6 +112,8 @@ pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received,
         Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
         Kind::Prompt => limits.prompt_bytes + limits.envelope_bytes,
         Kind::Snapshot => limits.snapshot_bytes + limits.envelope_bytes,
+        Kind::Statement => MAX_STATEMENT_BYTES.min(limits.body_bytes),
+        Kind::Introduction => MAX_INTRODUCTION_BYTES.min(limits.body_bytes),
         Kind::Other | Kind::Optional => limits.body_bytes,
     };
     let stated = parts

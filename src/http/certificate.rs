@@ -41,9 +41,15 @@ pub async fn bind(
     peer: Option<Extension<PeerInfo>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let Extension(peer) = peer.ok_or(Error::NoCertificate)?;
+    let from = peer.as_ref().map(|peer| peer.address);
+    let noted = |error: Error| {
+        node.gateway.authenticator.note_unbound(&error, from);
+        Refusal::from(error)
+    };
+    let Extension(peer) = peer.ok_or_else(|| noted(Error::NoCertificate))?;
     admit_address(&node, peer)?;
-    let certificate = peer.certificate.ok_or(Error::NoCertificate)?;
+    let certificate = peer.certificate;
+    let certificate = certificate.ok_or_else(|| noted(Error::NoCertificate))?;
     let bytes = body::read(&node, request, Kind::Other).await?;
     let code = {
         let document = json::parse(&bytes).map_err(Error::from)?;
@@ -55,8 +61,6 @@ pub async fn bind(
         };
         read().map_err(Error::from)?
     };
-    let bound = platform
-        .bind_certificate(&code, &certificate, peer.address)
-        .await?;
-    Ok(plain(StatusCode::OK, &bound))
+    let bound = platform.bind_certificate(&code, &certificate, peer.address);
+    Ok(plain(StatusCode::OK, &bound.await.map_err(noted)?))
 }

@@ -158,7 +158,8 @@ impl Service {
                         let watch = |body| stalls.watch(body, in_flight, events);
                         return Ok(response.map(watch));
                     }
-                    if drain.is_cancelled() {
+                    // An event stream is the last response of its connection: once it was ended, so is the connection.
+                    if drain.is_cancelled() || events.is_some() {
                         let close = HeaderValue::from_static("close");
                         response.headers_mut().entry(CONNECTION).or_insert(close);
                     }

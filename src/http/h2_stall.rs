@@ -93,6 +93,8 @@ struct Progress {
     unread: usize,
     read: u64,
     since: Option<Instant>,
+    /// When it last read something.
+    moved: Option<Instant>,
     aborted: Option<Instant>,
 }
 
@@ -108,8 +110,10 @@ impl PendingBytes {
         }
         let ended = self.events.as_ref().is_some_and(EventStream::is_aborted);
         let slow = progress.since.is_some_and(|since| {
-            let limit = pace.pause.saturating_add(pace.time_for(progress.read));
-            progress.unread > 0 && since.elapsed() > limit.min(answer_timeout)
+            let moved = progress.moved.unwrap_or(since);
+            let deadline = pace.deadline(since, moved, progress.read);
+            let late = deadline.is_some_and(|deadline| Instant::now() > deadline);
+            progress.unread > 0 && (late || since.elapsed() > answer_timeout)
         });
         if (ended && progress.unread > 0) || slow {
             progress.aborted = Some(Instant::now());
@@ -124,7 +128,7 @@ impl PendingBytes {
     fn begin(&self, bytes: usize) {
         let mut progress = self.progress();
         if progress.unread == 0 {
-            (progress.since, progress.read) = (Some(Instant::now()), 0);
+            (progress.since, progress.moved, progress.read) = (Some(Instant::now()), None, 0);
         }
         progress.unread += bytes;
     }
@@ -141,6 +145,7 @@ impl Drop for Unread {
         let mut progress = self.pending.progress();
         progress.unread = progress.unread.saturating_sub(self.bytes);
         progress.read += self.bytes as u64;
+        progress.moved = Some(Instant::now());
     }
 }
 

@@ -67,13 +67,9 @@ struct Usage {
 
 impl MemoryBudget {
     pub fn new(limits: &config::Limits, metrics: &Arc<Metrics>) -> Self {
-        let page = usize::try_from(limits.page_bytes).unwrap_or(usize::MAX);
-        // A page ends with the item that exceeds its limit.
-        let page = page.saturating_add(limits.artifact_bytes);
-        let largest = page.max(limits.snapshot_bytes);
         Self {
             total: limits.body_memory_bytes,
-            least: largest.saturating_add(limits.envelope_bytes),
+            least: limits.largest_answer(),
             hashes: RandomState::new(),
             usage: Mutex::default(),
             released: Notify::new(),
@@ -196,7 +192,11 @@ impl MemoryPermit {
         if self.covers(bytes) {
             return true;
         }
-        let bytes = bytes.div_ceil(STEP) * STEP;
+        // Not beyond the largest answer, which may be all that there is memory for.
+        let bytes = bytes
+            .next_multiple_of(STEP)
+            .min(self.budget.least)
+            .max(bytes);
         let deadline = Instant::now() + ACQUIRE_TIMEOUT;
         let budget = Arc::clone(&self.budget);
         loop {

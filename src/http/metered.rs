@@ -94,19 +94,27 @@ impl Drop for InFlight {
 pub struct Pace {
     /// How long it may read nothing.
     pub pause: Duration,
-    /// Bytes a second that it must read beside such pauses; 0 for any number.
+    /// Bytes a second that it must read beside such pauses. 0 for any number: then each pause counts for itself.
     pub rate: u64,
 }
 
 impl Pace {
     /// How long so many bytes may take, pauses not counted.
-    pub fn time_for(self, bytes: u64) -> Duration {
+    fn time_for(self, bytes: u64) -> Duration {
+        if bytes == 0 {
+            return Duration::ZERO;
+        }
         // Whoever reads anything at all has made good for its pauses, if no rate is wanted.
-        Duration::from_micros(
-            (bytes.saturating_mul(1_000_000))
-                .checked_div(self.rate)
-                .unwrap_or(u64::MAX),
-        )
+        let time = bytes.saturating_mul(1_000_000).checked_div(self.rate);
+        Duration::from_micros(time.unwrap_or(u64::MAX))
+    }
+
+    /// When a peer is too slow that has read so many bytes since it began, the last of them at `moved`. `None` for never.
+    pub fn deadline(self, begun: Instant, moved: Instant, bytes: u64) -> Option<Instant> {
+        if self.rate == 0 {
+            return moved.checked_add(self.pause);
+        }
+        begun.checked_add(self.pause.saturating_add(self.time_for(bytes)))
     }
 }
 

@@ -19,11 +19,11 @@ use super::reply::Node;
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 /// Headers that some route reads, beyond those that every page may send.
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, Content-Type, X-API-Key, Idempotency-Key, Last-Event-ID, traceparent, tracestate",
+    "Authorization, Content-Type, X-API-Key, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, tracestate",
 );
 /// Headers that clients need, beyond those that every page may read.
 const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Countersign-Warning, Exchange-State, WWW-Authenticate, Allow, X-Request-Id",
+    "ETag, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Countersign-Warning, Exchange-State, WWW-Authenticate, Allow, X-Request-Id",
 );
 /// How long a browser may cache a preflight, in seconds: a changed list takes effect within the hour.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");

@@ -1,9 +1,7 @@
 //! Parses large bodies apart from the runtime's workers, and few at a time: what takes long to parse delays no other call, and
 //! one tenant's bodies wait for each other and not for those of another.
 
-use std::collections::HashMap;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -13,17 +11,15 @@ use tokio::task::block_in_place;
 use super::reply::Node;
 use crate::gateway::caller::Origin;
 use crate::gateway::error::Error;
+use crate::gateway::keyed_semaphore::KeyedSemaphore;
 use crate::protocol::id::TenantId;
 
 /// Up to this size a body is parsed where it was read: within a millisecond.
 const SMALL: usize = 64 << 10;
 
-/// Tenants after which those without a body in progress are dropped.
-const PRUNE_AT: usize = 1_024;
-
 pub struct Parsing {
     /// One body of each tenant at a time.
-    tenants: Mutex<HashMap<TenantId, Weak<Semaphore>>>,
+    tenants: KeyedSemaphore<TenantId>,
     /// As many as there are cores, in all.
     cores: Semaphore,
 }
@@ -31,22 +27,9 @@ pub struct Parsing {
 impl Parsing {
     pub fn new() -> Self {
         Self {
-            tenants: Mutex::default(),
+            tenants: KeyedSemaphore::new(1),
             cores: Semaphore::new(available_parallelism().map_or(1, NonZero::get)),
         }
-    }
-
-    fn turns_of(&self, tenant: &TenantId) -> Arc<Semaphore> {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turns) = tenants.get(tenant).and_then(Weak::upgrade) {
-            return turns;
-        }
-        if tenants.len() >= PRUNE_AT {
-            tenants.retain(|_, turns| turns.strong_count() > 0);
-        }
-        let turns = Arc::new(Semaphore::new(1));
-        tenants.insert(tenant.clone(), Arc::downgrade(&turns));
-        turns
     }
 }
 
@@ -62,7 +45,7 @@ impl Node {
             return parse();
         }
         self.gateway.limiter.admit_body(origin, bytes)?;
-        let turns = self.parsing.turns_of(&origin.tenant);
+        let turns = self.parsing.tenants.of(&origin.tenant);
         // Neither semaphore is ever closed.
         let _turn = turns.acquire().await;
         let _core = self.parsing.cores.acquire().await;

@@ -198,6 +198,7 @@ pub async fn put_key(
     request: Request,
 ) -> Result<Response, Refusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
+    // Here as well, before the body is read.
     Platform::check_registrar(&caller, &approver)?;
     let id = body::path_id("signerKeyId", &key)?;
     let bytes = body::read(&node, request, Kind::Other).await?;
@@ -301,7 +302,7 @@ pub async fn list_exchanges(
     Ok(paged(&page))
 }
 
-fn paged<T: Serialize>(page: &Page<T>) -> Response {
+pub(super) fn paged<T: Serialize>(page: &Page<T>) -> Response {
     plain(
         StatusCode::OK,
         &json!({ "items": page.items, "nextCursor": page.next }),

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::auth::As;
 use super::body::{self, Kind, Path};
@@ -12,10 +14,11 @@ use super::error::Refusal;
 use super::generic::refused;
 use super::reply::{Node, plain, replayed};
 use crate::gateway::Prompts;
-use crate::gateway::caller::Member;
+use crate::gateway::caller::{EnforcerOrAdmin, Member};
 use crate::gateway::error::Error;
 use crate::gateway::{PromptCommand, bind_key};
-use crate::protocol::id::{RequestId, TextId};
+use crate::protocol::envelope::Outgoing;
+use crate::protocol::id::{ID_EXPECTED, RequestId, SessionId, TextId};
 use crate::protocol::json;
 
 /// `POST /v1/prompt`.
@@ -64,4 +67,44 @@ pub async fn get(
     let standing = prompts.prompt(&caller, &request).await?;
     let body = standing.body(request).map_err(Error::from)?;
     Ok(plain(StatusCode::OK, &body))
+}
+
+/// The query's `sessionId`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingQuery {
+    session_id: Option<String>,
+}
+
+/// `GET /v1/enforcers/{enforcerId}/prompts`.
+pub async fn pending(
+    State(node): State<Node>,
+    State(prompts): State<Arc<Prompts>>,
+    As(caller): As<EnforcerOrAdmin>,
+    Path(enforcer): Path<String>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let enforcer = body::path_id("enforcerId", &enforcer)?;
+    let session = body::query::<PendingQuery>(&uri)?.session_id;
+    let session = session.map(|id| SessionId::parse(&id).ok_or(MALFORMED_SESSION));
+    let session = session.transpose()?;
+    let found = prompts
+        .pending(&caller, &enforcer, session.as_ref())
+        .await?;
+    let gateway_id = &node.context.config.server.gateway_id;
+    let items = found
+        .into_iter()
+        .map(|prompt| prompt.envelope(gateway_id, &enforcer));
+    let items: Vec<_> = items.collect::<Result<_, _>>().map_err(Error::from)?;
+    Ok(plain(StatusCode::OK, &Pending { items }))
+}
+
+const MALFORMED_SESSION: Error = Error::Parameter {
+    name: "sessionId",
+    expected: ID_EXPECTED,
+};
+
+#[derive(Serialize)]
+struct Pending {
+    items: Vec<Outgoing<Box<RawValue>>>,
 }

@@ -2,12 +2,14 @@
 //! transport refuses is in `http::error`.
 
 mod code;
+mod device;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 pub use self::code::{Code, Names};
+pub use self::device::DeviceError;
 use super::json::{JsonError, Reason};
 use super::reader::{Fault, Invalid, clip};
 
@@ -80,6 +82,8 @@ pub enum Error {
     KeyProof { text: String },
     #[error("the signing key has been revoked")]
     KeyRevoked,
+    #[error("{0}")]
+    Device(#[from] DeviceError),
     #[error("the routing token was revoked, or replaced by a newer pairing")]
     PairingRevoked,
     #[error("there is no such thing, or it is not for this caller")]
@@ -101,6 +105,8 @@ pub enum Error {
     Taken { pointer: &'static str },
     #[error("the certificate is bound to another credential")]
     CertificateBound,
+    #[error("the invitation was used")]
+    InvitationUsed,
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyKeyReused,
     #[error("the exchange has its decision already")]
@@ -246,6 +252,7 @@ impl Error {
                 .at("/proof/signature")
                 .expecting(&format!("an Ed25519 signature by this key over {text:?}")),
             Self::KeyRevoked => refusal(403, Code::KeyRevoked).at("/body/signerKeyId"),
+            Self::Device(error) => error.describe(),
             Self::PairingRevoked => refusal(403, Code::PairingRevoked)
                 .at("/body/metadata/routingToken")
                 .expecting("the token of a pairing in force"),
@@ -271,6 +278,9 @@ impl Error {
             Self::Taken { pointer } => refusal(409, Code::AlreadyExists).at(pointer),
             Self::CertificateBound => refusal(409, Code::AlreadyExists)
                 .expecting("another certificate, or the end of that credential"),
+            Self::InvitationUsed => {
+                refusal(409, Code::InvalidState).expecting("the end of the credential that it gave")
+            }
             Self::IdempotencyKeyReused => {
                 refusal(409, Code::IdempotencyKeyReused).with("parameter", "Idempotency-Key")
             }

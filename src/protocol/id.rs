@@ -64,6 +64,7 @@ text_id! {
     SnapshotId,
     SignerKeyId,
     CredentialId,
+    InvitationId,
     NodeId,
 }
 

@@ -5,7 +5,9 @@ use serde_json::value::RawValue;
 
 use super::credential::RoleName;
 use super::exchange;
-use super::id::{ApproverId, CredentialId, EnforcerId, RequestId, SessionId, SnapshotId, TenantId};
+use super::id::{
+    ApproverId, CredentialId, EnforcerId, InvitationId, RequestId, SessionId, SnapshotId, TenantId,
+};
 use super::session::{self, EndReason, SnapshotType};
 use super::timestamp::Timestamp;
 
@@ -51,6 +53,29 @@ pub struct CredentialLine {
     /// When the holder of the certificate bound it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InvitationLine {
+    pub invitation_id: InvitationId,
+    pub tenant_id: TenantId,
+    pub role: RoleName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub created_at: Timestamp,
+    /// As the audit names who made it.
+    pub created_by: String,
+    pub expires_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<Timestamp>,
+    /// What whoever used it got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential_id: Option<CredentialId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withdrawn_at: Option<Timestamp>,
 }
 
 /// The credential that a certificate was bound to, as its holder is told.

@@ -7,6 +7,7 @@ use std::fmt;
 use super::canonical::Sha256Hex;
 use super::id::{ID_EXPECTED, TextId};
 use super::json::{Node, Object, Value};
+use super::text::{escape_invisible, is_control_or_bidi};
 use super::timestamp::Timestamp;
 
 /// Longest pointer shown to a caller: member names are the caller's own and may be as long as the body.
@@ -61,18 +62,14 @@ impl fmt::Display for Invalid {
         if self.pointer.is_empty() {
             write!(f, "the body should be {}", self.expected)
         } else {
-            write!(f, "{} should be: {}", clip(&self.pointer), self.expected)
+            // A name is the sender's own text, and this may be shown on a terminal.
+            let pointer = escape_invisible(&clip(&self.pointer));
+            write!(f, "{pointer} should be: {}", self.expected)
         }
     }
 }
 
 impl std::error::Error for Invalid {}
-
-/// Control characters, separators of lines, and the controls of bidirectional text.
-fn disguises(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
 
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
@@ -216,7 +213,7 @@ impl<'n, 'a> Reader<'n, 'a> {
     ) -> Result<Option<String>, Invalid> {
         let label = self.optional_bounded_str(name, max)?;
         match label.as_ref() {
-            Some(text) if text.chars().any(disguises) => {
+            Some(text) if text.chars().any(is_control_or_bidi) => {
                 let expected = "text without control characters and bidirectional controls";
                 Err(Invalid::shape(self.at(name), expected))
             }

@@ -30,7 +30,8 @@ impl AuditSource {
 
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator`, `certificate holder` or `command line`.
+    /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator`, `certificate holder`,
+    /// `invitation holder` or `command line`.
     pub name: String,
     pub source: AuditSource,
 }
@@ -40,6 +41,17 @@ impl Actor {
     pub fn certificate_holder(address: Option<IpAddr>) -> Self {
         Self {
             name: "certificate holder".into(),
+            source: AuditSource {
+                principal: None,
+                address,
+            },
+        }
+    }
+
+    /// Whoever presents the code of an invitation.
+    pub fn invitation_holder(address: Option<IpAddr>) -> Self {
+        Self {
+            name: "invitation holder".into(),
             source: AuditSource {
                 principal: None,
                 address,

@@ -113,11 +113,6 @@ impl CredentialStore {
             select b.tenant_id as "tenant_id!: TenantId", b.credential_id as "credential_id!: CredentialId",
                    b.role as "role!: RoleName", b.bound_id, b.expires_at as "expires_at: Timestamp"
               from bound b
-            union all
-            select c.tenant_id, c.credential_id, c.role, c.bound_id, c.expires_at
-              from credentials c
-             where c.credential_id = $1 and c.code_hash = $2 and c.thumbprint = $3 and c.code_expires_at is null
-               and c.revoked_at is null
             "#,
             id.as_str(),
             code_hash.as_slice(),
@@ -130,6 +125,35 @@ impl CredentialStore {
             self.database.node.as_str(),
         );
         // All: the code determines the tenant, and the certificate may be bound in another.
+        let scope = TenantScope::All;
+        match self.database.pool.fetch_optional(scope, query).await? {
+            Some(bound) => Ok(Some(bound)),
+            None => self.bound_before(id, code_hash, thumbprint).await,
+        }
+    }
+
+    /// What the same call has bound before. In a statement of its own: that call may have ended while this one waited for its
+    /// lock, and a statement does not see what is newer than its snapshot.
+    async fn bound_before(
+        &self,
+        id: &CredentialId,
+        code_hash: &[u8; 32],
+        thumbprint: &[u8; 32],
+    ) -> Result<Option<BoundCredential>> {
+        let query = sqlx::query_as!(
+            BoundCredential,
+            r#"
+            select c.tenant_id as "tenant_id: TenantId", c.credential_id as "credential_id: CredentialId",
+                   c.role as "role: RoleName", c.bound_id, c.expires_at as "expires_at: Timestamp"
+              from credentials c
+             where c.credential_id = $1 and c.code_hash = $2 and c.thumbprint = $3 and c.code_expires_at is null
+               and c.revoked_at is null
+            "#,
+            id.as_str(),
+            code_hash.as_slice(),
+            thumbprint.as_slice(),
+        );
+        // All: the code determines the tenant.
         let scope = TenantScope::All;
         self.database.pool.fetch_optional(scope, query).await
     }

@@ -12,10 +12,11 @@ use crate::protocol::artifact::Form;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::Verification;
+use crate::protocol::device::DeviceChange;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{
-    ApproverId, CredentialId, EnforcerId, MessageId, OperationId, RequestId, SessionId,
-    SignerKeyId, SnapshotId, TenantId, TextId as _,
+    ApproverId, CredentialId, EnforcerId, InvitationId, MessageId, OperationId, RequestId,
+    SessionId, SignerKeyId, SnapshotId, TenantId, TextId as _,
 };
 use crate::protocol::pairing::Nonce;
 use crate::protocol::presence::Transport;
@@ -64,8 +65,8 @@ stored_as! { &[u8]: PublicKey; |key| key.as_bytes().as_slice(); |bytes| Self::fr
 stored_as! { &str: Sha256Hex; |hash| hash.to_string(); |text| Self::parse(text) }
 stored_as! {
     &str:
-        TenantId, EnforcerId, ApproverId, RequestId, SessionId, SnapshotId, SignerKeyId, CredentialId, Nonce,
-        Form, RoleName, ExchangeState, Transport, Verification,
+        TenantId, EnforcerId, ApproverId, RequestId, SessionId, SnapshotId, SignerKeyId, CredentialId, InvitationId, Nonce,
+        Form, RoleName, ExchangeState, Transport, Verification, DeviceChange,
         prompt::PromptStatus, session::EndReason, session::SnapshotType, session::SessionState;
     |value| value.as_str();
     |text| Self::parse(text)

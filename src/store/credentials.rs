@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
@@ -15,6 +16,7 @@ use super::rows::column;
 use super::signing_key::{KeysRow, ReadKeys};
 use super::tenant_scope::TenantScope;
 use super::token_revocation::ReadRevocations;
+use crate::config::Auth;
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, TenantId};
@@ -134,16 +136,19 @@ pub struct CredentialStore {
     pub tenants: Batcher<ReadTenants>,
     /// The tokens that a tenant has revoked.
     pub revocations: Batcher<ReadRevocations>,
+    /// How far the clock of a tokens' issuer may be ahead.
+    pub token_leeway: Duration,
 }
 
 impl CredentialStore {
-    pub(super) fn new(database: &Arc<Database>, tasks: &TaskTracker) -> Self {
+    pub(super) fn new(database: &Arc<Database>, auth: &Auth, tasks: &TaskTracker) -> Self {
         Self {
             keys: database.batch(ReadKeys, tasks),
             credentials: database.batch(ReadCredentials, tasks),
             certificates: database.batch(ReadCertificates, tasks),
             tenants: database.batch(ReadTenants, tasks),
             revocations: database.batch(ReadRevocations, tasks),
+            token_leeway: Duration::from_secs(auth.jwt_leeway_seconds),
             database: Arc::clone(database),
         }
     }

@@ -81,9 +81,10 @@ impl Database {
     pub async fn retention_floors(&self) -> Result<RetentionFloors> {
         let query = sqlx::query!(
             r#"
-            select coalesce(max(extract(epoch from f.keep)) filter (where f.history = 'exchange_events'), 0)::bigint
+            select ceil(coalesce(max(extract(epoch from f.keep)) filter (where f.history = 'exchange_events'), 0))::bigint
                        as "exchanges!",
-                   coalesce(max(extract(epoch from f.keep)) filter (where f.history = 'audit_events'), 0)::bigint as "audit!"
+                   ceil(coalesce(max(extract(epoch from f.keep)) filter (where f.history = 'audit_events'), 0))::bigint
+                       as "audit!"
               from retention_floors f
             "#,
         )

@@ -30,6 +30,7 @@ pub mod credential;
 mod credentials;
 mod database;
 pub mod decide;
+pub mod device;
 pub mod due;
 pub mod end_exchange;
 pub mod enforcer_messages;
@@ -39,6 +40,8 @@ pub mod exchange_listing;
 pub mod idempotency;
 pub mod inbox;
 mod intake;
+pub mod introduction;
+pub mod invitation;
 pub mod lease;
 pub mod listing;
 pub mod notify;
@@ -46,6 +49,7 @@ pub mod pairing;
 pub mod pairing_code;
 mod pairing_retention;
 pub mod pairing_session;
+mod pending_prompts;
 pub mod pool;
 pub mod presence;
 pub mod prompt;
@@ -121,7 +125,7 @@ impl Store {
         Ok(Self {
             exchanges: Arc::new(ExchangeStore::new(&database, config, tasks)),
             channels: Arc::new(ChannelStore::new(&database, &config.push, tasks)),
-            credentials: Arc::new(CredentialStore::new(&database, tasks)),
+            credentials: Arc::new(CredentialStore::new(&database, &config.auth, tasks)),
             pairings: Arc::new(PairingStore::new(&database, &config.limits, tasks)),
             prompts: Arc::new(PromptStore::new(&database, config, tasks)),
             sessions: Arc::new(SessionStore {

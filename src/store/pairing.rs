@@ -241,6 +241,10 @@ impl PairingStore {
                    and p.token_hash = t.token_hash and p.revoked_at is null
                 returning p.tenant_id, p.enforcer_id, p.approver_id, p.revoked_at
             ),
+            forgotten as (
+                delete from introductions i using revoked r
+                 where i.tenant_id = r.tenant_id and i.approver_id = r.approver_id and i.enforcer_id = r.enforcer_id
+            ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
                 select r.tenant_id, r.revoked_at, $6,

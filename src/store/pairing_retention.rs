@@ -32,6 +32,11 @@ impl PairingStore {
             tokens as (
                 delete from routing_tokens t using to_delete d
                  where t.tenant_id = $1 and t.token_hash = d.token_hash
+            ),
+            -- One that was written in the moment of the revocation.
+            forgotten as (
+                delete from introductions i using to_delete d
+                 where i.tenant_id = $1 and i.approver_id = d.approver_id and i.enforcer_id = d.enforcer_id
             )
             delete from pairings p using to_delete d
              where p.tenant_id = $1 and p.enforcer_id = d.enforcer_id and p.approver_id = d.approver_id

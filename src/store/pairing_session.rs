@@ -174,6 +174,7 @@ impl PairingStore {
                        enforcer_label = excluded.enforcer_label, workspace_name = excluded.workspace_name,
                        enforcer_key = excluded.enforcer_key, approver_key = excluded.approver_key,
                        paired_at = excluded.paired_at, revoked_at = null
+                returning tenant_id, enforcer_id, approver_id
             ),
             issued as (
                 insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
@@ -186,6 +187,11 @@ impl PairingStore {
                   from won w
                   join pairings p on p.tenant_id = w.tenant_id and p.enforcer_id = w.enforcer_id and p.approver_id = $5
                  where t.tenant_id = p.tenant_id and t.token_hash = p.token_hash and p.token_hash <> $7
+            ),
+            -- The enforcer may have a new key. The pairing is locked first, as by whoever introduces it.
+            forgotten as (
+                delete from introductions i using paired p
+                 where i.tenant_id = p.tenant_id and i.approver_id = p.approver_id and i.enforcer_id = p.enforcer_id
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)

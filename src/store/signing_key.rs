@@ -5,6 +5,7 @@ use sqlx::{Connection, PgConnection};
 use super::CredentialStore;
 use super::audit::Actor;
 use super::batch::{BatchResult, BatchStatement};
+use super::device::lock_keys;
 use super::error::Result;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
@@ -78,6 +79,16 @@ pub enum Registration {
     Taken,
     /// The approver has or had a key: only an administrator adds more.
     NotTheFirst,
+    /// The id is a device's, whose key comes and goes with the device.
+    OfDevice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyRevocation {
+    /// Now or before.
+    Revoked,
+    NotFound,
+    OfDevice,
 }
 
 impl CredentialStore {
@@ -124,21 +135,31 @@ impl CredentialStore {
         }
     }
 
-    /// Revokes a key. False if there is none to revoke.
+    /// Revokes a key; that of a device only with `of_device`.
     pub async fn revoke_key(
         &self,
         actor: &Actor,
         tenant: &TenantId,
         approver: &ApproverId,
         key: &SignerKeyId,
-    ) -> Result<bool> {
+        of_device: bool,
+    ) -> Result<KeyRevocation> {
         let query = sqlx::query!(
             r#"
-            with revoked as (
+            with refused as materialized (
+                select not $10 and exists (select from device_statements
+                                            where tenant_id = $1 and approver_id = $2 and device_id = $3) as device
+            ),
+            revoked as (
                 update signing_keys
                    set revoked_at = clock_timestamp() + $4::interval
                  where tenant_id = $1 and approver_id = $2 and signer_key_id = $3 and revoked_at is null
+                   and not (select r.device from refused r)
                 returning tenant_id, approver_id, signer_key_id, revoked_at
+            ),
+            forgotten as (
+                delete from introductions i using revoked r
+                 where i.tenant_id = r.tenant_id and i.approver_id = r.approver_id and i.device_id = r.signer_key_id
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
@@ -146,7 +167,8 @@ impl CredentialStore {
                   from revoked r
             )
             select exists (select from signing_keys
-                            where tenant_id = $1 and approver_id = $2 and signer_key_id = $3) as "known!"
+                            where tenant_id = $1 and approver_id = $2 and signer_key_id = $3) as "known!",
+                   (select r.device from refused r) as "device!"
             "#,
             tenant.as_str(),
             approver.as_str(),
@@ -157,8 +179,13 @@ impl CredentialStore {
             actor.source.principal.as_deref(),
             actor.source.address(),
             self.database.node.as_str(),
+            of_device,
         )
-        .map(|row| row.known);
+        .map(|row| match row {
+            row if !row.known => KeyRevocation::NotFound,
+            row if row.device => KeyRevocation::OfDevice,
+            _ => KeyRevocation::Revoked,
+        });
         self.database.background.fetch_one(tenant, query).await
     }
 
@@ -171,14 +198,7 @@ impl CredentialStore {
         first_only: bool,
     ) -> sqlx::Result<Registration> {
         let mut transaction = connection.begin().await?;
-        // Two first keys at once would both find none. Registration is rare enough to be serialised per approver.
-        sqlx::query!(
-            "select pg_advisory_xact_lock(hashtextextended($1 || chr(10) || $2, 0))",
-            tenant.as_str(),
-            approver.as_str()
-        )
-        .execute(&mut *transaction)
-        .await?;
+        lock_keys(&mut transaction, tenant, approver).await?;
         let written = sqlx::query!(
         r#"
         with others as (
@@ -189,14 +209,16 @@ impl CredentialStore {
                             where tenant_id = $1 and approver_id = $2 and signer_key_id = $3
                               and public_key = $4 and revoked_at is null
                               and ($7 or row(not_before, not_after) is not distinct from row($5::timestamptz, $6::timestamptz))
-                          ) as same
+                          ) as same,
+                   exists (select from device_statements
+                            where tenant_id = $1 and approver_id = $2 and device_id = $3) as device
         ),
         written as (
             insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after,
                                            proof_nonce)
             select $1, $2, $3, $4, $5, $6, $14
               from others o
-             where o.tenant and not ($7 and o.found) and not o.same
+             where o.tenant and not ($7 and o.found) and not o.same and not o.device
             on conflict on constraint signing_keys_pkey do update
                set not_before = excluded.not_before, not_after = excluded.not_after
              where not $7 and k.public_key = excluded.public_key and k.revoked_at is null
@@ -209,7 +231,7 @@ impl CredentialStore {
               from written w
         )
         select exists (select from written) or o.same and not ($7 and o.found) as "stands!", o.found as "others!",
-               o.tenant as "tenant!"
+               o.tenant as "tenant!", o.device as "device!"
           from others o
         "#,
         tenant.as_str(),
@@ -232,6 +254,7 @@ impl CredentialStore {
         transaction.commit().await?;
         Ok(match written {
             row if !row.tenant => Registration::NoTenant,
+            row if row.device => Registration::OfDevice,
             row if row.stands => Registration::Registered,
             row if first_only && row.others => Registration::NotTheFirst,
             _ => Registration::Taken,

@@ -214,19 +214,46 @@ impl Submit {
                   join unnest($3::uuid[], $26::text[], $27::text[]) as s (submission_id, principal, address)
                     on s.submission_id = w.submission_id
             ),
-            -- Who may read whose keys. Written where it is new, and then once a day.
-            contacts as (
-                insert into asked_approvers (tenant_id, approver_id, enforcer_id, asked_at)
+            -- Who may read whose keys: written where it is new, and then once a day. It waits for nobody: who has locked such a
+            -- row, or is inserting it, is doing the same or forgetting it, and the next submission tries again.
+            contacts as materialized (
                 select distinct on (w.tenant_id collate "C", a.approver_id collate "C", w.enforcer_id collate "C")
-                       w.tenant_id, a.approver_id, w.enforcer_id, w.accepted_at
+                       w.tenant_id, a.approver_id, w.enforcer_id, w.accepted_at, k.known
                   from written w
                   join asked a on a.submission_id = w.submission_id
-                 where (select true from asked_approvers k
-                         where k.tenant_id = w.tenant_id and k.approver_id = a.approver_id
-                           and k.enforcer_id = w.enforcer_id and (k.asked_at > w.accepted_at - interval '1 day') is true
-                         limit 1) is null
+                  left join lateral (
+                      select true as known, k.asked_at
+                        from asked_approvers k
+                       where k.tenant_id = w.tenant_id and k.approver_id = a.approver_id and k.enforcer_id = w.enforcer_id
+                       limit 1) k on true
+                 where (k.asked_at > w.accepted_at - interval '1 day') is not true
                  order by w.tenant_id collate "C", a.approver_id collate "C", w.enforcer_id collate "C"
-                on conflict on constraint asked_approvers_pkey do update set asked_at = excluded.asked_at
+            ),
+            renewable as materialized (
+                select k.tenant_id, k.approver_id, k.enforcer_id, c.accepted_at
+                  from contacts c
+                 cross join lateral (
+                     select k.tenant_id, k.approver_id, k.enforcer_id
+                       from asked_approvers k
+                      where k.tenant_id = c.tenant_id and k.approver_id = c.approver_id and k.enforcer_id = c.enforcer_id
+                      limit 1
+                        for no key update skip locked) k
+                 where c.known
+            ),
+            renewed as (
+                update asked_approvers k
+                   set asked_at = r.accepted_at
+                  from renewable r
+                 where k.tenant_id = r.tenant_id and k.approver_id = r.approver_id and k.enforcer_id = r.enforcer_id
+            ),
+            met as (
+                insert into asked_approvers (tenant_id, approver_id, enforcer_id, asked_at)
+                select c.tenant_id, c.approver_id, c.enforcer_id, c.accepted_at
+                  from contacts c
+                 where c.known is null
+                   and pg_try_advisory_xact_lock(
+                           hashtextextended(concat_ws(chr(10), c.tenant_id, c.approver_id, c.enforcer_id), 3))
+                on conflict on constraint asked_approvers_pkey do nothing
             ),
             elsewhere as (
                 select distinct a.submission_id

@@ -111,7 +111,7 @@ impl CredentialStore {
             ),
             revoked as (
                 insert into token_revocations as r (tenant_id, kind, name, issued_before, revoked_at)
-                select a.tenant_id, $2, $3, case when $2 <> 'token' then coalesce($4::timestamptz, c.at) end, c.at
+                select a.tenant_id, $2, $3, $4::timestamptz, c.at
                   from active a
                  cross join clock c
                  cross join full_up f

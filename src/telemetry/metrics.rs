@@ -295,6 +295,7 @@ impl Metrics {
             "secret",
             "revoked",
             "expired",
+            "code",
             "token",
         ] {
             self.unauthenticated.of([reason]);

@@ -7,9 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::unauthenticated;
-use crate::support::{
-    Answer, Cluster, compact, envelope, in_time, now, raw, request_id, sealed, until,
-};
+use crate::support::{Answer, Cluster, compact, envelope, in_time, now, request_id, sealed, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_bound_to_one_id_acts_as_no_other() {
@@ -202,37 +200,4 @@ async fn a_sender_that_names_an_id_of_another_role_is_refused() {
             .await,
         0
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_headers_that_could_name_two_callers_are_refused() {
-    let cluster = Cluster::start(1).await;
-    let alice = cluster.approver("alice").await;
-    let bob = cluster.approver("bob").await;
-    let (url, key) = (&cluster.nodes[0].url, alice.client.key());
-    let other = bob.client.key();
-    let twice = [
-        (
-            format!("authorization: Bearer {key}\r\nauthorization: Bearer {other}"),
-            "Authorization",
-        ),
-        (
-            format!("authorization: Bearer {key}\r\nauthorization: Bearer {key}"),
-            "Authorization",
-        ),
-        (
-            format!("x-api-key: {key}\r\nx-api-key: {other}"),
-            "X-API-Key",
-        ),
-        // A second one is added to every request of this kind.
-        (
-            format!("authorization: Bearer {key}\r\nhost: elsewhere"),
-            "Host",
-        ),
-    ];
-    for (headers, name) in twice {
-        let head = format!("GET /v1/approvers/alice/inbox HTTP/1.1\r\n{headers}");
-        let answer = raw::send(url, &head, b"").await.refused(400, "VALIDATION");
-        assert_eq!(answer.detail("parameter"), name);
-    }
 }

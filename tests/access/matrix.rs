@@ -166,8 +166,13 @@ async fn belongings(cluster: &Cluster) -> Vec<String> {
         .await
         .expect(202);
     let (id, _) = credential(cluster, &cluster.tenant, RoleName::Admin, None, None).await;
+    let invitation = json!({ "role": "approver", "boundId": "dora" });
+    let admin = cluster.admin().await;
+    let invited = admin.post("/platform/v1/invitations", &invitation).await;
+    let invited = invited.expect(201).json();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     vec![
+        text(&invited["invitationId"]),
         request,
         text(&begun["nonce"]),
         text(&begun["code"]),

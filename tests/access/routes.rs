@@ -31,10 +31,12 @@ impl Route {
             .replace("{enforcerId}", "build-bot")
             .replace("{enforcerDeviceId}", "build-bot")
             .replace("{signerKeyId}", "k")
+            .replace("{deviceId}", "AAAAAAAAAAAAAAAAAAAAAA")
             .replace("{code}", "0000-0000")
             .replace("{nonce}", "n")
             .replace("{tenantId}", "t")
             .replace("{credentialId}", "c")
+            .replace("{invitationId}", "i")
             .replace("{sessionId}", "s")
     }
 
@@ -52,12 +54,24 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
 }
 
 /// The protocol's paths that answer in plain JSON.
-const PLAIN: [&str; 8] = [
-    "artifact", "decision", "pairing", "pairings", "presence", "prompt", "session", "status",
+const PLAIN: [&str; 10] = [
+    "artifact",
+    "decision",
+    "enforcers",
+    "join",
+    "pairing",
+    "pairings",
+    "presence",
+    "prompt",
+    "session",
+    "status",
 ];
 
 /// Whether a path answers in plain JSON: whatever is not of the protocol, and some of what is.
 pub fn is_plain(path: &str) -> bool {
+    if path.contains("/devices") || path.contains("/introductions") {
+        return true;
+    }
     let area = path
         .strip_prefix("/v1/")
         .and_then(|rest| rest.split(['/', '?']).next());
@@ -116,6 +130,11 @@ pub const ROUTES: &[Route] = &[
         "/v1/prompt/{requestId}",
         &[Enforcer, Approver, Admin],
     ),
+    route(
+        "GET",
+        "/v1/enforcers/{enforcerId}/prompts",
+        &[Enforcer, Admin],
+    ),
     route("GET", "/v1/status", &[]),
     route("POST", "/v1/pairing/initiate", &[Enforcer]),
     route("GET", "/v1/pairing/resolve/{code}", &[Approver]),
@@ -132,6 +151,28 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/pairing/complete", &[Approver]),
     route("POST", "/v1/pairing/revoke", &[Enforcer, Approver, Admin]),
     route("GET", "/v1/pairings", &[Enforcer, Approver]),
+    route("POST", "/v1/approvers/{approverId}/devices", &[Approver]),
+    route(
+        "GET",
+        "/v1/approvers/{approverId}/devices",
+        &[Enforcer, Approver, Admin],
+    ),
+    route("DELETE", "/v1/approvers/{approverId}/devices", &[Admin]),
+    route(
+        "DELETE",
+        "/v1/approvers/{approverId}/devices/{deviceId}",
+        &[Approver],
+    ),
+    route(
+        "POST",
+        "/v1/approvers/{approverId}/introductions",
+        &[Approver],
+    ),
+    route(
+        "GET",
+        "/v1/approvers/{approverId}/introductions",
+        &[Approver],
+    ),
     route(
         "GET",
         "/v1/presence/enforcers",
@@ -163,6 +204,15 @@ pub const ROUTES: &[Route] = &[
         "/platform/v1/credentials/{credentialId}/code",
         &[Admin, Operator],
     ),
+    route("POST", "/platform/v1/invitations", &[Admin, Operator]),
+    route("GET", "/platform/v1/invitations", &[Admin, Operator]),
+    route(
+        "DELETE",
+        "/platform/v1/invitations/{invitationId}",
+        &[Admin, Operator],
+    ),
+    // Whoever has the code of an invitation.
+    route("POST", "/v1/join", &[]),
     // Whoever presents a certificate and its code.
     route("POST", "/platform/v1/certificates", &[]),
     route(

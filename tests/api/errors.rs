@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::response::Response;
+use countersign::e2e::MAX_DEVICES;
 use countersign::gateway::limit::{Kind, Rate};
 use countersign::http::error::{Refusal, TransportError, add_headers};
-use countersign::protocol::error::{Code, Error, Throttled};
+use countersign::protocol::device::{MAX_INTRODUCTIONS, MAX_STATEMENTS};
+use countersign::protocol::error::{Code, DeviceError, Error, Throttled};
 use countersign::protocol::json;
 use countersign::protocol::reader::{Fault, Invalid};
 use serde_json::{Value, json};
@@ -109,6 +111,10 @@ fn rules() -> Vec<(&'static str, Error)> {
         ),
         ("invalidId", parameter("approverId", id)),
         ("invalidKeyId", parameter("signerKeyId", id)),
+        (
+            "invalidDeviceId",
+            parameter("deviceId", "22 characters of base64url"),
+        ),
         ("invalidIdempotencyKey", parameter("Idempotency-Key", key)),
         ("decisionExpired", Error::DecisionExpired),
         ("decisionHash", Error::DecisionHash),
@@ -135,12 +141,54 @@ fn rules() -> Vec<(&'static str, Error)> {
             },
         ),
         ("keyRevoked", Error::KeyRevoked),
+        (
+            "keyOfOwnDevice",
+            forbidden(
+                Some("signerKeyId"),
+                "a statement of a device that revokes this one, or an administrator",
+            ),
+        ),
+        (
+            "unboundCredential",
+            forbidden(
+                Some("approverId"),
+                "a credential that is bound to this approver, or an administrator",
+            ),
+        ),
+        ("unknownSigner", DeviceError::UnknownSigner.into()),
+        ("revokedSigner", DeviceError::RevokedSigner.into()),
+        ("statementSignature", DeviceError::Signature.into()),
+        ("possession", DeviceError::Possession.into()),
+        ("deviceRevoked", DeviceError::Revoked.into()),
+        ("notFirstDevice", DeviceError::NotFirst.into()),
+        ("deviceTaken", DeviceError::Taken.into()),
+        ("keyOfDevice", DeviceError::KeyOfDevice.into()),
+        ("notPairedEnforcer", DeviceError::NotPaired.into()),
+        (
+            "tooManyIntroductions",
+            DeviceError::TooManyIntroductions {
+                limit: MAX_INTRODUCTIONS,
+            }
+            .into(),
+        ),
+        (
+            "tooManyDevices",
+            DeviceError::TooMany { limit: MAX_DEVICES }.into(),
+        ),
+        (
+            "tooManyStatements",
+            DeviceError::ListFull {
+                limit: MAX_STATEMENTS,
+            }
+            .into(),
+        ),
         ("notFound", Error::NotFound),
         ("alreadyExists", Error::AlreadyExists),
         ("promptExists", Error::PromptExists),
         ("sessionStarted", Error::SessionStarted),
         ("taken", Error::Taken { pointer: "/here" }),
         ("certificateBound", Error::CertificateBound),
+        ("invitationUsed", Error::InvitationUsed),
         ("idempotencyKeyReused", Error::IdempotencyKeyReused),
         ("alreadyDecided", Error::AlreadyDecided),
         ("nonceReused", Error::NonceReused),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Everyone;
 use crate::support::described::messages;
 use crate::support::push::{PATIENCE, Socket, Stream};
-use crate::support::{Client, Cluster, Contract, now};
+use crate::support::{Client, Cluster, Contract, http, now};
 
 fn example(contract: &Contract, id: &str) -> Value {
     contract.messages["components"]["messages"][id]["examples"][0]["payload"].clone()
@@ -221,7 +221,8 @@ async fn event_streams_carry_the_messages_that_are_described() {
         expected.remove(&id);
     }
     // A ping is an event too, without an id.
-    let request = reqwest::Client::new().get(format!("{url}/v1/sse/enforcers/build-bot"));
+    let http = http().build().unwrap();
+    let request = http.get(format!("{url}/v1/sse/enforcers/build-bot"));
     let mut response = request.bearer_auth(key).send().await.unwrap();
     let mut text = String::new();
     while !text.contains("event: ping\ndata:\n\n") {

@@ -1,6 +1,7 @@
 //! A whole life of everything, each answer held against the document.
 
 mod administration;
+mod devices;
 mod exchanges;
 mod limits;
 mod people;

@@ -1,6 +1,6 @@
 //! The words and limits that openapi.yaml spells out are those of the code.
 
-use countersign::gateway::administration;
+use countersign::gateway::{administration, invitations};
 use countersign::protocol::exchange::ExchangeState;
 use countersign::protocol::prompt::PromptStatus;
 use countersign::protocol::session::{EndReason, SessionState, SnapshotType};
@@ -108,6 +108,8 @@ async fn the_documents_use_the_words_and_limits_of_the_code() {
     assert_eq!(completed["publicKey"]["maxLength"], pairing::MAX_KEY_CHARS);
     let tenant = body("createTenant");
     assert_eq!(tenant["name"]["maxLength"], administration::MAX_NAME_CHARS);
+    let invitation = body("invite");
+    assert_eq!(invitation["name"]["maxLength"], invitations::MAX_NAME_CHARS);
     let status = &schemas["Status"]["properties"];
     assert_eq!(status["protocolVersion"]["const"], PROTOCOL_VERSION);
 }

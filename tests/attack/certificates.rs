@@ -1,5 +1,6 @@
 //! Client certificates of others, bound by who does not hold them.
 
+mod codes;
 mod presented;
 
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use crate::deployment::compose::{compose, mounts, services};
-use crate::deployment::first_start;
-use crate::support::Cluster;
+use crate::deployment::{first_start, read};
 use crate::support::fleet::Fleet;
+use crate::support::{Cluster, http};
 
 /// Someone in a node looks for a role that row-level security does not bind.
 #[test]
@@ -24,9 +24,10 @@ fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
     let mut holders = Vec::new();
     for (name, service) in services() {
         let mut seen = String::new();
-        for (_, target) in mounts(&service) {
-            let Some(volume) = target.strip_prefix("/secrets/") else {
-                assert!(target != "/secrets", "{name} mounts everything");
+        for (source, target) in mounts(&service) {
+            assert!(target != "/secrets", "{name} mounts everything");
+            // Wherever it is mounted to.
+            let Some(volume) = source.strip_suffix("-secrets") else {
                 continue;
             };
             for file in std::fs::read_dir(directory.path().join(volume)).unwrap() {
@@ -46,11 +47,25 @@ fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
     // Each volume is one thing: the same name where it is written and where it is read.
     for (name, service) in services() {
         for (source, target) in mounts(&service) {
-            if let Some(volume) = target.strip_prefix("/secrets/") {
-                assert_eq!(source, format!("{volume}-secrets"), "{name}");
-            }
+            let of_source = source.strip_suffix("-secrets");
+            assert_eq!(of_source, target.strip_prefix("/secrets/"), "{name}");
         }
     }
+    // In the chart, the migration's pod has the owner's URL, and the nodes do not.
+    let template = |name: &str| read(&format!("deploy/helm/countersign/templates/{name}.yaml"));
+    assert!(template("migrate").contains("\"owner-url\""));
+    let nodes = template("deployment");
+    assert!(!nodes.contains("owner-url"));
+    let secrets = nodes.split_once("secretName: {{ include \"countersign.secret\" . }}");
+    let (_, secrets) = secrets.expect("the secret");
+    let items = secrets
+        .lines()
+        .find(|line| !line.trim().starts_with('#') && !line.is_empty());
+    assert_eq!(
+        items.map(str::trim),
+        Some("items:"),
+        "not all of it is mounted"
+    );
 }
 
 /// The network of balancer and nodes, played on loopback addresses: a node, the balancer's address, and the host's, which is
@@ -81,7 +96,7 @@ async fn a_user_of_the_machine_says_that_he_came_by_tls() {
     let inbox = format!("{}/v1/approvers/alice/inbox", fleet.urls()[0]);
     let call = async |from: &str| {
         let from: IpAddr = here(from).parse().unwrap();
-        let client = reqwest::Client::builder().local_address(from).build();
+        let client = http().local_address(from).build();
         let call = client
             .unwrap()
             .get(&inbox)

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use countersign::protocol::decision::CompactRule;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all, join3};
 use serde_json::{Value, json};
 
+use crate::support::database::finish;
 use crate::support::exchanges::DAY;
 use crate::support::{
-    Approver, Cluster, Enforcer, HASH, OTHER_HASH, compact, counts, full, public_key, request_id,
-    sealed, sealed_for, signed, signing_key, tally, until, with,
+    Answer, Approver, Cluster, Enforcer, HASH, OTHER_HASH, compact, counts, full, public_key,
+    request_id, sealed, sealed_for, signed, signing_key, tally, until, with,
 };
 
 const NONCES: &str = "select count(*) from decision_nonces";
@@ -36,13 +37,49 @@ async fn ask(enforcer: &Enforcer) -> String {
     request
 }
 
+/// Nodes that are patient with locks, and two parties.
 async fn scene(nodes: usize) -> (Cluster, Enforcer, Approver) {
-    let cluster = Cluster::start(nodes).await;
+    let cluster = Cluster::with(nodes, |config| {
+        config.database.lock_timeout_ms = 20_000;
+        config.database.statement_timeout_ms = 30_000;
+    })
+    .await;
     let (enforcer, alice) = (
         cluster.enforcer("build-bot").await,
         cluster.approver("alice").await,
     );
     (cluster, enforcer, alice)
+}
+
+/// Makes these calls of one node while its statement for an earlier decision waits, so that they are queued together.
+async fn queued<F: Future<Output = Answer>>(
+    cluster: &Cluster,
+    ahead: impl Future<Output = Answer>,
+    calls: impl IntoIterator<Item = F>,
+) -> Vec<Answer> {
+    let database = &cluster.database;
+    let lock = "lock table exchanges in exclusive mode";
+    let mut held = database.holding(lock).await;
+    let waiting = async |statements: i64| {
+        let waiting = "select count(*) from pg_stat_activity
+                        where datname = current_database() and wait_event_type = 'Lock'
+                          and strpos(query, '-- For each row: lock') > 0 and pid <> pg_backend_pid()";
+        until("they wait", Duration::from_secs(10), async || {
+            database.number(waiting).await >= statements
+        })
+        .await;
+    };
+    let calls = async {
+        waiting(1).await;
+        join_all(calls).await
+    };
+    let release = async {
+        waiting(2).await;
+        finish(&mut held, "commit").await;
+    };
+    let (ahead, answers, ()) = join3(ahead, calls, release).await;
+    ahead.expect(200);
+    answers
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,7 +185,15 @@ async fn of_many_replays_at_once_one_decides() {
         let at: Vec<_> = nodes.iter().map(|node| alice.on(*node)).collect();
         let calls = requests.iter().enumerate();
         let calls = calls.map(|(n, request)| at[n % at.len()].decide(request, approval.clone()));
-        let answers = join_all(calls).await;
+        let (answers, before) = if nodes.len() > 1 {
+            (join_all(calls).await, before)
+        } else {
+            // In one batch, if they were allowed to.
+            let other = ask(&enforcer).await;
+            let fresh = signed(compact("reject"), &signing_key(1));
+            let ahead = at[0].decide(&other, fresh);
+            (queued(&cluster, ahead, calls).await, before + 1)
+        };
         let expected = counts([("200", 1), ("409 NONCE_REUSED", 23)]);
         assert_eq!(tally(&answers), expected, "{nodes:?}");
         let after = cluster.database.number(DECIDED).await;
@@ -166,11 +211,26 @@ async fn of_many_replays_at_once_one_decides() {
 async fn the_same_decision_sent_by_many_at_once_is_one_decision_and_repeats() {
     let (cluster, enforcer, alice) = scene(3).await;
     register(&cluster, "alice").await;
-    let request = ask(&enforcer).await;
-    let approval = approval();
-    let sent = (0..24).map(|_| alice.decide(&request, approval.clone()));
-    let answers = join_all(sent).await;
-    assert_eq!(tally(&answers), counts([("200", 1), ("200 duplicate", 23)]));
+    let expected = counts([("200", 1), ("200 duplicate", 23)]);
+    // On one node, in one batch if they were allowed to.
+    let (other, request) = (ask(&enforcer).await, ask(&enforcer).await);
+    let (ahead, decision, node) = (approval(), approval(), alice.on(0));
+    let sent = (0..24).map(|_| node.decide(&request, decision.clone()));
+    let answers = queued(&cluster, node.decide(&other, ahead), sent).await;
+    assert_eq!(tally(&answers), expected);
+    // On all nodes, while the statement of one of them has not ended.
+    let (request, decision) = (ask(&enforcer).await, approval());
+    let mut held = cluster.database.holding_writes("decision_nonces").await;
+    let sent = (0..24).map(|n| {
+        let (node, request, decision) = (alice.on(n % 3), &request, decision.clone());
+        async move { node.decide(request, decision).await }
+    });
+    let release = async {
+        cluster.database.blocked_in("-- For each row: lock").await;
+        finish(&mut held, "commit").await;
+    };
+    let (answers, ()) = join(join_all(sent), release).await;
+    assert_eq!(tally(&answers), expected);
 }
 
 /// An enforcer may know the key from pairing, and verify what the gateway cannot.

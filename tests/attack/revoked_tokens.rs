@@ -165,6 +165,7 @@ async fn tokens_are_revoked_on_the_command_line_and_forgotten_when_they_could_be
     let cluster = Cluster::with(1, |config| {
         by_jwt(config, &provider);
         config.retention.every_seconds = 1;
+        config.retention.audit_seconds = 3_600;
     })
     .await;
     let token = key.sign(&with(&alice(&cluster), "/jti", json!("t-1")));
@@ -188,10 +189,64 @@ async fn tokens_are_revoked_on_the_command_line_and_forgotten_when_they_could_be
     })
     .await;
     println!("refused after {:?}", begun.elapsed());
-    cluster.pass(Duration::from_secs(24 * 3_600 + 300));
+    // No sooner than the longest lifetime.
+    cluster.pass(Duration::from_secs(23 * 3_600));
+    cluster.retention_passes(2).await;
+    not_taken(try_token(&cluster, &token).await, "still revoked");
+    cluster.pass(Duration::from_secs(3_600 + 300));
     let left = "select count(*) from token_revocations";
     until("they are forgotten", Duration::from_secs(90), async || {
         cluster.database.number(left).await == 0
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_from_an_issuer_whose_clock_is_ahead_is_revoked_with_the_others() {
+    let key = IssuerKey::new("k1", "EdDSA");
+    let (cluster, provider) = scene(&key).await;
+    let admin = cluster.admin().await;
+    let claims = with(&alice(&cluster), "/sub", json!("alice@example"));
+    let jwt = key.sign(&with(&claims, "/iat", json!(unix(40))));
+    let said = active(cluster.tenant.as_str(), "approver", "alice");
+    let said = with(&said, "/sub", json!("alice@example"));
+    provider.know("ahead", Says::Json(with(&said, "/iat", json!(unix(40)))));
+    provider.know("too-far", Says::Json(with(&said, "/iat", json!(unix(600)))));
+    for token in [jwt.as_str(), "ahead"] {
+        try_token(&cluster, token).await.expect(200);
+    }
+    not_taken(try_token(&cluster, "too-far").await, "issued later");
+    let wish = json!({ "subject": "alice@example" });
+    let revoked = admin.post(REVOCATIONS, &wish).await.expect(201).json();
+    let before = revoked["issuedBefore"].clone();
+    // The answer says until when, and that may be said in so many words.
+    assert!(before.as_str().unwrap() > in_time(50).as_str(), "{before}");
+    for token in [jwt.as_str(), "ahead"] {
+        refused_everywhere(&cluster, token).await;
+    }
+    let wish = json!({ "issuedBefore": before });
+    admin.post(REVOCATIONS, &wish).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_token_that_does_not_say_when_it_was_issued_stays_revoked() {
+    let key = IssuerKey::new("k1", "EdDSA");
+    let provider = Provider::start(&[&key]).await;
+    let cluster = Cluster::with(1, |config| {
+        by_jwt(config, &provider);
+        config.retention.every_seconds = 1;
+    })
+    .await;
+    // It is valid for too long now, and the day before it expires it no longer is.
+    let claims = with(&alice(&cluster), "/exp", json!(unix(30 * 24 * 3_600)));
+    let claims = with(&without(&claims, "/iat"), "/jti", json!("t-1"));
+    let [token, other] = ["t-1", "t-2"].map(|id| key.sign(&with(&claims, "/jti", json!(id))));
+    not_taken(try_token(&cluster, &token).await, "valid for too long");
+    let admin = cluster.admin().await;
+    let revoked = admin.post(REVOCATIONS, &json!({ "tokenId": "t-1" })).await;
+    revoked.expect(201);
+    cluster.pass(Duration::from_secs((30 * 24 - 12) * 3_600));
+    cluster.retention_passes(2).await;
+    try_token(&cluster, &other).await.expect(200);
+    not_taken(try_token(&cluster, &token).await, "revoked");
 }

@@ -7,14 +7,15 @@ use countersign::config::Config;
 use countersign::store::credential::RoleName;
 use futures_util::future::join_all;
 use http_body_util::BodyExt as _;
+use hyper::client::conn::http2::SendRequest;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::honest;
 use super::peers::{
-    PATIENCE, address, asking, cut, fill, get, memory, multiplexed, print_figures, read_out,
-    slow_get, status, watched,
+    PATIENCE, RequestBody, address, asking, cut, fill, get, memory, multiplexed, print_figures,
+    read_out, slow_get, status, watched,
 };
 use crate::support::fleet::{Fleet, resident_kib};
 use crate::support::{Approver, Client, Cluster, Enforcer, until};
@@ -193,14 +194,15 @@ async fn an_answer_that_takes_too_long_in_all_is_cut_off() {
     let read = trickle(&cluster, &alice).await;
     assert!(read < 8_000_000, "{read} bytes");
     assert!(cut(&cluster).await >= 1.0);
+    // One stream among others is cut off by itself.
+    let mut sender = multiplexed(&cluster.nodes[0].url).await;
+    let read = trickle_http2(&mut sender, &alice).await;
+    assert!(read < 8_000_000, "{read} bytes");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stream_of_http2_is_read_too_slowly_and_is_reset() {
-    let (cluster, alice) = paced(|config| config.server.min_bytes_per_second = 4_000_000).await;
-    let mut sender = multiplexed(&cluster.nodes[0].url).await;
-    let key = alice.client.key();
-    let page = get(&mut sender, key, INBOX).await;
+/// The same over HTTP/2, at half that pace.
+async fn trickle_http2(sender: &mut SendRequest<RequestBody>, alice: &Approver) -> usize {
+    let page = get(sender, alice.client.key(), INBOX).await;
     assert_eq!(page.status(), 200);
     let (mut body, mut total) = (page.into_body(), 0);
     let reading = async {
@@ -212,6 +214,15 @@ async fn a_stream_of_http2_is_read_too_slowly_and_is_reset() {
     timeout(Duration::from_secs(60), reading)
         .await
         .expect("it ends");
+    total
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_http2_is_read_too_slowly_and_is_reset() {
+    let (cluster, alice) = paced(|config| config.server.min_bytes_per_second = 4_000_000).await;
+    let mut sender = multiplexed(&cluster.nodes[0].url).await;
+    let key = alice.client.key();
+    let total = trickle_http2(&mut sender, &alice).await;
     assert!(total < 8_000_000, "{total} bytes");
     // Others on the same connection are not concerned.
     let answer = get(&mut sender, key, "/v1/status").await;
@@ -220,6 +231,43 @@ async fn a_stream_of_http2_is_read_too_slowly_and_is_reset() {
         memory(&cluster).await < 1.0
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_rate_whoever_stops_reading_or_sending_is_not_waited_for() {
+    let (cluster, alice) = paced(|config| {
+        config.server.min_bytes_per_second = 0;
+        config.server.body_timeout_seconds = 120;
+    })
+    .await;
+    // One that has read a part of its answer.
+    let mut sender = multiplexed(&cluster.nodes[0].url).await;
+    let page = get(&mut sender, alice.client.key(), INBOX).await;
+    let mut body = page.into_body();
+    body.frame().await.unwrap().unwrap();
+    assert!(memory(&cluster).await > 1.0);
+    until("all memory returns", PATIENCE, async || {
+        memory(&cluster).await < 1.0
+    })
+    .await;
+    // One that has sent a part of its body, over and again with pauses that are not too long.
+    let mut stream = TcpStream::connect(address(&cluster.nodes[0].url))
+        .await
+        .unwrap();
+    let head = format!(
+        "POST /v1/artifacts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: 60000\r\n\r\n",
+        cluster.enforcer("build-bot").await.client.key()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..2 {
+        sleep(Duration::from_secs(6)).await;
+        stream.write_all(b" ").await.unwrap();
+    }
+    let begun = Instant::now();
+    assert_eq!(status(&mut stream).await, 400);
+    let took = begun.elapsed();
+    assert!(took > Duration::from_secs(8), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

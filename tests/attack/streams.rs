@@ -176,6 +176,34 @@ async fn a_stream_of_an_old_client_is_cut_off_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_event_stream_is_the_last_answer_of_its_connection_whoever_asks() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (cluster, alice) = scene().await;
+    let url = &cluster.nodes[0].url;
+    // An old client that would go on, and one that sends a body.
+    for (version, more) in [
+        ("1.0", "connection: keep-alive\r\n\r\n"),
+        ("1.1", "host: x\r\ncontent-length: 2\r\n\r\n{}"),
+        ("1.1", "host: x\r\n\r\n"),
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(address(url)).await.unwrap();
+        let head = format!(
+            "GET {ALICE} HTTP/{version}\r\nauthorization: Bearer {}\r\n{more}",
+            alice.client.key()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+            let read = timeout(PATIENCE, stream.read_buf(&mut answer)).await;
+            assert!(read.expect("an answer").unwrap() > 0, "{more}");
+        }
+        let answer = String::from_utf8_lossy(&answer).to_lowercase();
+        let head = answer.split_once("\r\n\r\n").unwrap().0;
+        assert!(head.contains("\r\nconnection: close"), "{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_reads_nothing_holds_its_page_only_for_a_while() {
     let cluster = Cluster::with(1, |config| config.push.send_timeout_seconds = 2).await;
     let enforcer = cluster.enforcer("build-bot").await;

@@ -9,7 +9,6 @@ use sqlx::PgConnection;
 use crate::support::database::Database;
 use crate::support::exchanges::{delivered, parties};
 use crate::support::roles::Roles;
-use crate::support::scrape::scrape;
 use crate::support::{Cluster, until};
 
 const EVENTS: &str = "select count(*) from exchange_events";
@@ -109,18 +108,9 @@ async fn retention_works_under_the_nodes_own_role_and_respects_the_floors() {
     let (enforcer, approver) = parties(&cluster).await;
     delivered(&enforcer, &approver).await;
     let exchanges = "select count(*) from exchanges";
-    let passes = async || {
-        let read = scrape(&cluster.nodes[0].metrics).await;
-        let labels = [("sweep", "retention"), ("outcome", "ok")];
-        read.count("countersign_sweep_duration_seconds_count", &labels)
-    };
     // An hour later all of it is past the configured time, and none is past the floor.
     cluster.pass(Duration::from_secs(3_600));
-    let begun = passes().await;
-    until("two passes are over", Duration::from_secs(20), async || {
-        passes().await >= begun + 2.0
-    })
-    .await;
+    cluster.retention_passes(2).await;
     let kept = (
         database.number(exchanges).await,
         database.number(EVENTS).await,
@@ -142,6 +132,29 @@ async fn retention_works_under_the_nodes_own_role_and_respects_the_floors() {
         node.stop().await;
     }
     roles.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floor_in_months_or_years_is_the_same_for_an_exchange_and_its_history() {
+    let database = Database::create().await;
+    // 365 days and 6 hours; by the calendar 365 or 366 days.
+    database
+        .run(
+            "insert into retention_floors (history, keep) values ('exchange_events', '1 year'), ('audit_events', '1 year');
+             insert into exchange_events (tenant_id, request_id, at, event_id, to_state, actor, node)
+             select 't', 'r', clock_timestamp() - v.age, gen_random_uuid(), 'decided', 'a', 'n'
+               from (values (interval '365 days 5 hours'), ('365 days 7 hours')) as v (age);
+             insert into audit_events (tenant_id, at, event_id, actor, action, subject, node)
+             select tenant_id, at, event_id, 'a', 'b', 'c', 'd' from exchange_events;
+             select forget_exchange_events('t', array['r']), forget_audit_events('t', 'infinity', 100)",
+        )
+        .await;
+    for table in ["exchange_events", "audit_events"] {
+        let ages = format!(
+            "select string_agg((clock_timestamp() - at > interval '365 days 6 hours')::text, ' ') from {table}"
+        );
+        assert_eq!(database.text(&ages).await, "false", "{table}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

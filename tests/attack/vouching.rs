@@ -137,6 +137,14 @@ async fn what_the_gateway_found_travels_beside_the_signed_body() {
         };
         let status = bot.status(&request).await.expect(200).json();
         assert_eq!(status["trace"]["verification"], word);
+        let waited = bot.wait(&request, 5).await.expect(200).json();
+        assert_eq!(waited["trace"]["verification"], word);
+        drop(socket);
+        let mut socket = Socket::connect(url, "enforcer", "build-bot", key)
+            .await
+            .unwrap();
+        let pushed = socket.expect_type("decision.deliver").await;
+        assert_eq!(pushed["trace"]["verification"], word);
         let shown = "select verification from exchange_history";
         assert_eq!(cluster.database.text(shown).await, word);
     }

@@ -5,6 +5,7 @@ mod attacks;
 mod channels;
 mod chart;
 mod client;
+mod clients;
 mod exchanges;
 mod inbox;
 mod load;
@@ -37,7 +38,7 @@ struct Bench {
 }
 
 /// The parts, by the name that `BENCH_ONLY` chooses them by.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "submissions",
     "exchanges",
     "push",
@@ -46,6 +47,7 @@ const PARTS: [&str; 8] = [
     "channels",
     "telemetry",
     "attacks",
+    "clients",
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -82,7 +84,8 @@ async fn run() -> anyhow::Result<()> {
             "payloads" => submissions::measure_sizes(&mut bench).await?,
             "channels" => channels::measure(&mut bench).await?,
             "telemetry" => telemetry::measure(&mut bench).await?,
-            _ => attacks::measure(&mut bench).await?,
+            "attacks" => attacks::measure(&mut bench).await?,
+            _ => clients::measure(&mut bench).await?,
         }
     }
     println!("{}", bench.report.table());

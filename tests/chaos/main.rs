@@ -55,6 +55,8 @@ const ABORTS: usize = 2;
 const ALONE: &str = "CHAOS_HAS_ITS_OWN_MOUNTS";
 
 fn main() -> anyhow::Result<ExitCode> {
+    // The library is compiled without a provider of its own.
+    let _chosen_before = rustls::crypto::ring::default_provider().install_default();
     let options = Options::parse();
     if options.list {
         for (name, what) in options.all_faults() {

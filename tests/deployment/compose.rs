@@ -34,8 +34,8 @@ pub fn mounts(service: &Value) -> Vec<(String, String)> {
             let mut parts = short.split(':').map(str::to_owned);
             (parts.next().unwrap(), parts.next().unwrap())
         } else {
-            let target = volume["target"].as_str().unwrap();
-            (String::new(), target.to_owned())
+            let text = |member: &str| volume[member].as_str().unwrap_or_default().to_owned();
+            (text("source"), text("target"))
         }
     });
     mounts.collect()
@@ -45,8 +45,12 @@ pub fn mounts(service: &Value) -> Vec<(String, String)> {
 #[test]
 fn a_machine_with_one_processor_suffices() {
     for (name, service) in services() {
-        let cpus = service["cpus"].as_f64().unwrap_or(0.0);
-        assert!(cpus <= 1.0, "{name}: {cpus}");
+        let limits = &service["deploy"]["resources"]["limits"];
+        for cpus in [&service["cpus"], &limits["cpus"]] {
+            let text = cpus.as_str().map_or(cpus.to_string(), str::to_owned);
+            let few = cpus.is_null() || text.parse::<f64>().unwrap() <= 1.0;
+            assert!(few, "{name}: {cpus}");
+        }
     }
 }
 

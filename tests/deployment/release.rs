@@ -115,8 +115,8 @@ fn images_are_all_pinned_or_none_is() {
     }
 }
 
-fn workflow() -> Value {
-    serde_saphyr::from_str(&read(".github/workflows/release.yml")).unwrap()
+fn workflow(name: &str) -> Value {
+    serde_saphyr::from_str(&read(&format!(".github/workflows/{name}"))).unwrap()
 }
 
 /// The steps of a job, as text, in order.
@@ -127,7 +127,7 @@ fn steps(job: &Value) -> Vec<String> {
 
 #[test]
 fn a_release_has_no_more_rights_than_it_needs() {
-    let workflow = workflow();
+    let workflow = workflow("release.yml");
     assert_eq!(workflow["permissions"], json!({}));
     let expected = json!({
         "check": {"contents": "read"},
@@ -138,14 +138,29 @@ fn a_release_has_no_more_rights_than_it_needs() {
         assert_eq!(job["permissions"], expected[name], "{name}");
     }
     assert_eq!(jobs.len(), 2);
-    // A tag, and nothing that a stranger can cause.
-    let on = workflow["on"].as_object().unwrap();
-    assert!(on.len() == 1 && on["push"]["tags"].is_array(), "{on:?}");
+    // A tag of a version, and nothing that a stranger can cause.
+    let tag = json!({ "push": { "tags": ["v[0-9]+.[0-9]+.[0-9]+"] } });
+    assert_eq!(workflow["on"], tag);
+    // What a step runs finds no token in the checkout.
+    for (name, job) in jobs {
+        let steps = job["steps"].as_array().unwrap();
+        let uses = |step: &&Value, action| {
+            step["uses"]
+                .as_str()
+                .is_some_and(|uses| uses.starts_with(action))
+        };
+        let mut checkouts = steps.iter().filter(|step| uses(step, "actions/checkout@"));
+        let kept = |step: &Value| step["with"]["persist-credentials"] != json!(false);
+        assert!(!checkouts.any(kept), "{name}");
+    }
 }
 
 #[test]
 fn actions_are_pinned_by_commit() {
-    let text = read(".github/workflows/release.yml");
+    let names = ["release.yml", "test.yml"];
+    let text = names
+        .map(|name| read(&format!(".github/workflows/{name}")))
+        .concat();
     let mut actions = 0;
     for action in text.lines().filter_map(|line| line.split_once("uses: ")) {
         let (_, pin) = action.1.split_once('@').unwrap();
@@ -154,22 +169,43 @@ fn actions_are_pinned_by_commit() {
         assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{pin}");
         actions += 1;
     }
-    assert!(actions >= 3);
-    // What comes from outside is passed in the environment, never pasted into a script.
-    for job in workflow()["jobs"].as_object().unwrap().values() {
-        for step in job["steps"].as_array().unwrap() {
-            let script = step["run"].as_str().unwrap_or_default();
-            assert!(!script.contains("${{"), "{script}");
+    // All of them, however they are written; and what comes from outside is passed in the environment, never pasted into a
+    // script.
+    let mut used = 0;
+    for name in names {
+        for job in workflow(name)["jobs"].as_object().unwrap().values() {
+            for step in job["steps"].as_array().unwrap() {
+                used += usize::from(step["uses"].is_string());
+                let script = step["run"].as_str().unwrap_or_default();
+                assert!(!script.contains("${{"), "{script}");
+            }
         }
     }
+    assert_eq!(used, actions);
+}
+
+/// A pull request may come from anyone: its checks can read the code and nothing else.
+#[test]
+fn the_checks_of_a_change_have_no_rights_but_to_read() {
+    let workflow = workflow("test.yml");
+    assert_eq!(workflow["permissions"], json!({}));
+    let jobs = workflow["jobs"].as_object().unwrap();
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(jobs["test"]["permissions"], json!({"contents": "read"}));
+    assert!(steps(&jobs["test"]).concat().contains("make test"));
+    let on = workflow["on"].as_object().unwrap();
+    assert!(on.contains_key("push") && on.contains_key("pull_request"));
+    // This one would run with the rights and secrets of the repository.
+    assert!(!on.contains_key("pull_request_target"), "{on:?}");
 }
 
 #[test]
 fn a_release_is_checked_first_then_signed_by_its_digest() {
-    let workflow = workflow();
+    let workflow = workflow("release.yml");
     assert_eq!(workflow["jobs"]["publish"]["needs"], "check");
     let check = steps(&workflow["jobs"]["check"]).concat();
     for step in [
+        r#"test \"$GITHUB_REF_NAME\" = \"v$("#,
         "scripts/pin-images --check",
         "make test",
         "check advisories",
@@ -187,12 +223,33 @@ fn a_release_is_checked_first_then_signed_by_its_digest() {
     let build = &publish[position("buildx build")];
     assert!(build.contains("--provenance mode=max") && build.contains("--sbom true"));
     let sign = &publish[position("cosign sign ")];
-    assert!(sign.contains("steps.image.outputs.digest"), "{sign}");
-    assert!(
-        publish
-            .concat()
-            .contains("actions/attest-build-provenance@")
-    );
+    let image = r#""IMAGE":"${{ steps.image.outputs.name }}@${{ steps.image.outputs.digest }}""#;
+    let taken = &publish[position("docker cp ")];
+    for step in [sign, taken] {
+        assert!(step.contains(image), "{step}");
+    }
+    for command in ["cosign sign --yes", "cosign attest --yes --type cyclonedx"] {
+        let (_, rest) = sign.split_once(command).unwrap();
+        let rest = rest.split("\\n").next().unwrap();
+        assert!(rest.ends_with(r#" \"$IMAGE\""#), "{command}{rest}");
+    }
+    // The files as the image: by what is in them.
+    let sums = taken.find(r"sha256sum -- * >SHA256SUMS\n").unwrap();
+    assert!(sums < taken.find("cosign sign-blob --yes ").unwrap());
+    let provenance = |subject: Value| {
+        let steps = workflow["jobs"]["publish"]["steps"].as_array().unwrap();
+        steps.iter().any(|step| {
+            let action = step["uses"].as_str().unwrap_or_default();
+            action.starts_with("actions/attest-build-provenance@") && step["with"] == subject
+        })
+    };
+    assert!(provenance(json!({
+        "subject-name": "${{ steps.image.outputs.name }}",
+        "subject-digest": "${{ steps.image.outputs.digest }}",
+        "push-to-registry": true,
+    })));
+    assert!(provenance(json!({ "subject-path": "dist/*" })));
+    assert!(publish[position("gh release create")].contains(" --verify-tag "));
 }
 
 /// The list of dependencies is in the binary, and the same build without the tests' and `dev`'s is what the bill lists.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::compose::services;
-use super::{read, shipped};
+use super::{after, read, shipped};
 
 /// Keys of the configuration, and what they are set to.
 const STRICT: [(&str, &str, &str); 4] = [
@@ -26,6 +26,8 @@ fn compose_and_the_unit_set_what_is_strict() {
         );
         let line = format!("\nEnvironment={variable}={value}\n");
         assert!(unit.contains(&line), "{variable}");
+        // The last of several would count.
+        assert_eq!(unit.matches(&variable).count(), 1, "{variable}");
     }
 }
 
@@ -43,6 +45,14 @@ fn the_chart_sets_what_is_strict() {
         let set = set.as_str().map_or(set.to_string(), str::to_owned);
         assert_eq!(set, value, "{section}.{key}");
     }
+    // And passes it on.
+    let nodes = read("deploy/helm/countersign/templates/deployment.yaml");
+    let row_security = after(&nodes, "COUNTERSIGN_DATABASE__ROW_SECURITY\n");
+    assert_eq!(
+        row_security,
+        "value: {{ .Values.database.rowSecurity | quote }}"
+    );
+    assert!(nodes.contains("            {{- include \"countersign.config\" . | nindent 12 }}\n"));
 }
 
 /// Each is told in the guide, with how to relax it.
@@ -52,8 +62,8 @@ fn the_guide_tells_what_is_strict() {
     let (_, section) = guide.split_once("\n## Strict settings\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     for (name, key, _) in STRICT {
-        let key = format!("`{}.{}", name.to_lowercase(), key.to_lowercase());
-        assert!(section.contains(&key), "{key}");
+        let row = format!("\n| `{}.{} = ", name.to_lowercase(), key.to_lowercase());
+        assert!(section.contains(&row), "{row}");
     }
 }
 
@@ -64,8 +74,7 @@ fn the_commands_that_we_print_make_bound_credentials() {
     for path in shipped() {
         let text = std::fs::read_to_string(&path).unwrap();
         for line in text.lines() {
-            let Some((_, command)) = line.split_once("countersign credential create --tenant")
-            else {
+            let Some((_, command)) = line.split_once("countersign credential create --") else {
                 continue;
             };
             let bound = command.contains("--bound-id ") || command.contains("--role admin");

@@ -317,13 +317,13 @@ fn what_was_not_opened_can_be_rejected() {
         request.artifact_hash,
         request.expires_at,
     );
-    let body = reject_unopened(id, hash, until, Hints::default(), parties, random).unwrap();
+    let body = reject_unopened((id, ""), hash, until, Hints::default(), parties, random).unwrap();
     assert!(matches!(
         judge(&world, &body).unwrap(),
         Outcome::Rejected(_)
     ));
     let stranger = (&world.phone, None);
-    let body = reject_unopened(id, hash, until, Hints::default(), stranger, random).unwrap();
+    let body = reject_unopened((id, ""), hash, until, Hints::default(), stranger, random).unwrap();
     assert!(matches!(
         judge(&world, &body).unwrap(),
         Outcome::Rejected(_)
@@ -332,7 +332,7 @@ fn what_was_not_opened_can_be_rejected() {
         reason: Some("who are you?".to_owned()),
         ..Hints::default()
     };
-    let refused = reject_unopened(id, hash, until, reason, stranger, random).unwrap_err();
+    let refused = reject_unopened((id, ""), hash, until, reason, stranger, random).unwrap_err();
     assert_eq!(refused, Error::HintsForNobody);
     // The empty repository passes for a rejection alone.
     let mut members = members(&world, &ruling(Verdict::Approve));
@@ -468,4 +468,40 @@ fn a_stored_grant_is_judged_again_at_each_use() {
         again(&world, &body, later).unwrap_err(),
         Error::RevokedDevice(world.phone.id())
     );
+}
+
+#[test]
+fn what_a_person_adds_is_bounded_as_it_is_read() {
+    type MakeHints = fn(String) -> Hints;
+    let world = world();
+    let bounds: [(usize, MakeHints); 2] = [
+        (4_000, |text| Hints {
+            reason: Some(text),
+            ..Hints::default()
+        }),
+        (1_024, |text| Hints {
+            action_id: Some(text),
+            ..Hints::default()
+        }),
+    ];
+    for (chars, hints) in bounds {
+        let decide = |length: usize| {
+            let hints = hints("é".repeat(length));
+            let ruling = Ruling {
+                hints,
+                ..ruling(Verdict::Approve)
+            };
+            let random = &mut known("decision");
+            sign_decision(&world.opened(), &ruling, &world.phone, random)
+        };
+        let body = decide(chars).unwrap();
+        let outcome = judge(&world, &body).unwrap();
+        assert!(matches!(outcome, Outcome::Approved(_)), "{chars}");
+        let refused = decide(chars + 1).unwrap_err();
+        let expected = [
+            Error::LongReason { limit: chars },
+            Error::LongAction { limit: chars },
+        ];
+        assert!(expected.contains(&refused), "{refused}");
+    }
 }

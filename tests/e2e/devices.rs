@@ -126,6 +126,32 @@ fn a_revoked_device_never_returns_and_says_nothing_more() {
 }
 
 #[test]
+fn a_list_leads_on_to_what_stands_before_the_statement_that_makes_its_signer_known() {
+    let world = world();
+    let (tablet, tablet_bundle) = device("tablet");
+    let (stolen, stolen_bundle) = device("stolen");
+    let (foreign, foreign_bundle) = device("foreign");
+    // The order in which it happened. Whoever begins with the tablet knows the phone only by the last one.
+    let list = [
+        add(&world.phone, &world.laptop, &world.laptop_bundle),
+        add(&world.laptop, &stolen, &stolen_bundle),
+        revoke(&world.phone, &stolen),
+        add(&stolen, &foreign, &foreign_bundle),
+        add(&world.phone, &tablet, &tablet_bundle),
+        add(&tablet, &world.phone, &world.phone_bundle),
+    ];
+    let own = vec![tablet_bundle];
+    let mut trust = DeviceTrust::from_own_records(tenant(), alice(), own, [].into());
+    let refused = trust.follow_all(&list);
+    assert_eq!(refused, [(3, Error::RevokedDevice(stolen.id()))]);
+    let known: Vec<_> = trust.in_force().iter().map(TrustedDevice::id).collect();
+    assert_eq!(known, [tablet.id(), world.phone.id(), world.laptop.id()]);
+    let before = trust.clone();
+    trust.follow_all(&list);
+    assert_eq!(trust, before, "nothing more, however often");
+}
+
+#[test]
 fn a_device_may_be_revoked_before_its_addition_arrives() {
     let mut world = world();
     let (tablet, bundle) = device("tablet");

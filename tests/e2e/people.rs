@@ -2,9 +2,10 @@
 
 use countersign::e2e::{
     ArtifactContext, Ciphertext, DeviceBundle, DeviceKeys, DeviceName, DeviceTrust, EnforcerBundle,
-    EnforcerKeys, Error, Hints, OpenedArtifact, OwnRequest, PairingSecret, PinnedEnforcer,
-    PlainArtifact, Purpose, RandomSource, Received, Ruling, Scope, SignedStatement, Statement,
-    answer_by_link, open_artifact, receive_answer, seal_artifact,
+    EnforcerKeys, Error, Hints, Introduction, OpenedArtifact, OwnRequest, PairingSecret,
+    PinnedEnforcer, PlainArtifact, Purpose, RandomSource, Received, Ruling, Scope,
+    SignedIntroduction, SignedStatement, Statement, answer_by_link, open_artifact, receive_answer,
+    seal_artifact,
 };
 use countersign::e2e::{AuthenticOffer, Change, Fingerprint};
 use countersign::protocol::decision::Verdict;
@@ -99,6 +100,13 @@ pub fn revoke(by: &DeviceKeys, gone: &DeviceKeys) -> SignedStatement {
     let statement = Statement::new(&tenant(), &alice(), &change, now(), by.id()).unwrap();
     let signature = statement.sign(by).unwrap();
     SignedStatement::new(statement, signature, None)
+}
+
+/// A device introduces the enforcer.
+pub fn introduce(world: &World, by: &DeviceKeys) -> SignedIntroduction {
+    let enforcer = (&world.pinned_enforcer, Some("build machine"));
+    let introduction = Introduction::new(&tenant(), &alice(), enforcer, now(), by.id());
+    introduction.unwrap().sign(by).unwrap()
 }
 
 pub fn world() -> World {

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use countersign::e2e::{
     Answer, Ciphertext, DeviceBundle, EnforcerBundle, Error, Hints, PairingSecret, PlainPrompt,
-    Purpose, Received, Ruling, SignedStatement, accept, answer_by_link, open_prompt,
-    receive_answer, seal_prompt, sign_decision,
+    Purpose, Received, Ruling, SignedIntroduction, SignedStatement, accept, answer_by_link,
+    open_prompt, receive_answer, seal_prompt, sign_decision,
 };
 use countersign::e2e::{AuthenticOffer, Fingerprint};
 use countersign::protocol::decision::Verdict;
@@ -13,7 +13,7 @@ use countersign::protocol::json;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::people::{World, add, alice, bot, device, known, nonce, now, ruling, world};
+use super::people::{World, add, alice, bot, device, introduce, known, nonce, now, ruling, world};
 
 const PROMPT: &str = r#"{"requestId": "01J2V9K3M2W1J5R6S7T8U9V0W1", "artifactType": "prompt.send",
     "createdAt": "2026-02-21T12:01:00Z", "target": "agentChat", "text": "Please stop.", "promptHashAlg": "SHA-256"}"#;
@@ -25,6 +25,7 @@ struct Texts {
     decision: String,
     prompt: String,
     statement: String,
+    introduction: String,
     bundle: String,
     offer: String,
     answer: String,
@@ -61,6 +62,7 @@ static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
         decision,
         prompt: prompt.unwrap().to_text().unwrap(),
         statement: add(&world.phone, &tablet, &tablet_bundle).to_text(),
+        introduction: introduce(world, &world.laptop).to_text(),
         bundle: bundle.to_text().unwrap(),
         offer: offer.to_text().unwrap(),
         answer: answer.to_text().unwrap(),
@@ -104,6 +106,12 @@ fn follow_statement(text: &str) -> Result<(), Error> {
     WORLD.trust.clone().follow(&signed).map(drop)
 }
 
+fn accept_introduction(text: &str) -> Result<(), Error> {
+    let node = json::parse(text.as_bytes()).map_err(|error| Error::Json { what: "it", error })?;
+    let signed = SignedIntroduction::parse(&node)?;
+    signed.accept(&WORLD.trust).map(drop)
+}
+
 fn prove_answer(text: &str) -> Result<(), Error> {
     let offer = EnforcerBundle::parse(&TEXTS.offer)?;
     let answer = Answer::parse(text)?;
@@ -120,6 +128,7 @@ fn unaltered_texts_are_accepted() {
     accept_decision(&TEXTS.decision).unwrap();
     open_sealed_prompt(&TEXTS.prompt).unwrap();
     follow_statement(&TEXTS.statement).unwrap();
+    accept_introduction(&TEXTS.introduction).unwrap();
     prove_answer(&TEXTS.answer).unwrap();
 }
 
@@ -186,6 +195,13 @@ proptest! {
     }
 
     #[test]
+    fn an_introduction_with_a_changed_bit_is_not_accepted(place: Index, bit in 0_u8..8) {
+        if let Some(altered) = flip(&TEXTS.introduction, place, bit) {
+            prop_assert!(accept_introduction(&altered).is_err(), "{altered}");
+        }
+    }
+
+    #[test]
     fn an_answer_with_a_changed_bit_has_no_proof(place: Index, bit in 0_u8..8) {
         if let Some(altered) = flip(&TEXTS.answer, place, bit) {
             prop_assert!(prove_answer(&altered).is_err(), "{altered}");
@@ -198,6 +214,7 @@ proptest! {
         prop_assert!(open_sealed(&cut(&TEXTS.sealed)).is_err());
         prop_assert!(accept_decision(&cut(&TEXTS.decision)).is_err());
         prop_assert!(follow_statement(&cut(&TEXTS.statement)).is_err());
+        prop_assert!(accept_introduction(&cut(&TEXTS.introduction)).is_err());
         prop_assert!(prove_answer(&cut(&TEXTS.answer)).is_err());
         prop_assert!(DeviceBundle::parse(&cut(&TEXTS.bundle)).is_err());
     }

@@ -6,9 +6,10 @@ use aes_gcm::{Aes256Gcm, KeyInit as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::e2e::{
-    Answer, AuthenticOffer, DeviceBundle, EnforcerBundle, Fingerprint, GrantMatch, Hints, Outcome,
-    PairingLink, PairingSecret, PlainPrompt, Ruling, Scope, SignedStatement, accept,
-    answer_by_code, answer_by_link, seal_artifact, seal_prompt, sign_decision,
+    Answer, AuthenticOffer, DeviceBundle, EndorsementRequest, EnforcerBundle, Fingerprint,
+    GrantMatch, Hints, Outcome, PairingLink, PairingSecret, PlainPrompt, Ruling, Scope,
+    SignedStatement, accept, answer_by_code, answer_by_link, seal_artifact, seal_prompt,
+    sign_decision,
 };
 use countersign::protocol::canonical::canonical;
 use countersign::protocol::decision::Verdict;
@@ -22,7 +23,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::people::{
-    World, add, alice, bot, device, known, node, nonce, now, revoke, ruling, tenant, time, world,
+    World, add, alice, bot, device, introduce, known, node, nonce, now, revoke, ruling, tenant,
+    time, world,
 };
 use super::rfc9180::unhex;
 
@@ -163,6 +165,14 @@ fn statements(world: &World) -> Value {
             &revoke(&world.phone, &world.laptop)
         ),
     ])
+}
+
+fn introduction(world: &World) -> Value {
+    let signed = introduce(world, &world.phone);
+    json!({
+        "signable": signed.introduction().text(),
+        "signed": parsed(&signed.to_text()),
+    })
 }
 
 /// What `seal` drew and computed, checked with the libraries alone.
@@ -360,6 +370,24 @@ fn decisions(world: &World) -> Value {
     ])
 }
 
+/// The laptop asks the phone to add it.
+fn endorsement(world: &World) -> Value {
+    let (laptop, bundle) = (&world.laptop, &world.laptop_bundle);
+    let phone = std::slice::from_ref(&world.phone_bundle);
+    let asked =
+        EndorsementRequest::new(&tenant(), &alice(), (laptop, bundle), now(), phone).unwrap();
+    let own = (&world.phone, &world.phone_bundle);
+    let statements = asked.endorse(&tenant(), &alice(), own).unwrap();
+    let text = asked.to_text().unwrap();
+    let link = asked.link("https://gateway.example.org").unwrap();
+    assert!(link.ends_with(&format!("/#/device/{text}")));
+    json!({
+        "link": link,
+        "canonical": String::from_utf8(unbase(&json!(text))).unwrap(),
+        "statements": statements.iter().map(|it| parsed(&it.to_text())).collect::<Vec<_>>(),
+    })
+}
+
 /// Bundles that must be refused.
 fn refusals(world: &World) -> Value {
     let text = world.phone_bundle.to_text().unwrap();
@@ -428,6 +456,8 @@ fn the_published_vectors_are_what_the_code_computes() {
         "keys": keys(&world),
         "pairing": pairing(&world),
         "statements": statements(&world),
+        "endorsement": endorsement(&world),
+        "introduction": introduction(&world),
         "artifact": artifact(&world),
         "prompt": prompt(&world),
         "decisions": decisions(&world),

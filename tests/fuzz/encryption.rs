@@ -6,8 +6,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::e2e::{
     Answer, ArtifactContext, Ciphertext, DeviceBundle, DeviceId, DeviceKeys, DeviceName,
-    DeviceTrust, EnforcerBundle, EnforcerKeys, Error, OwnRequest, PairingLink, PinnedEnforcer,
-    PlainArtifact, PlainPrompt, Purpose, SignedStatement, accept, open_artifact,
+    DeviceTrust, EndorsementRequest, EnforcerBundle, EnforcerKeys, Error, OwnRequest, PairingLink,
+    PinnedEnforcer, PlainArtifact, PlainPrompt, Purpose, SignedIntroduction, SignedStatement,
+    accept, open_artifact,
 };
 use super::subject::canonical::Sha256Hex;
 use super::subject::id::{ApproverId, EnforcerId, RequestId, TenantId, TextId};
@@ -38,6 +39,10 @@ pub fn bundle(data: &[u8]) {
             let whole = link.expose("https://page.example");
             let again = PairingLink::parse(&whole).expect("a link that was printed");
             assert_eq!(*again.expose("https://page.example"), *whole);
+        }
+        if let Ok(request) = EndorsementRequest::parse(text) {
+            let whole = request.link("https://page.example").expect("a link");
+            assert_eq!(EndorsementRequest::parse(&whole), Ok(request));
         }
     }
 }
@@ -81,6 +86,12 @@ pub fn ciphertext(data: &[u8]) {
     let bundle = DeviceBundle::of(&device, name).expect("a bundle");
     let (tenant, approver) = (id::<TenantId>("acme"), id::<ApproverId>("alice"));
     let known = DeviceTrust::from_own_records(tenant, approver, vec![bundle], [].into());
+    if let Ok(signed) = SignedIntroduction::parse(&node) {
+        let text = signed.to_text();
+        let again = json::parse(text.as_bytes()).expect("JSON");
+        assert_eq!(SignedIntroduction::parse(&again).as_ref(), Ok(&signed));
+        assert!(signed.accept(&known).is_err());
+    }
     if let Ok(signed) = SignedStatement::parse(&node) {
         let text = signed.to_text();
         let again = json::parse(text.as_bytes()).expect("JSON");

@@ -19,7 +19,7 @@ async fn fill(cluster: &Cluster) {
         .run(&format!(
             "create temporary table made as
                  select gen_random_uuid() as id, 'r-' || n || '-' || s.state as request_id, s.state,
-                        now() - interval '2 days' + n * interval '1 s' as at,
+                        now() - interval '5 hours' + n * interval '1 s' as at,
                         now() + case when s.state = 'expired' then interval '-1 hour' else interval '1 day' end as ends
                    from generate_series(1, {MANY}) n
                   cross join lateral (

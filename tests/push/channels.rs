@@ -11,7 +11,7 @@ use countersign::store::credential::RoleName;
 use super::{approver_socket, approver_stream, enforcer_socket, scene};
 use crate::support::database::finish;
 use crate::support::push::{Socket, Stream};
-use crate::support::{Cluster, compact, request_id, sealed, until};
+use crate::support::{Cluster, compact, http, request_id, sealed, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_is_refused_over_http_before_the_upgrade() {
@@ -297,7 +297,7 @@ async fn an_idle_stream_begins_at_once_and_is_pinged() {
     let cluster = Cluster::with(1, |config| config.push.sse_ping_seconds = 1).await;
     let approver = cluster.approver("alice").await;
     let url = format!("{}/v1/sse/approvers/alice", cluster.nodes[0].url);
-    let request = reqwest::Client::new()
+    let request = (http().build().unwrap())
         .get(url)
         .bearer_auth(approver.client.key());
     let mut response = request.send().await.unwrap();

@@ -300,6 +300,7 @@ async fn large_messages_share_one_room_with_all_that_is_large() {
     let cluster = Cluster::with(1, |config| {
         config.limits.artifact_bytes = 900 << 10;
         config.limits.snapshot_bytes = 900 << 10;
+        config.limits.page_bytes = 32 << 10;
         config.limits.body_memory_bytes = 1 << 20;
     })
     .await;

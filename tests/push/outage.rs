@@ -14,7 +14,7 @@ use crate::support::database::Database;
 use crate::support::exchanges::decided;
 use crate::support::proxy::Proxy;
 use crate::support::push::{PATIENCE, Socket, Stream};
-use crate::support::{Cluster, compact, request_id, sealed, until};
+use crate::support::{Cluster, compact, http, request_id, sealed, until};
 
 /// The node whose database goes away. The other one's stays.
 const CUT_OFF: usize = 1;
@@ -60,7 +60,7 @@ async fn expired(cluster: &Cluster) {
 /// The stream of an approver as text, until it says this.
 async fn says(cluster: &Cluster, key: &str, words: &str) {
     let url = format!("{}/v1/sse/approvers/bob", cluster.nodes[CUT_OFF].url);
-    let request = reqwest::Client::new().get(url).bearer_auth(key);
+    let request = http().build().unwrap().get(url).bearer_auth(key);
     let mut response = request.send().await.unwrap();
     let mut said = String::new();
     while !said.contains(words) {

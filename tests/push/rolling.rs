@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::fleet::Fleet;
-use crate::support::{Approver, Client, Cluster, Enforcer, compact, request_id, sealed};
+use crate::support::{Approver, Client, Cluster, Enforcer, compact, http, request_id, sealed};
 
 /// A load balancer: asks every node now and then whether it is ready, and hands each connection to the next one that is.
 async fn round_robin(urls: &[String]) -> String {
@@ -20,7 +20,7 @@ async fn round_robin(urls: &[String]) -> String {
     );
     let checked = Arc::clone(&ready);
     tokio::spawn(async move {
-        let http = reqwest::Client::builder()
+        let http = http()
             .timeout(Duration::from_secs(2))
             .pool_max_idle_per_host(0)
             .build()

@@ -7,6 +7,7 @@ use countersign::store::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::support::devices::Owner;
 use crate::support::push::{Socket, Stream};
 use crate::support::{
     Approver, Client, Cluster, Enforcer, compact, envelope, hash_of, in_time, now, registration,
@@ -58,6 +59,8 @@ impl Tenant {
         tenant.sessions().await;
         tenant.presence().await;
         tenant.platform().await;
+        tenant.devices().await;
+        tenant.invitations().await;
         tenant
     }
 
@@ -252,6 +255,61 @@ impl Tenant {
             seen[0]["status"] == "online" && seen[0]["workspaceName"] == "widgets"
         })
         .await;
+    }
+
+    /// A device, after a bare key and therefore after a reset; it adds another, which is revoked.
+    async fn devices(&mut self) {
+        let Self {
+            id, alice, admin, ..
+        } = self;
+        let owner = Owner::new(id, "alice");
+        admin.delete(&owner.path()).await.expect(204);
+        let phone = owner.first(&alice.client, "phone").await;
+        let laptop = owner.another(&alice.client, &phone, "laptop").await;
+        let gone = owner.revoke(&phone, laptop.keys.id());
+        let revoked = owner.delete(&alice.client, &laptop.id(), &gone).await;
+        revoked.expect(200);
+        let listed = self.bot.client.get(&owner.path()).await.expect(200).json();
+        assert_eq!(listed["statements"].as_array().unwrap().len(), 3);
+
+        // Paired once more, and the phone introduces the enforcer.
+        let begin = json!({ "enforcerId": "build-bot" });
+        let begun = self.bot.client.post("/v1/pairing/initiate", &begin).await;
+        let complete = json!({ "nonce": begun.expect(200).json()["nonce"], "approverId": "alice" });
+        let client = &self.alice.client;
+        let paired = client.post("/v1/pairing/complete", &complete).await;
+        paired.expect(200);
+        let key = *phone.bundle.encryption_key();
+        let text = owner.introduce(&phone, "build-bot", &key, &now());
+        for status in [201, 200] {
+            let call = client.call(Method::POST, &owner.introductions());
+            call.text(&text).send().await.expect(status);
+        }
+        let listed = client.get(&owner.introductions()).await.expect(200).json();
+        assert_eq!(listed["introductions"].as_array().unwrap().len(), 1);
+    }
+
+    /// Somebody is invited and joins.
+    async fn invitations(&mut self) {
+        let invitation = json!({ "role": "approver", "boundId": "dora" });
+        let made = self
+            .admin
+            .post("/platform/v1/invitations", &invitation)
+            .await;
+        let link = made.expect(201).json()["link"].clone();
+        let code = link
+            .as_str()
+            .unwrap()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned();
+        let joined = self
+            .bot
+            .client
+            .post("/v1/join", &json!({ "code": code }))
+            .await;
+        assert_eq!(joined.expect(201).json()["tenantId"], self.id.as_str());
     }
 
     /// Credentials and keys come and go; all of it is on the record.

@@ -28,7 +28,7 @@ pub struct Call<'a> {
 impl Client {
     /// A client of these nodes.
     pub fn new(urls: Vec<String>, key: Option<&str>) -> Self {
-        let http = reqwest::Client::builder()
+        let http = super::http()
             .timeout(Duration::from_secs(90))
             .build()
             .expect("a client");
@@ -42,7 +42,7 @@ impl Client {
 
     /// A client that makes a connection for each call.
     pub fn single_use(urls: Vec<String>, key: &str) -> Self {
-        let http = reqwest::Client::builder()
+        let http = super::http()
             .timeout(Duration::from_secs(90))
             .pool_max_idle_per_host(0)
             .build()

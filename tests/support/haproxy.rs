@@ -98,7 +98,7 @@ impl Balancer {
     async fn shows(&self, gauge: &str, value: usize) {
         let what = format!("the balancer's {gauge} is {value}");
         super::until(&what, Duration::from_secs(20), async || {
-            let Ok(answer) = reqwest::get(format!("http://{}/metrics", self.own)).await else {
+            let Ok(answer) = super::get(format!("http://{}/metrics", self.own)).await else {
                 return false;
             };
             let name = format!("haproxy_backend_{gauge}{{proxy=\"nodes\"}} ");

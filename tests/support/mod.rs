@@ -8,6 +8,7 @@ pub mod collector;
 pub mod contract;
 pub mod database;
 pub mod described;
+pub mod devices;
 pub mod exchanges;
 pub mod fleet;
 pub mod framing;
@@ -30,10 +31,28 @@ pub use self::messages::*;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::time::{Instant, sleep};
+
+/// For calls over plain HTTP. A client with reqwest's defaults reads the system's root certificates, which takes longer than
+/// most calls.
+pub fn http() -> reqwest::ClientBuilder {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("a configuration")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder().tls_backend_preconfigured(config)
+}
+
+/// One GET over plain HTTP.
+pub async fn get(url: impl reqwest::IntoUrl) -> reqwest::Result<reqwest::Response> {
+    http().build()?.get(url).send().await
+}
 
 /// Waits until `condition` holds, and fails the test if it does not within `patience`.
 pub async fn until<F: Future<Output = bool>>(

@@ -162,7 +162,7 @@ impl Stream {
         key: &str,
         last: Option<&str>,
     ) -> Result<Self, u16> {
-        let request = reqwest::Client::new()
+        let request = (super::http().build().expect("a client"))
             .get(format!("{url}/v1/sse/{kind}/{id}"))
             .bearer_auth(key);
         let request = match last {

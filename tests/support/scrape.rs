@@ -28,7 +28,7 @@ pub struct Sample {
 
 /// Reads a node's metrics.
 pub async fn scrape(url: &str) -> Scrape {
-    let response = reqwest::get(url).await.expect("an answer");
+    let response = super::get(url).await.expect("an answer");
     assert_eq!(response.status(), 200);
     let content_type = response.headers()["content-type"].to_str().unwrap();
     assert_eq!(content_type, "text/plain; version=0.0.4; charset=utf-8");

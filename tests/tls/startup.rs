@@ -7,6 +7,7 @@ use countersign::config::{self, TlsMode};
 use countersign::http::tls::Tls;
 
 use crate::support::database::Database;
+use crate::support::get;
 use crate::support::process::{Process, Signal, countersign, run, signal};
 use crate::support::tls::{Authority, Files, TlsClient, address};
 
@@ -227,7 +228,7 @@ async fn dev_stays_plain() {
     let ready = dev.await_json(&file);
     let url = ready["nodes"][0].as_str().unwrap();
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    let live = reqwest::get(format!("{url}/livez")).await.unwrap();
+    let live = get(format!("{url}/livez")).await.unwrap();
     assert_eq!(live.status(), 200);
 }
 

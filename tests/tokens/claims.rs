@@ -47,6 +47,9 @@ async fn claims_that_are_missing_wrong_or_doubled_refuse_the_token() {
         ("/exp", json!(unix(86_400 + 120))),
         ("/iat", json!(unix(-86_400))),
         ("/iat", json!("today")),
+        // Later than clocks may differ.
+        ("/iat", json!(unix(65))),
+        ("/iat", json!(unix(550))),
         // An ID token is for the client that asked who signed in.
         ("/nonce", json!("n")),
         ("/at_hash", json!("h")),
@@ -81,7 +84,7 @@ async fn claims_that_are_missing_wrong_or_doubled_refuse_the_token() {
         .await;
     }
     // Just within the leeway of a minute.
-    for (pointer, value) in [("/exp", unix(-40)), ("/nbf", unix(40))] {
+    for (pointer, value) in [("/exp", unix(-40)), ("/nbf", unix(40)), ("/iat", unix(40))] {
         let token = key.sign(&with(&good, pointer, json!(value)));
         try_token(&cluster, &token).await.expect(200);
     }

@@ -103,6 +103,12 @@ fn what_is_configured_by_halves_or_could_be_mixed_up_refuses_to_start() {
         (&jwt, "jwt_leeway_seconds", json!(301), "jwt_leeway_seconds"),
         (
             &jwt,
+            "jwt_max_lifetime_seconds",
+            json!(i64::MAX),
+            "jwt_max_lifetime_seconds",
+        ),
+        (
+            &jwt,
             "jwt_jwks_refresh_seconds",
             json!(0),
             "jwt_jwks_refresh_seconds",

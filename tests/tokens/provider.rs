@@ -146,10 +146,26 @@ async fn jwks(State(desk): State<Arc<Desk>>) -> Response {
     says.respond().await
 }
 
+/// A question until it is answered, or until the node that asked has hung up.
+struct Asking<'a>(&'a Desk);
+
+impl<'a> Asking<'a> {
+    fn begin(desk: &'a Desk) -> Self {
+        let asking = desk.asking.fetch_add(1, Ordering::SeqCst) + 1;
+        desk.most_asking.fetch_max(asking, Ordering::SeqCst);
+        Self(desk)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 async fn introspect(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
     desk.asked.fetch_add(1, Ordering::SeqCst);
-    let asking = desk.asking.fetch_add(1, Ordering::SeqCst) + 1;
-    desk.most_asking.fetch_max(asking, Ordering::SeqCst);
+    let _asking = Asking::begin(&desk);
     let authorization = headers[header::AUTHORIZATION].to_str().unwrap().to_owned();
     *desk.authorization.lock().unwrap() = Some(authorization);
     let traceparent = headers.get("traceparent");
@@ -168,7 +184,5 @@ async fn introspect(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Byt
         .replace("%3D", "=");
     let says = desk.tokens.lock().unwrap().get(&token).cloned();
     let says = says.unwrap_or(Says::Json(json!({ "active": false })));
-    let response = says.respond().await;
-    desk.asking.fetch_sub(1, Ordering::SeqCst);
-    response
+    says.respond().await
 }

@@ -2,10 +2,9 @@
 //! that nobody has: a caller may have put anything in its place.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::gateway::context::Context;
-use crate::gateway::limit::{Buckets, Rate};
+use crate::gateway::limit::{LineLimit, Rate};
 use crate::protocol::id::CredentialId;
 
 /// Lines a second: someone who tries keys must not fill the disk.
@@ -26,6 +25,8 @@ pub(super) enum Failure {
     Secret,
     Revoked,
     Expired,
+    /// A code that binds a certificate, and is not valid.
+    Code,
     /// A token of an issuer. Why is logged where it was judged.
     Token,
 }
@@ -39,23 +40,20 @@ impl Failure {
             Self::Secret => "secret",
             Self::Revoked => "revoked",
             Self::Expired => "expired",
+            Self::Code => "code",
             Self::Token => "token",
         }
     }
 }
 
 pub(super) struct Failures {
-    lines: Buckets<()>,
-    /// Failures that were not logged since the last that was.
-    unlogged: AtomicU64,
+    lines: LineLimit,
 }
 
 impl Failures {
     pub fn new() -> Self {
         Self {
-            // One is used; a cache of one might not keep it.
-            lines: Buckets::new(16),
-            unlogged: AtomicU64::new(0),
+            lines: LineLimit::new(LINES),
         }
     }
 
@@ -71,11 +69,9 @@ impl Failures {
         if failure == Failure::Missing {
             return;
         }
-        if self.lines.take(&(), LINES, context.clock.now()).is_err() {
-            self.unlogged.fetch_add(1, Ordering::Relaxed);
+        let Some(unlogged) = self.lines.admit(context.clock.now()) else {
             return;
-        }
-        let unlogged = self.unlogged.swap(0, Ordering::Relaxed);
+        };
         tracing::info!(
             reason,
             credential = credential.map(tracing::field::display),

@@ -20,6 +20,7 @@ use super::token_quota::{Asker, TokenQuota};
 use crate::clock::Clock;
 use crate::config::Auth;
 use crate::gateway::error::{Error, Result};
+use crate::gateway::limit::{LineLimit, Rate};
 use crate::outbound::{Outbound, form_encoded};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, Claims, TokenError, judge_introspection};
@@ -27,6 +28,12 @@ use crate::telemetry::trace;
 
 /// How long a refused token is cached.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
+
+/// A server that answers about some tokens only must not fill the log.
+const LINES: Rate = Rate {
+    per_second: 1,
+    burst: 10,
+};
 
 /// Tokens are cached by their hash; the token itself is not kept.
 type Hash = [u8; 32];
@@ -53,6 +60,7 @@ pub(super) struct Introspection {
     outbound: Outbound,
     names: ClaimNames,
     audience: Option<String>,
+    leeway: Duration,
     time_limit: Duration,
     lifetime: Duration,
     clock: Clock,
@@ -62,8 +70,9 @@ pub(super) struct Introspection {
     refused: Cache<Hash, Known<TokenError>>,
     /// Requests in flight. Held for a few instructions, never across an await.
     asking: Mutex<HashMap<Hash, watch::Receiver<Option<Answer>>>>,
-    /// Whether the last request got no valid answer.
+    /// Whether requests get no valid answer, as far as it was logged.
     failing: AtomicBool,
+    lines: LineLimit,
 }
 
 impl Introspection {
@@ -90,6 +99,7 @@ impl Introspection {
             outbound: outbound.clone(),
             names: names.clone(),
             audience: Some(config.introspection_audience.clone()).filter(|text| !text.is_empty()),
+            leeway: Duration::from_secs(config.jwt_leeway_seconds),
             time_limit: Duration::from_millis(config.introspection_timeout_ms),
             lifetime: Duration::from_secs(config.introspection_cache_seconds),
             clock: clock.clone(),
@@ -98,6 +108,7 @@ impl Introspection {
             refused: Cache::new(config.introspection_cache_entries),
             asking: Mutex::default(),
             failing: AtomicBool::new(false),
+            lines: LineLimit::new(LINES),
         })
     }
 
@@ -139,9 +150,6 @@ impl Introspection {
                     let request = async move {
                         let answer = this.ask(&token, asker).await;
                         this.remember(hash, now, &answer);
-                        if let Some(Err(_)) = &answer {
-                            this.quota.note_refused(asker, this.clock.now());
-                        }
                         this.asking().remove(&hash);
                         tell.send_replace(Some(answer));
                     };
@@ -171,25 +179,41 @@ impl Introspection {
         let answer = match &asked {
             Ok(body) => {
                 let audience = self.audience.as_deref();
-                let judged = judge_introspection(body, &self.names, audience, self.clock.now());
+                let now = self.clock.now();
+                let judged = judge_introspection(body, &self.names, audience, self.leeway, now);
                 judged.ok_or_else(|| "the answer makes no sense".to_owned())
             }
             Err(error) => Err(error.to_string()),
         };
         match answer {
             Ok(said) => {
-                if self.failing.swap(false, Ordering::Relaxed) {
+                if self.turned(false) {
                     tracing::info!("tokens can be introspected again");
+                }
+                if said.is_err() {
+                    self.quota.note_refused(asker, self.clock.now());
                 }
                 Some(said.map(Arc::new))
             }
             Err(problem) => {
-                if !self.failing.swap(true, Ordering::Relaxed) {
+                if self.turned(true) {
                     tracing::warn!(problem, "tokens cannot be introspected");
                 }
+                // It may be the token that the server cannot answer about, and it costs as much as one that is refused.
+                self.quota.note_refused(asker, self.clock.now());
                 None
             }
         }
+    }
+
+    /// Whether the log is to say that requests now fail, or no longer do. What it does not say now, it says after the next.
+    fn turned(&self, failing: bool) -> bool {
+        let logged = self.failing.load(Ordering::Relaxed);
+        let turned = logged != failing && self.lines.admit(self.clock.now()).is_some();
+        if turned {
+            self.failing.store(failing, Ordering::Relaxed);
+        }
+        turned
     }
 
     /// Caches an answer. Its lifetime starts with the request, since the answer may be as old as that.

@@ -1,15 +1,14 @@
-//! Bounds what tokens that nobody knows may cost: requests to the authorization server at once, and refused tokens a second
-//! from one address. So a flood of invented tokens delays neither tokens that were valid before nor fresh ones from elsewhere.
+//! Bounds what tokens that nobody knows may cost: requests to the authorization server at once, and tokens a second from one
+//! address that it refuses or does not answer about. So a flood of invented tokens delays neither tokens that were valid before nor fresh ones from elsewhere.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, TlsMode};
 use crate::gateway::error::Result;
+use crate::gateway::keyed_semaphore::KeyedSemaphore;
 use crate::gateway::limit::{Buckets, Kind, Rate, network};
 use crate::protocol::timestamp::Timestamp;
 
@@ -21,8 +20,6 @@ const MAX_UNKNOWN: usize = 64;
 const MAX_PER_ADDRESS: usize = 4;
 /// Most addresses whose refused tokens are counted.
 const MAX_BUCKETS: usize = 10_000;
-/// Addresses after which those without a request are dropped.
-const PRUNE_AT: usize = 1_024;
 
 /// Whose token it is that is asked about.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +33,7 @@ pub(super) enum Asker {
 pub(super) struct TokenQuota {
     all: Semaphore,
     unknown: Semaphore,
-    /// Held for a few instructions, never across an await.
-    addresses: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
+    addresses: KeyedSemaphore<IpAddr>,
     refused: Buckets<IpAddr>,
     rate: Rate,
     /// Whether addresses are those of clients. A plain connection is one of this machine.
@@ -56,7 +52,7 @@ impl TokenQuota {
         Self {
             all: Semaphore::new(MAX_ASKING),
             unknown: Semaphore::new(MAX_UNKNOWN),
-            addresses: Mutex::default(),
+            addresses: KeyedSemaphore::new(MAX_PER_ADDRESS),
             refused: Buckets::new(MAX_BUCKETS),
             rate: Kind::Token.rate(&config.rates),
             by_address: config.tls.mode != TlsMode::Off,
@@ -80,26 +76,13 @@ impl TokenQuota {
         }
     }
 
-    fn slots_of(&self, address: IpAddr) -> Arc<Semaphore> {
-        let mut addresses = (self.addresses.lock()).unwrap_or_else(PoisonError::into_inner);
-        if let Some(slots) = addresses.get(&address).and_then(Weak::upgrade) {
-            return slots;
-        }
-        if addresses.len() >= PRUNE_AT {
-            addresses.retain(|_, slots| slots.strong_count() > 0);
-        }
-        let slots = Arc::new(Semaphore::new(MAX_PER_ADDRESS));
-        addresses.insert(address, Arc::downgrade(&slots));
-        slots
-    }
-
     /// Waits for the turn to make a request; `None` if it does not come in time.
     pub(super) async fn place(&self, asker: Asker, deadline: Instant) -> Option<Place<'_>> {
         let turn = async {
             let (mut address, mut unknown) = (None, None);
             if let Asker::Stranger(from) = asker {
                 if let Some(from) = from {
-                    address = Some(self.slots_of(from).acquire_owned().await.ok()?);
+                    address = Some(self.addresses.of(&from).acquire_owned().await.ok()?);
                 }
                 unknown = Some(self.unknown.acquire().await.ok()?);
             }

@@ -70,6 +70,7 @@ pub fn judge_claims(
     {
         return Err(TokenError::IdToken);
     }
+    check_issued(claims, rules.leeway, now)?;
     let issued_at = instant(claims, "iat")?.map_or(now, |at| at.min(now));
     let max_lifetime = time::Duration::try_from(rules.max_lifetime).unwrap_or(time::Duration::MAX);
     if expires_at.inner() - issued_at.inner() > max_lifetime.saturating_add(leeway) {
@@ -82,11 +83,22 @@ pub fn judge_claims(
     read(claims, &rules.names, &["sub"], Some(expires_at))
 }
 
-/// Judges an RFC 7662 response; `None` if it is not one. `nbf` is left to the authorization server, `exp` is not.
+/// Refuses a token that says it was issued later than clocks may differ: no revocation of what was issued until now would
+/// include it.
+fn check_issued(claims: &Object<'_>, leeway: Duration, now: Timestamp) -> Result<(), TokenError> {
+    let latest = now.inner() + leeway;
+    match instant(claims, "iat")? {
+        Some(at) if at.inner() > latest => Err(TokenError::NotYet),
+        _ => Ok(()),
+    }
+}
+
+/// Judges an RFC 7662 response; `None` if it is not one. `nbf` is left to the authorization server, `exp` and `iat` are not.
 pub fn judge_introspection(
     answer: &[u8],
     names: &ClaimNames,
     audience: Option<&str>,
+    leeway: Duration,
     now: Timestamp,
 ) -> Option<Result<Claims, TokenError>> {
     let document = json::parse(answer).ok()?;
@@ -103,6 +115,9 @@ pub fn judge_introspection(
     }
     if audience.is_some_and(|audience| !is_for(claims, audience)) {
         return Some(Err(TokenError::Claim("aud")));
+    }
+    if let Err(error) = check_issued(claims, leeway, now) {
+        return Some(Err(error));
     }
     Some(read(claims, names, &["sub", "client_id"], expires_at))
 }

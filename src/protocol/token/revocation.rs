@@ -39,7 +39,7 @@ pub struct RevocationRequest {
     pub kind: RevocationKind,
     /// The `jti` or the subject; empty for all.
     pub name: String,
-    /// Now, if none is given. Not used for one token.
+    /// If none is given, now, and as much later as clocks may differ. Not used for one token.
     pub issued_before: Option<Timestamp>,
 }
 

@@ -100,6 +100,9 @@ async fn pairings_prompts_sessions_and_presence() {
         .post(approver, "/v1/prompt", &sent(&nowhere))
         .await
         .refused(422, "NO_RECIPIENT");
+    let waiting = "/v1/enforcers/build-bot/prompts?sessionId=s";
+    let waiting = scene.get(enforcer, waiting).await.expect(200).json();
+    assert_eq!(waiting["items"].as_array().unwrap().len(), 2);
     let ack = |status: &str| json!({ "requestId": body["requestId"], "promptHash": body["promptHash"], "status": status, "ackAt": now(), "details": { "a": 1 } });
     scene
         .post(enforcer, "/v1/prompt", &ack("queued"))

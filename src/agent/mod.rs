@@ -1,0 +1,98 @@
+//! The agents that Countersign stands in front of: what their hooks say, and how they are answered. Pure: no I/O, no clock.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `event`, `read` | an agent's JSON as an [`Event`]; a tool call as an [`Action`] |
+//! | `names`, `places`, `policy` | which files it names, and whether it needs to be asked about |
+//! | `words`, `wrappers` | the words of a command, if it has nothing but words |
+//! | `edit`, `patch`, `proposal` | what an approver is shown |
+//! | `answer` | the answer in the agent's own form |
+
+mod answer;
+mod edit;
+mod event;
+mod names;
+mod patch;
+mod places;
+mod policy;
+mod proposal;
+mod read;
+mod words;
+pub mod wrappers;
+
+pub use self::answer::{BLOCK, Output, Verdict, guarded, takes_context};
+pub use self::event::{
+    Action, CellChange, Event, EventKind, MAX_INPUT_BYTES, Occurrences, Replacement, ToolCall,
+    Unreadable,
+};
+pub use self::places::{Named, Places, normal};
+pub use self::policy::{Judgement, Policy};
+pub use self::proposal::{Base, MAX_PAYLOAD_BYTES, Proposal};
+pub use self::words::plain_words;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An agent that can be made to ask before it acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Agent {
+    Claude,
+    Codex,
+    Copilot,
+    Gemini,
+    Opencode,
+    Cursor,
+}
+
+impl Agent {
+    pub const ALL: [Self; 6] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Copilot,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Cursor,
+    ];
+
+    /// As it is called on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Copilot => "copilot",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Cursor => "cursor",
+        }
+    }
+
+    /// As people call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex CLI",
+            Self::Copilot => "Copilot CLI",
+            Self::Gemini => "Gemini CLI",
+            Self::Opencode => "opencode",
+            Self::Cursor => "Cursor",
+        }
+    }
+}
+
+impl fmt::Display for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Agent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|agent| agent.as_str() == text);
+        found.ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            format!("expected one of {known}")
+        })
+    }
+}

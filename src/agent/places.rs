@@ -1,0 +1,238 @@
+//! Which files are never free: Countersign's own, the settings of the hooks, and secrets.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::event::Action;
+
+/// Where the agent works. All but `directory` with links followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// As the agent names it.
+    pub directory: PathBuf,
+    /// The repository that it is in, or the directory itself.
+    pub project: PathBuf,
+    pub home: Option<PathBuf>,
+    /// Countersign's own files: profiles with keys, and the policy.
+    pub own: PathBuf,
+    /// Directories that agents use instead of the usual one, such as `.claude`, and which one that is.
+    pub moved: Vec<(PathBuf, &'static str)>,
+}
+
+/// A file or directory that a call names: as it is written, and where it really is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub path: PathBuf,
+    pub real: PathBuf,
+}
+
+/// Settings that decide whether the hook is called, wherever they are: in the home directory or a project.
+const HOOK_SETTINGS: &[&str] = &[
+    ".claude.json",
+    ".claude/hooks",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/config.toml",
+    ".codex/hooks.json",
+    ".config/opencode",
+    ".copilot/config.json",
+    ".copilot/hooks",
+    ".copilot/settings.json",
+    ".countersign.toml",
+    ".cursor/cli.json",
+    ".cursor/hooks.json",
+    ".env",
+    ".gemini/.env",
+    ".gemini/settings.json",
+    ".github/copilot",
+    ".github/hooks",
+    ".opencode/plugin",
+    ".opencode/plugins",
+    "Library/Application Support/ClaudeCode",
+    "Library/Application Support/Cursor",
+    "Library/Application Support/GeminiCli",
+    "etc/claude-code",
+    "etc/codex",
+    "etc/cursor",
+    "etc/gemini-cli",
+    "etc/github-copilot",
+    "etc/opencode",
+    "opencode.json",
+    "opencode.jsonc",
+];
+
+/// Whoever changes these makes an agent, git or a shell run something, sooner or later. Reading them does no harm.
+const RUN_LATER: &[&str] = &[
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".claude",
+    ".codex",
+    ".config/autostart",
+    ".config/fish",
+    ".config/git",
+    ".config/systemd/user",
+    ".copilot",
+    ".cursor",
+    ".gemini",
+    ".git/config",
+    ".git/hooks",
+    ".gitconfig",
+    ".gitmodules",
+    ".mcp.json",
+    ".opencode",
+    ".profile",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+/// In the home directory.
+const SECRETS: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".docker/config.json",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pypirc",
+    ".ssh",
+];
+
+impl Places {
+    /// An absolute path without `.` and `..`, links not followed; `~/` is the home directory.
+    pub fn absolute(&self, text: &str) -> PathBuf {
+        let written = self.expanded(text);
+        normal(&written.unwrap_or_else(|| self.directory.join(text)))
+    }
+
+    /// What it can mean, with `..` left in it: some agents know `~/` and `file://`, to others they are names like any other.
+    pub fn readings(&self, text: &str) -> Vec<PathBuf> {
+        let literal = self.directory.join(text);
+        [literal].into_iter().chain(self.expanded(text)).collect()
+    }
+
+    fn expanded(&self, text: &str) -> Option<PathBuf> {
+        if let Some(path) = text.strip_prefix("file://") {
+            return Some(self.directory.join(path));
+        }
+        let below = text.strip_prefix('~')?;
+        match below.strip_prefix('/') {
+            Some(below) => Some(self.home.as_ref()?.join(below.trim_start_matches('/'))),
+            None if below.is_empty() => self.home.clone(),
+            None => None,
+        }
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        begins_with(path, &self.own)
+    }
+
+    /// Whether a search that begins there would come upon Countersign's own files or secrets.
+    fn is_above_own(&self, path: &Path) -> bool {
+        let secret = |home: &PathBuf| begins_with(&home.join(SECRETS[0]), path);
+        begins_with(&self.own, path) || self.home.as_ref().is_some_and(secret)
+    }
+
+    fn is_secret(&self, path: &Path) -> bool {
+        let home = self.home.as_ref();
+        home.is_some_and(|home| SECRETS.iter().any(|it| begins_with(path, &home.join(it))))
+    }
+
+    fn is_one_of(&self, settings: &[&str], path: &Path) -> bool {
+        let mut usual = self.moved.iter().filter_map(|(directory, usual)| {
+            let rest = path.strip_prefix(directory).ok()?;
+            Some(Path::new(usual).join(rest))
+        });
+        has_one_of(settings, path) || usual.any(|path| has_one_of(settings, &path))
+    }
+
+    fn is_in_project(&self, path: &Path) -> bool {
+        path.starts_with(&self.project) && !self.is_above_own(&self.project)
+    }
+}
+
+impl Named {
+    fn either(&self, is: impl Fn(&Path) -> bool) -> bool {
+        is(&self.path) || is(&self.real)
+    }
+
+    pub fn is_own(&self, places: &Places) -> bool {
+        self.either(|path| places.is_own(path))
+    }
+
+    /// Why a person has to be asked whatever the policy says.
+    pub fn always_asked(&self, places: &Places, action: &Action) -> Option<&'static str> {
+        if self.either(|path| places.is_one_of(HOOK_SETTINGS, path)) {
+            Some("it is about settings that decide whether agents ask")
+        } else if action.may_change_files() && self.either(|path| places.is_one_of(RUN_LATER, path))
+        {
+            Some("it is about a file that makes an agent, git or a shell run something later")
+        } else if self.either(|path| places.is_secret(path)) {
+            Some("it is about a place for secrets")
+        } else if self.either(|path| places.is_above_own(path)) {
+            Some("it is about a directory that has secrets and Countersign's own files in it")
+        } else {
+            None
+        }
+    }
+
+    pub fn is_in_project(&self, places: &Places) -> bool {
+        places.is_in_project(&self.real)
+    }
+
+    pub fn is_within(&self, directory: &Path) -> bool {
+        self.real.starts_with(directory)
+    }
+
+    /// Whether it is there, below it, or above it.
+    pub fn touches(&self, place: &Path) -> bool {
+        self.either(|path| begins_with(path, place) || begins_with(place, path))
+    }
+}
+
+/// In lower case: some file systems do not tell the cases apart.
+fn parts(path: &Path) -> Vec<String> {
+    let text = |part: Component| part.as_os_str().to_string_lossy().to_lowercase();
+    path.components().map(text).collect()
+}
+
+fn begins_with(path: &Path, place: &Path) -> bool {
+    parts(path).starts_with(&parts(place))
+}
+
+/// Whether the path has one of these within it, or ends where one begins.
+fn has_one_of(settings: &[&str], path: &Path) -> bool {
+    let path = parts(path);
+    settings.iter().any(|setting| {
+        let setting = parts(Path::new(setting));
+        // A directory such as `.github` alone has other things in it.
+        let is_of_agents = !["etc", "library", ".config", ".github"].contains(&&*setting[0]);
+        (0..path.len()).any(|at| {
+            let rest = &path[at..];
+            rest.starts_with(&setting) || (is_of_agents && setting.starts_with(rest))
+        })
+    })
+}
+
+/// Without `.` and `..`, links not followed.
+pub fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            component => normal.push(component),
+        }
+    }
+    normal
+}

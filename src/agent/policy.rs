@@ -1,0 +1,312 @@
+//! What need not be asked. The user's `policy.toml` says so; a project's `.countersign.toml` can only ask for more.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::Agent;
+use super::event::{Action, ToolCall};
+use super::places::{Named, Places};
+use super::words::plain_words;
+
+/// Classes that are free unless the policy names others: what reads, and what changes only the agent's own state.
+const FREE: [&str; 2] = ["read", "internal"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    allow: Rules,
+    ask: Rules,
+    /// Why everything is asked.
+    doubt: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Rules {
+    tools: Vec<ToolRule>,
+    commands: Vec<Vec<String>>,
+    paths: Vec<PathBuf>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    Free,
+    Asked {
+        /// What speaks against letting it pass, if it is more than that nothing speaks for it.
+        reason: Option<String>,
+        /// Whether an earlier approval of something like it counts.
+        may_be_granted: bool,
+    },
+    Denied(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyFile {
+    allow: Option<Table>,
+    ask: Option<Table>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProjectFile {
+    ask: Option<Table>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    tools: Option<Vec<String>>,
+    commands: Option<Vec<String>>,
+    paths: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ToolRule {
+    Class(&'static str),
+    Name {
+        agent: Option<Agent>,
+        name: String,
+        /// Whether other names that begin so are meant too.
+        is_prefix: bool,
+    },
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            allow: Rules {
+                tools: FREE.map(ToolRule::Class).to_vec(),
+                ..Rules::default()
+            },
+            ask: Rules::default(),
+            doubt: None,
+        }
+    }
+}
+
+impl Policy {
+    /// The user's own.
+    pub fn parse(text: &str, places: &Places) -> Result<Self, String> {
+        let file: PolicyFile = toml::from_str(text).map_err(|error| problem(text, &error))?;
+        let mut policy = Self::default();
+        if let Some(table) = file.allow {
+            if table.tools.is_some() {
+                policy.allow.tools.clear();
+            }
+            policy.allow.add(table, places, None)?;
+        }
+        if policy.allow.tools.iter().any(ToolRule::is_everything) {
+            return Err(
+                "allow.tools: \"*\" would let everything pass; remove the hook instead".to_owned(),
+            );
+        }
+        if let Some(table) = file.ask {
+            policy.ask.add(table, places, None)?;
+        }
+        Ok(policy)
+    }
+
+    /// A project's, found in `directory`. What is wrong with it makes everything asked.
+    pub fn tighten(&mut self, text: &str, places: &Places, directory: &Path) {
+        let added = toml::from_str::<ProjectFile>(text)
+            .map_err(|error| problem(text, &error))
+            .and_then(|file| match file.ask {
+                Some(table) => self.ask.add(table, places, Some(directory)),
+                None => Ok(()),
+            });
+        if let Err(problem) = added {
+            let file = directory.join(".countersign.toml");
+            self.ask_everything(format!("{}: {problem}", file.display()));
+        }
+    }
+
+    /// What is to be asked about has another name where links lead; `real` finds it.
+    pub fn follow_links(&mut self, real: impl Fn(&Path) -> Option<PathBuf>) {
+        let followed: Vec<_> = self.ask.paths.iter().filter_map(|it| real(it)).collect();
+        self.ask.paths.extend(followed);
+    }
+
+    pub fn ask_everything(&mut self, reason: String) {
+        self.doubt = Some(reason);
+    }
+
+    /// Why everything is asked.
+    pub fn doubt(&self) -> Option<&str> {
+        self.doubt.as_deref()
+    }
+
+    /// `named` is what [`ToolCall::named_paths`] has, resolved; `None` if that failed.
+    pub fn judge(
+        &self,
+        agent: Agent,
+        call: &ToolCall,
+        places: &Places,
+        named: Option<&[Named]>,
+    ) -> Judgement {
+        let asked = |reason: &str, may_be_granted: bool| Judgement::Asked {
+            reason: Some(reason.to_owned()),
+            may_be_granted,
+        };
+        let Some(named) = named else {
+            return asked("it names too many files, or one that could be any", false);
+        };
+        if named.iter().any(|it| it.is_own(places)) {
+            return Judgement::Denied(
+                "Countersign's own files are not for agents: whoever can read or change them could approve its own calls"
+                    .to_owned(),
+            );
+        }
+        if let Some(doubt) = &self.doubt {
+            return asked(doubt, false);
+        }
+        if let Some(reason) = named
+            .iter()
+            .find_map(|it| it.always_asked(places, &call.action))
+        {
+            return asked(reason, false);
+        }
+        let words = match &call.action {
+            Action::Command { command, .. } => {
+                Some(plain_words(command).filter(|_| !call.has_options()))
+            }
+            _ => None,
+        };
+        if self.ask.has(agent, call, words.as_ref(), named) {
+            return asked("the policy says so", true);
+        }
+        if call.action == Action::Read {
+            let is_free = |it: &Named| {
+                let allowed = || self.allow.paths.iter().any(|place| it.is_within(place));
+                it.is_in_project(places) || allowed()
+            };
+            if !named.iter().all(is_free) {
+                return asked("it is outside of the project", true);
+            }
+        }
+        let covered = match &words {
+            Some(Some(words)) => begins_with_one(words, &self.allow.commands),
+            _ => false,
+        };
+        // What else a command that is not plain touches, nobody can tell.
+        let is_unclear = words.as_ref().is_some_and(Option::is_none);
+        if covered || (self.allow.has_tool(agent, call) && !is_unclear) {
+            Judgement::Free
+        } else {
+            Judgement::Asked {
+                reason: None,
+                may_be_granted: true,
+            }
+        }
+    }
+}
+
+impl Rules {
+    /// Relative paths are allowed in a project's file only, and begin in `directory`.
+    fn add(
+        &mut self,
+        table: Table,
+        places: &Places,
+        directory: Option<&Path>,
+    ) -> Result<(), String> {
+        for text in table.tools.unwrap_or_default() {
+            self.tools.push(ToolRule::parse(&text)?);
+        }
+        for text in table.commands.unwrap_or_default() {
+            let words = plain_words(&text).ok_or_else(|| {
+                format!("commands: {text:?} is not made of plain words, or runs another command")
+            })?;
+            self.commands.push(words);
+        }
+        for text in table.paths.unwrap_or_default() {
+            let place = match directory {
+                Some(directory) if !text.starts_with(['/', '~']) => directory.join(&text),
+                None if !text.starts_with(['/', '~']) => {
+                    return Err(format!("paths: {text:?} must begin with / or ~/"));
+                }
+                _ => PathBuf::from(&text),
+            };
+            self.paths.push(places.absolute(&place.to_string_lossy()));
+        }
+        Ok(())
+    }
+
+    fn has_tool(&self, agent: Agent, call: &ToolCall) -> bool {
+        self.tools.iter().any(|rule| rule.matches(agent, call))
+    }
+
+    /// Whether any rule is about the call. A command that is not plain could be any command.
+    fn has(
+        &self,
+        agent: Agent,
+        call: &ToolCall,
+        words: Option<&Option<Vec<String>>>,
+        named: &[Named],
+    ) -> bool {
+        let by_command = match words {
+            Some(Some(words)) => begins_with_one(words, &self.commands),
+            Some(None) => !self.commands.is_empty(),
+            None => false,
+        };
+        let by_path = |place: &PathBuf| named.iter().any(|it| it.touches(place));
+        by_command || self.has_tool(agent, call) || self.paths.iter().any(by_path)
+    }
+}
+
+fn begins_with_one(words: &[String], prefixes: &[Vec<String>]) -> bool {
+    prefixes.iter().any(|prefix| words.starts_with(prefix))
+}
+
+impl ToolRule {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(class) = Action::CLASSES.into_iter().find(|class| *class == text) {
+            return Ok(Self::Class(class));
+        }
+        let (agent, name) = match text.split_once(':') {
+            Some((agent, name)) if agent.parse::<Agent>().is_ok() => (agent.parse().ok(), name),
+            _ => (None, text),
+        };
+        let (name, is_prefix) = match name.strip_suffix('*') {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        if name.contains('*') || (name.is_empty() && !is_prefix) {
+            let expected = "a class, a tool's name, AGENT:NAME, or a name that ends in *";
+            return Err(format!("tools: {text:?}: expected {expected}"));
+        }
+        Ok(Self::Name {
+            agent,
+            name: name.to_owned(),
+            is_prefix,
+        })
+    }
+
+    fn is_everything(&self) -> bool {
+        matches!(self, Self::Name { name, .. } if name.is_empty())
+    }
+
+    fn matches(&self, of: Agent, call: &ToolCall) -> bool {
+        match self {
+            Self::Class(class) => call.action.class() == *class,
+            Self::Name {
+                agent,
+                name,
+                is_prefix,
+            } => {
+                let is_named = if *is_prefix {
+                    call.tool.starts_with(name)
+                } else {
+                    call.tool == *name
+                };
+                is_named && agent.is_none_or(|agent| agent == of)
+            }
+        }
+    }
+}
+
+/// Where it is and what it is, without the lines around it.
+fn problem(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    format!("line {line}: {}", error.message())
+}

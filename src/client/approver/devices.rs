@@ -1,0 +1,187 @@
+//! The devices of this approver. This one follows the statements from itself: what no known device has signed is shown as such.
+
+use super::{Approver, deadline};
+use crate::client::error::ClientError;
+use crate::client::gateway::{Answer, Call, path};
+use crate::client::wire;
+use crate::e2e::{
+    Change, DeviceBundle, DeviceId, DeviceTrust, EndorsementRequest, SignedStatement, Statement,
+};
+use crate::protocol::json::{Node, Value};
+
+/// What this device knows about one of the devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceStanding {
+    /// This very device, in force.
+    Own,
+    /// In force, by statements that lead from this device to it.
+    Trusted,
+    /// In force as the gateway says. No device that this one trusts has added it.
+    Unverified,
+    Revoked,
+    /// It ended, as the gateway says: no statement shows it.
+    Ended,
+}
+
+impl DeviceStanding {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "this device",
+            Self::Trusted => "in force",
+            Self::Unverified => "not verified",
+            Self::Revoked => "revoked",
+            Self::Ended => "ended by the gateway",
+        }
+    }
+
+    pub fn is_in_force(self) -> bool {
+        matches!(self, Self::Own | Self::Trusted | Self::Unverified)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedDevice {
+    pub id: DeviceId,
+    pub name: String,
+    /// As the gateway says.
+    pub added_at: Option<String>,
+    pub added_by: Option<String>,
+    pub revoked_at: Option<String>,
+    pub standing: DeviceStanding,
+}
+
+#[derive(Debug)]
+pub struct Devices {
+    pub listed: Vec<ListedDevice>,
+    /// As the gateway lists them, in force.
+    pub(super) bundles: Vec<DeviceBundle>,
+}
+
+impl Devices {
+    pub fn find(&self, id: DeviceId) -> Option<&ListedDevice> {
+        self.listed.iter().find(|device| device.id == id)
+    }
+
+    /// The devices whose id begins with `prefix`.
+    pub fn beginning(&self, prefix: &str) -> Vec<&ListedDevice> {
+        let begins = |device: &&ListedDevice| device.id.to_string().starts_with(prefix);
+        self.listed.iter().filter(begins).collect()
+    }
+}
+
+/// A device as the gateway lists it.
+struct Line {
+    id: DeviceId,
+    bundle: DeviceBundle,
+    added_at: Option<String>,
+    added_by: Option<String>,
+    revoked_at: Option<String>,
+}
+
+impl Line {
+    /// None if it is malformed: then there is nothing that could be shown or trusted.
+    fn read(node: &Node<'_>) -> Option<Self> {
+        let members = node.as_object()?;
+        let text = |name| Some(members.get(name)?.as_str()?.to_owned());
+        let bundle = DeviceBundle::parse(&text("bundle")?).ok()?;
+        Some(Self {
+            id: bundle.id(),
+            bundle,
+            added_at: text("addedAt"),
+            added_by: text("addedBy"),
+            revoked_at: text("revokedAt"),
+        })
+    }
+
+    fn standing(&self, trust: &DeviceTrust, own: DeviceId) -> DeviceStanding {
+        match trust.device(self.id) {
+            _ if trust.revoked().contains(&self.id) => DeviceStanding::Revoked,
+            _ if self.revoked_at.is_some() => DeviceStanding::Ended,
+            Ok(_) if self.id == own => DeviceStanding::Own,
+            Ok(_) => DeviceStanding::Trusted,
+            Err(_) => DeviceStanding::Unverified,
+        }
+    }
+}
+
+pub(super) fn array<'n, 'a>(node: &'n Node<'a>, name: &str) -> Result<&'n [Node<'a>], ClientError> {
+    let member = node.as_object().and_then(|object| object.get(name));
+    match member.map(|node| &node.value) {
+        Some(Value::Array(list)) => Ok(list),
+        _ => Err(ClientError::answer(format!("an array {name}"))),
+    }
+}
+
+impl Approver {
+    async fn list(&self) -> Result<Answer, ClientError> {
+        let call = Call::get(path(&["v1", "approvers", self.id.as_str(), "devices"]));
+        self.client.expect(&call, &[200], deadline()).await
+    }
+
+    /// All statements about this approver's devices, byte for byte.
+    pub(super) async fn statements(&self) -> Result<Vec<String>, ClientError> {
+        let answer = self.list().await?;
+        let node = wire::parse(&answer.body)?;
+        let statements = array(&node, "statements")?.iter();
+        Ok(statements.map(|node| node.raw.to_owned()).collect())
+    }
+
+    /// The devices as the gateway lists them, judged by the statements that lead from this device to them.
+    pub async fn devices(&self) -> Result<Devices, ClientError> {
+        let answer = self.list().await?;
+        let node = wire::parse(&answer.body)?;
+        // What cannot be read or followed proves nothing, and changes nothing.
+        let signed: Vec<_> = (array(&node, "statements")?.iter())
+            .filter_map(|node| SignedStatement::parse(node).ok())
+            .collect();
+        let mut trust = self.own_trust()?;
+        trust.follow_all(&signed);
+        let lines: Vec<_> = (array(&node, "devices")?.iter())
+            .filter_map(Line::read)
+            .collect();
+        let own = self.device_id();
+        let listed = lines.iter().map(|line| ListedDevice {
+            id: line.id,
+            name: line.bundle.name().as_str().to_owned(),
+            added_at: line.added_at.clone(),
+            added_by: line.added_by.clone(),
+            revoked_at: line.revoked_at.clone(),
+            standing: line.standing(&trust, own),
+        });
+        let listed: Vec<_> = listed.collect();
+        let bundles = lines.into_iter().filter(|line| line.revoked_at.is_none());
+        let bundles = bundles.map(|line| line.bundle).collect();
+        Ok(Devices { listed, bundles })
+    }
+
+    /// Adds the device that asks for it, and lets it add this one. To be called once a person has compared name and id.
+    pub async fn add_device(&self, request: &EndorsementRequest) -> Result<(), ClientError> {
+        let own = (&self.keys, &self.bundle);
+        for signed in request.endorse(&self.tenant, &self.id, own)? {
+            self.publish(&signed).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn publish(&self, signed: &SignedStatement) -> Result<(), ClientError> {
+        let devices = path(&["v1", "approvers", self.id.as_str(), "devices"]);
+        let call = Call::post(devices, signed.to_text());
+        let published = self.client.expect(&call, &[200, 201], deadline());
+        published.await.map(drop)
+    }
+
+    pub async fn revoke_device(&self, device: DeviceId) -> Result<(), ClientError> {
+        let (change, now) = (Change::Revoke(device), self.clock.now());
+        let own = self.device_id();
+        let statement = Statement::new(&self.tenant, &self.id, &change, now, own)?;
+        let signature = statement.sign(&self.keys)?;
+        let signed = SignedStatement::new(statement, signature, None);
+        let device = device.to_string();
+        let place = path(&["v1", "approvers", self.id.as_str(), "devices", &device]);
+        let call = Call::delete(place, signed.to_text());
+        self.client
+            .expect(&call, &[200], deadline())
+            .await
+            .map(drop)
+    }
+}

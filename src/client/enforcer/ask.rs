@@ -1,0 +1,273 @@
+//! Asking: encrypt, submit, wait, and judge the answer. Whatever is not an accepted approval is a denial with its cause.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::Enforcer;
+use super::question::{Accepted, Denial, Progress, Question};
+use crate::client::error::ClientError;
+use crate::client::gateway::{Answer, Call, path};
+use crate::client::record::Record;
+use crate::client::{random, wire};
+use crate::e2e::{self, Approval, DeviceTrust, Outcome, OwnRequest, PlainArtifact, seal_artifact};
+use crate::protocol::id::{ApproverId, RequestId};
+use crate::protocol::json::Node;
+use crate::protocol::timestamp::Timestamp;
+
+/// The gateway has this long to take a request.
+const SUBMIT_WITHIN: Duration = Duration::from_secs(30);
+/// One call waits so long for a decision.
+const WAIT: Duration = Duration::from_secs(25);
+/// Two calls for a decision are at least so far apart: a gateway may answer at once, and with nothing.
+const BETWEEN: Duration = Duration::from_millis(250);
+/// Nothing waits longer for an acknowledgement or a withdrawal.
+const AFTERWARDS: Duration = Duration::from_secs(3);
+
+/// A request that is ready to be sent, or was.
+pub struct Pending<'e> {
+    enforcer: &'e mut Enforcer,
+    own: OwnRequest,
+    artifact: PlainArtifact,
+    asked: Vec<String>,
+    devices: Vec<DeviceTrust>,
+    envelope: String,
+    until: Instant,
+}
+
+impl Enforcer {
+    /// Encrypts a question to every device in force of those who are asked.
+    pub async fn prepare(&mut self, question: Question) -> Result<Pending<'_>, Denial> {
+        let until = Instant::now() + question.timeout;
+        let asked: Vec<String> = (self.approvers.iter())
+            .map(|record| record.id.clone())
+            .filter(|id| question.approver.as_ref().is_none_or(|only| only == id))
+            .collect();
+        if asked.is_empty() {
+            return Err(Denial::NotPaired);
+        }
+        let deadline = until.min(Instant::now() + SUBMIT_WITHIN);
+        let devices = self.devices_of(&asked, false, deadline).await?;
+        let artifact = self.artifact(question)?;
+        let trusts: Vec<_> = devices.iter().collect();
+        let sealed = seal_artifact(&self.keys, &self.id, &artifact, &trusts, &mut random)?;
+        let sealed: Value =
+            serde_json::from_str(&sealed.to_text()?).map_err(ClientError::answer)?;
+        let context = artifact.context(self.id.clone());
+        let mut body = json!({
+            "artifactType": context.artifact_type,
+            "artifactHash": context.artifact_hash.to_string(),
+            "ciphertext": sealed,
+            "expiresAt": context.expires_at,
+        });
+        // Several are found by the gateway: everyone who is paired. Those who are not pinned here cannot read it.
+        if let [only] = devices.as_slice() {
+            let record = (self.approvers.iter()).find(|it| it.id == only.approver().as_str());
+            let token = record.map(|record| &record.routing_token);
+            body["metadata"] = json!({ "routingToken": token });
+        }
+        let request_id = artifact.request_id().clone();
+        let envelope = wire::envelope(
+            &self.clock,
+            "artifact.submit",
+            &request_id,
+            self.sender(),
+            &body.to_string(),
+        )?;
+        Ok(Pending {
+            own: OwnRequest::of(&artifact, self.id.clone()),
+            artifact,
+            asked,
+            devices,
+            envelope,
+            until,
+            enforcer: self,
+        })
+    }
+
+    fn artifact(&self, question: Question) -> Result<PlainArtifact, Denial> {
+        let now = self.clock.now();
+        let expires = now
+            .inner()
+            .saturating_add(question.timeout.try_into().unwrap_or(time::Duration::MAX));
+        let mut members = question.members;
+        let own = [
+            ("requestId", json!(self.clock.operation_id().0)),
+            ("artifactType", question.artifact_type.into()),
+            ("repoRef", question.repo_ref.into()),
+            ("createdAt", json!(now)),
+            ("expiresAt", json!(Timestamp::from(expires))),
+            ("payload", Value::Object(question.payload)),
+            ("artifactHashAlg", "SHA-256".into()),
+        ];
+        members.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        let text = Value::Object(members).to_string();
+        Ok(PlainArtifact::complete(&text, &mut random)?)
+    }
+}
+
+impl Pending<'_> {
+    pub fn request_id(&self) -> &RequestId {
+        &self.own.request_id
+    }
+
+    /// The approvers who are asked.
+    pub fn asked(&self) -> impl Iterator<Item = &ApproverId> {
+        self.devices.iter().map(DeviceTrust::approver)
+    }
+
+    /// How long a decision still counts, by both clocks: one of them stands still while the machine sleeps, the other can be set.
+    pub fn time_left(&self) -> Duration {
+        let by_date = self.own.expires_at.inner() - self.enforcer.clock.now().inner();
+        let by_date = Duration::try_from(by_date).unwrap_or_default();
+        by_date.min(self.until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Sends the request and waits for what becomes of it.
+    pub async fn decision(
+        &mut self,
+        mut progress: impl FnMut(Progress<'_>),
+    ) -> Result<Accepted, Denial> {
+        self.submit().await?;
+        progress(Progress::Submitted);
+        let mut interrupted = None;
+        loop {
+            let left = self.time_left();
+            if left.is_zero() {
+                return Err(interrupted.map_or(Denial::TimedOut, Denial::Unavailable));
+            }
+            let next = Instant::now() + BETWEEN.min(left);
+            match self.wait_once(left.min(WAIT)).await {
+                Ok(answer) => {
+                    if interrupted.take().is_some() {
+                        progress(Progress::Resumed);
+                    }
+                    if let Some(answer) = answer {
+                        return self.judge(&answer).await;
+                    }
+                }
+                Err(error) if error.is_unavailable() => {
+                    progress(Progress::Interrupted(&error));
+                    interrupted = Some(error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+            sleep_until(next).await;
+        }
+    }
+
+    async fn submit(&self) -> Result<(), ClientError> {
+        let deadline = self.until.min(Instant::now() + SUBMIT_WITHIN);
+        let call = Call::post("/v1/artifacts", self.envelope.clone());
+        let answer = self.enforcer.client.expect(&call, &[202], deadline).await?;
+        let node = wire::parse(&answer.body)?;
+        let message = wire::Message::read(&node)?;
+        if message.msg_type != "artifact.accepted" || message.request_id != *self.request_id() {
+            return Err(ClientError::answer("artifact.accepted for this request"));
+        }
+        Ok(())
+    }
+
+    /// Waits for up to `time`: an answer that ends the request, or none yet.
+    async fn wait_once(&self, time: Duration) -> Result<Option<Answer>, ClientError> {
+        let request = path(&["v1", "exchanges", self.request_id().as_str(), "wait"]);
+        let seconds = time.as_secs().max(1);
+        let call = Call::get(format!("{request}?timeout={seconds}")).waiting(time);
+        let deadline = Instant::now() + time + Duration::from_secs(5);
+        let answer = (self.enforcer.client)
+            .expect(&call, &[200, 204], deadline)
+            .await?;
+        let ended = answer.status == 200 || answer.headers.contains_key("exchange-state");
+        Ok(ended.then_some(answer))
+    }
+
+    async fn judge(&mut self, answer: &Answer) -> Result<Accepted, Denial> {
+        if let Some(state) = answer.headers.get("exchange-state") {
+            let state = String::from_utf8_lossy(state.as_bytes()).into_owned();
+            return Err(Denial::Ended(state));
+        }
+        let node = wire::parse(&answer.body)?;
+        let message = wire::Message::read(&node)?;
+        if message.msg_type != "decision.deliver" {
+            return Err(ClientError::answer("a decision").into());
+        }
+        let deadline = Instant::now() + SUBMIT_WITHIN;
+        self.devices = (self.enforcer.devices_of(&self.asked, false, deadline)).await?;
+        let mut accepted_at = self.enforcer.clock.now();
+        let mut outcome = self.accept(message.body, accepted_at);
+        if let Err(e2e::Error::UnknownDevice(_)) = outcome {
+            // It may have been added since the list was read.
+            self.devices = (self.enforcer.devices_of(&self.asked, true, deadline)).await?;
+            accepted_at = self.enforcer.clock.now();
+            outcome = self.accept(message.body, accepted_at);
+        }
+        let outcome = outcome.map_err(Denial::Untrusted)?;
+        self.acknowledge(message.msg_id).await;
+        match outcome {
+            Outcome::Approved(approval) => Ok(Accepted {
+                approval,
+                decision: message.body.raw.to_owned(),
+                request: self.own.clone(),
+                accepted_at,
+            }),
+            Outcome::Rejected(rejection) => Err(Denial::Rejected(rejection)),
+        }
+    }
+
+    fn accept(&self, decision: &Node<'_>, now: Timestamp) -> Result<Outcome, e2e::Error> {
+        let devices: Vec<_> = self.devices.iter().collect();
+        e2e::accept(decision, &self.own, &self.enforcer.keys, &devices, now)
+    }
+
+    /// The decision as a file that anyone can verify offline.
+    pub fn record(&self, accepted: &Accepted) -> Result<Record, e2e::Error> {
+        let Approval {
+            approver, device, ..
+        } = &accepted.approval;
+        let trusted = (self.devices.iter()).find_map(|trust| trust.device(*device).ok());
+        let trusted = trusted.ok_or(e2e::Error::UnknownDevice(*device))?;
+        Ok(Record::new(
+            (&self.enforcer.tenant, approver),
+            &self.enforcer.id,
+            &self.artifact,
+            &accepted.decision,
+            trusted.bundle(),
+            Vec::new(),
+        ))
+    }
+
+    /// Tells the gateway that the decision arrived. Nothing depends on it but what the approver is shown.
+    async fn acknowledge(&self, msg_id: &str) {
+        let clock = &self.enforcer.clock;
+        let body = wire::ack_body(clock, msg_id);
+        let sender = self.enforcer.sender();
+        let envelope = wire::envelope(clock, "ack.submit", self.request_id(), sender, &body);
+        if let Ok(envelope) = envelope {
+            let call = Call::post("/v1/acks", envelope);
+            let deadline = Instant::now() + AFTERWARDS;
+            let _unanswered = self.enforcer.client.call(&call, deadline).await;
+        }
+    }
+
+    /// Takes the request back. It does not matter if it has ended meanwhile.
+    pub async fn withdraw(&self, reason: &str) -> Result<(), ClientError> {
+        let enforcer = &self.enforcer;
+        let body = json!({ "reason": reason }).to_string();
+        let (sender, request) = (enforcer.sender(), self.request_id());
+        let envelope = wire::envelope(
+            &enforcer.clock,
+            "exchange.withdrawn",
+            request,
+            sender,
+            &body,
+        )?;
+        let call = Call::post(
+            path(&["v1", "exchanges", request.as_str(), "withdraw"]),
+            envelope,
+        );
+        let deadline = Instant::now() + AFTERWARDS;
+        let ended = enforcer.client.expect(&call, &[200, 404, 409], deadline);
+        ended.await.map(drop)
+    }
+}

@@ -1,0 +1,157 @@
+//! The grants of an enforcer, in a file beside its profile. What it says is a copy for finding and listing; what a grant
+//! permits is read from the signed decision again each time.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use time::OffsetDateTime;
+
+use crate::client::error::ClientError;
+use crate::client::private_file::{PrivateFile, Unreadable};
+use crate::client::profile::ProfileFile;
+use crate::e2e::OwnRequest;
+use crate::protocol::canonical::Sha256Hex;
+use crate::protocol::id::{EnforcerId, RequestId, TextId as _};
+use crate::protocol::timestamp::Timestamp;
+
+/// More are not kept; the oldest go first.
+const MAX_GRANTS: usize = 200;
+const MAX_LOG_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct StoredGrant {
+    /// The enforcer's own record of what it asked.
+    pub(super) request_id: String,
+    pub(super) artifact_hash: String,
+    pub(super) repo_ref: String,
+    pub(super) expires_at: String,
+    pub(super) accepted_at: String,
+    pub(super) until: String,
+    pub(super) approver_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<String>,
+    pub(super) tool: String,
+    /// Hash of what was asked.
+    pub(super) act: String,
+    /// What was asked, if it is a command of plain words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) words: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) prefix: Option<Vec<String>>,
+    /// The signed body, byte for byte.
+    pub(super) decision: String,
+}
+
+impl StoredGrant {
+    pub(super) fn until(&self) -> Option<Timestamp> {
+        Timestamp::parse(&self.until)
+    }
+
+    pub(super) fn accepted_at(&self) -> Option<Timestamp> {
+        Timestamp::parse(&self.accepted_at)
+    }
+
+    pub(super) fn own_request(&self, enforcer: &EnforcerId) -> Option<OwnRequest> {
+        Some(OwnRequest {
+            request_id: RequestId::parse(&self.request_id)?,
+            artifact_hash: Sha256Hex::parse(&self.artifact_hash)?,
+            repo_ref: self.repo_ref.clone(),
+            expires_at: Timestamp::parse(&self.expires_at)?,
+            enforcer_id: enforcer.clone(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    v: u8,
+    grants: Vec<StoredGrant>,
+}
+
+pub(super) struct GrantFile {
+    grants: PrivateFile,
+    log: PrivateFile,
+}
+
+impl GrantFile {
+    pub(super) fn beside(profile: &ProfileFile) -> Self {
+        Self {
+            grants: profile.beside("grants.json"),
+            log: profile.beside("grants.log"),
+        }
+    }
+
+    fn problem(&self, problem: impl std::fmt::Display) -> ClientError {
+        ClientError::Grants {
+            path: self.grants.path().to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+
+    fn io(&self, error: &io::Error) -> ClientError {
+        self.problem(error)
+    }
+
+    pub(super) fn load(&self) -> Result<Vec<StoredGrant>, ClientError> {
+        let text = self.grants.read().map_err(|unreadable| match unreadable {
+            Unreadable::Exposed(mode) => {
+                self.problem(format!("others can read it (mode {mode:o})"))
+            }
+            Unreadable::Foreign => self.problem("it belongs to another user"),
+            Unreadable::Io(error) => self.io(&error),
+        })?;
+        let Some(text) = text else {
+            return Ok(Vec::new());
+        };
+        // Without the text, which says what people asked for.
+        let damaged = || self.problem("it is damaged");
+        let contents: Contents = serde_json::from_str(&text).map_err(|_| damaged())?;
+        if contents.v != 1 {
+            return Err(damaged());
+        }
+        Ok(contents.grants)
+    }
+
+    /// When a grant was last kept or used. If that is in the future, the clock was set back.
+    pub(super) fn written_at(&self) -> Option<OffsetDateTime> {
+        self.grants.written_at().max(self.log.written_at())
+    }
+
+    /// Changes the grants that are in force `now`; the others are dropped.
+    pub(super) fn update<T>(
+        &self,
+        now: Timestamp,
+        change: impl FnOnce(&mut Vec<StoredGrant>) -> T,
+    ) -> Result<T, ClientError> {
+        let _lock = self.grants.lock().map_err(|error| self.io(&error))?;
+        let before = self.load()?;
+        let mut grants = before.clone();
+        grants.retain(|grant| grant.until().is_some_and(|until| until > now));
+        let result = change(&mut grants);
+        let excess = grants.len().saturating_sub(MAX_GRANTS);
+        grants.drain(..excess);
+        if grants != before {
+            let text = json!({ "v": 1, "grants": grants }).to_string();
+            (self.grants.write(&text)).map_err(|error| self.io(&error))?;
+        }
+        Ok(result)
+    }
+
+    /// Removes the file, whatever is in it.
+    pub(super) fn remove(&self) -> Result<(), ClientError> {
+        let _lock = self.grants.lock().map_err(|error| self.io(&error))?;
+        self.grants.remove().map_err(|error| self.io(&error))
+    }
+
+    pub(super) fn log(&self, line: &serde_json::Value) -> Result<(), ClientError> {
+        let locked = self.grants.lock();
+        let written = locked.and_then(|_lock| self.log.append(&line.to_string(), MAX_LOG_BYTES));
+        written.map_err(|error| {
+            let path = self.log.path().display();
+            self.problem(format!("their use cannot be logged in {path}: {error}"))
+        })
+    }
+}

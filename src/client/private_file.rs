@@ -1,0 +1,131 @@
+//! Files beside the keys: readable by their owner only, replaced as a whole, and changed by one program at a time.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use time::OffsetDateTime;
+use zeroize::Zeroizing;
+
+#[derive(Debug, Clone)]
+pub(super) struct PrivateFile {
+    path: PathBuf,
+}
+
+/// Why a file is not read.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// Others can read or write it; with its mode.
+    Exposed(u32),
+    /// It belongs to another user.
+    Foreign,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl PrivateFile {
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its text; `None` if there is no such file.
+    pub(super) fn read(&self) -> Result<Option<Zeroizing<String>>, Unreadable> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let metadata = file.metadata()?;
+        if metadata.uid() != nix::unistd::geteuid().as_raw() {
+            return Err(Unreadable::Foreign);
+        }
+        let mode = metadata.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(Unreadable::Exposed(mode));
+        }
+        let mut text = Zeroizing::new(String::new());
+        file.read_to_string(&mut text)?;
+        Ok(Some(text))
+    }
+
+    /// Keeps other programs from changing it until the lock is dropped. It blocks, for a moment.
+    pub(super) fn lock(&self) -> io::Result<File> {
+        if let Some(directory) = self.path.parent() {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(directory)?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.path.with_extension("lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// Replaces it. Nobody sees it half written.
+    pub(super) fn write(&self, text: &str) -> io::Result<()> {
+        let part = self.write_part(text)?;
+        fs::rename(&part, &self.path)?;
+        match self.path.parent() {
+            Some(directory) => File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes everything that `write` would, beside the file.
+    pub(super) fn write_part(&self, text: &str) -> io::Result<PathBuf> {
+        let part = self.path.with_extension("part");
+        // What a program left that was killed while it wrote.
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        Ok(part)
+    }
+
+    /// Adds a line. What is there is moved aside once it has more than `most` bytes. To be called with a lock.
+    pub(super) fn append(&self, line: &str, most: u64) -> io::Result<()> {
+        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() > most) {
+            fs::rename(&self.path, self.path.with_extension("log.old"))?;
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&self.path)?;
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    pub(super) fn written_at(&self) -> Option<OffsetDateTime> {
+        let metadata = fs::metadata(&self.path).ok()?;
+        metadata.modified().ok().map(OffsetDateTime::from)
+    }
+
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

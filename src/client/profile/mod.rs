@@ -1,0 +1,329 @@
+//! What a terminal client keeps: its credential, its keys, and whom it has paired with. A profile may have both roles, so that
+//! one person can try both ends on one machine.
+//!
+//! Everything in it is text that this program wrote itself; the functions here turn it into keys and trust.
+
+mod file;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+pub use self::file::{ProfileError, ProfileFile};
+use super::gateway::{GatewayClient, Location};
+use super::{ClientError, decode_key, encode_key};
+use crate::e2e::{
+    self, DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust, EncryptionKey, EnforcerKeys,
+    PinnedEnforcer,
+};
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId};
+use crate::protocol::timestamp::Timestamp;
+
+/// A secret as text. It is wiped when dropped, and never printed.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretText(Zeroizing<String>);
+
+impl SecretText {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Zeroizing::new(text.into()))
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(redacted)")
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    pub enforcer: Option<EnforcerProfile>,
+    pub approver: Option<ApproverProfile>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayProfile {
+    /// The nodes, or a load balancer.
+    pub urls: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_http: bool,
+    pub tenant: String,
+    pub api_key: SecretText,
+}
+
+impl GatewayProfile {
+    pub fn client(&self) -> Result<GatewayClient, ClientError> {
+        let location = Location {
+            urls: &self.urls,
+            ca: self.ca.as_deref(),
+            allow_http: self.allow_http,
+        };
+        GatewayClient::new(&location, Some(self.api_key.expose()))
+    }
+
+    pub fn tenant(&self) -> Result<TenantId, ProfileError> {
+        id("tenant", &self.tenant)
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnforcerProfile {
+    pub id: String,
+    /// X25519 private key.
+    pub key: SecretText,
+    pub gateway: GatewayProfile,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<ApproverRecord>,
+}
+
+/// An approver that this enforcer is paired with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApproverRecord {
+    pub id: String,
+    pub paired_at: String,
+    /// Ends the pairing at the gateway.
+    pub routing_token: String,
+    /// When the statements of the approver's devices were last read.
+    pub checked_at: String,
+    /// Bundles of the devices in force.
+    pub devices: Vec<String>,
+    /// Ids of devices that were ever revoked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked: Vec<String>,
+}
+
+impl EnforcerProfile {
+    pub fn new(id: &EnforcerId, keys: &EnforcerKeys, gateway: GatewayProfile) -> Self {
+        Self {
+            id: id.to_string(),
+            key: secret_key(&keys.secret()),
+            gateway,
+            approvers: Vec::new(),
+        }
+    }
+
+    pub fn id(&self) -> Result<EnforcerId, ProfileError> {
+        id("enforcer.id", &self.id)
+    }
+
+    pub fn keys(&self) -> Result<EnforcerKeys, ProfileError> {
+        let secret = read_key("enforcer.key", &self.key)?;
+        Ok(EnforcerKeys::from_secret(&secret))
+    }
+}
+
+impl ApproverRecord {
+    pub fn id(&self) -> Result<ApproverId, ProfileError> {
+        id("enforcer.approvers.id", &self.id)
+    }
+
+    pub fn checked_at(&self) -> Option<Timestamp> {
+        Timestamp::parse(&self.checked_at)
+    }
+
+    pub fn trust(&self, tenant: TenantId) -> Result<DeviceTrust, ProfileError> {
+        let damaged = |_| ProfileError::damaged("enforcer.approvers.devices");
+        let devices = self.devices.iter().map(|text| DeviceBundle::parse(text));
+        let devices = devices
+            .collect::<Result<_, e2e::Error>>()
+            .map_err(damaged)?;
+        let revoked = self.revoked.iter().map(|text| DeviceId::parse(text));
+        let revoked = revoked.collect::<Result<BTreeSet<_>, e2e::Error>>();
+        let revoked = revoked.map_err(|_| ProfileError::damaged("enforcer.approvers.revoked"))?;
+        Ok(DeviceTrust::from_own_records(
+            tenant,
+            self.id()?,
+            devices,
+            revoked,
+        ))
+    }
+
+    pub fn remember(&mut self, trust: &DeviceTrust, now: Timestamp) -> Result<(), e2e::Error> {
+        let devices = trust.in_force().iter();
+        self.devices =
+            (devices.map(|device| device.bundle().to_text())).collect::<Result<_, _>>()?;
+        self.revoked = trust.revoked().iter().map(ToString::to_string).collect();
+        self.checked_at = now.to_string();
+        Ok(())
+    }
+
+    /// Takes over what another copy of this record learned. Nothing is forgotten: whichever copy is written last, a device that
+    /// one of them knows to be revoked stays revoked. A copy from before the pairing was made anew says nothing about this one:
+    /// it could bring back a device that was lost.
+    pub fn merge(&mut self, other: &Self) {
+        if self.routing_token != other.routing_token {
+            return;
+        }
+        let join = |own: &mut Vec<String>, others: &[String]| {
+            for text in others {
+                if !own.contains(text) {
+                    own.push(text.clone());
+                }
+            }
+        };
+        join(&mut self.devices, &other.devices);
+        join(&mut self.revoked, &other.revoked);
+        self.checked_at.clone_from(&other.checked_at);
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApproverProfile {
+    pub id: String,
+    /// What this device is called.
+    pub name: String,
+    /// Ed25519 seed.
+    pub signing_key: SecretText,
+    /// X25519 private key.
+    pub decryption_key: SecretText,
+    /// Bundles of the approver's other devices in force, as far as statements led to them from this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+    /// Ids of devices that were ever revoked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked: Vec<String>,
+    pub gateway: GatewayProfile,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub enforcers: Vec<EnforcerRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpaired: Vec<UnpairedRecord>,
+}
+
+/// An enforcer whose key this device has authenticated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnforcerRecord {
+    pub id: String,
+    /// X25519 public key.
+    pub key: String,
+    /// On this device, or on the one from which the introduction came.
+    pub paired_at: String,
+    /// Ends the pairing at the gateway. None if another device was paired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing_token: Option<String>,
+    /// As the person saw it when pairing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The device whose signature vouches for the key, if this one was not paired itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub introduced_by: Option<String>,
+}
+
+/// An enforcer whose pairing was ended on this device. No introduction from before brings it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnpairedRecord {
+    pub id: String,
+    pub at: String,
+}
+
+impl ApproverProfile {
+    pub fn new(
+        id: &ApproverId,
+        keys: &DeviceKeys,
+        name: &DeviceName,
+        gateway: GatewayProfile,
+    ) -> Self {
+        let (signing, decryption) = keys.secrets();
+        Self {
+            id: id.to_string(),
+            name: name.as_str().to_owned(),
+            signing_key: secret_key(&signing),
+            decryption_key: secret_key(&decryption),
+            devices: Vec::new(),
+            revoked: Vec::new(),
+            gateway,
+            enforcers: Vec::new(),
+            unpaired: Vec::new(),
+        }
+    }
+
+    pub fn id(&self) -> Result<ApproverId, ProfileError> {
+        id("approver.id", &self.id)
+    }
+
+    pub fn keys(&self) -> Result<DeviceKeys, ProfileError> {
+        let signing = read_key("approver.signing_key", &self.signing_key)?;
+        let decryption = read_key("approver.decryption_key", &self.decryption_key)?;
+        Ok(DeviceKeys::from_secrets(&signing, &decryption))
+    }
+
+    pub fn bundle(&self) -> Result<DeviceBundle, ClientError> {
+        let name = DeviceName::parse(&self.name)?;
+        Ok(DeviceBundle::of(&self.keys()?, name)?)
+    }
+
+    /// What this device trusts without asking anyone: itself, and what led from it to others before.
+    pub fn trust(&self) -> Result<DeviceTrust, ClientError> {
+        let read = |text: &String| DeviceBundle::parse(text);
+        let devices = self.devices.iter().map(read);
+        let devices = devices.collect::<Result<Vec<_>, e2e::Error>>();
+        let mut in_force = vec![self.bundle()?];
+        in_force.extend(devices.map_err(|_| ProfileError::damaged("approver.devices"))?);
+        let revoked = self.revoked.iter().map(|text| DeviceId::parse(text));
+        let revoked = revoked.collect::<Result<BTreeSet<_>, e2e::Error>>();
+        let revoked = revoked.map_err(|_| ProfileError::damaged("approver.revoked"))?;
+        let (tenant, id) = (self.gateway.tenant()?, self.id()?);
+        Ok(DeviceTrust::from_own_records(tenant, id, in_force, revoked))
+    }
+
+    /// Takes over what was followed from here. Nothing is forgotten: a device that is known to be revoked stays so. Says
+    /// whether there was anything new.
+    pub(super) fn remember(&mut self, trust: &DeviceTrust) -> Result<bool, ClientError> {
+        let own = self.bundle()?.id();
+        let before = self.devices.len() + self.revoked.len();
+        for device in trust.in_force().iter().filter(|device| device.id() != own) {
+            let text = device.bundle().to_text()?;
+            if !self.devices.contains(&text) {
+                self.devices.push(text);
+            }
+        }
+        for id in trust.revoked().iter().map(ToString::to_string) {
+            if !self.revoked.contains(&id) {
+                self.revoked.push(id);
+            }
+        }
+        Ok(before != self.devices.len() + self.revoked.len())
+    }
+}
+
+impl EnforcerRecord {
+    pub fn pinned(&self) -> Result<PinnedEnforcer, ProfileError> {
+        let key = EncryptionKey::parse("the enforcer's key", &self.key);
+        let key = key.map_err(|_| ProfileError::damaged("approver.enforcers.key"))?;
+        let id = id("approver.enforcers.id", &self.id)?;
+        Ok(PinnedEnforcer::from_own_records(id, key))
+    }
+
+    pub fn paired_at(&self) -> Result<Timestamp, ProfileError> {
+        let at = Timestamp::parse(&self.paired_at);
+        at.ok_or_else(|| ProfileError::damaged("approver.enforcers.paired_at"))
+    }
+}
+
+fn id<T: TextId>(member: &'static str, text: &str) -> Result<T, ProfileError> {
+    T::parse(text).ok_or_else(|| ProfileError::damaged(member))
+}
+
+fn secret_key(bytes: &[u8; 32]) -> SecretText {
+    SecretText(encode_key(bytes))
+}
+
+fn read_key(member: &'static str, text: &SecretText) -> Result<Zeroizing<[u8; 32]>, ProfileError> {
+    decode_key(text.expose()).ok_or_else(|| ProfileError::damaged(member))
+}

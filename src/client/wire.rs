@@ -1,0 +1,80 @@
+//! Messages as they travel: Envelopes around texts that are never rewritten.
+
+use serde_json::value::RawValue;
+
+use super::error::ClientError;
+use crate::clock::Clock;
+use crate::protocol::envelope::{Outgoing, Recipient, Sender};
+use crate::protocol::id::RequestId;
+use crate::protocol::json::{self, Node};
+use crate::protocol::reader::Reader;
+use crate::protocol::timestamp::Timestamp;
+
+/// The text of an Envelope around `body`, which is JSON.
+pub(super) fn envelope(
+    clock: &Clock,
+    msg_type: &'static str,
+    request_id: &RequestId,
+    sender: Sender,
+    body: &str,
+) -> Result<String, ClientError> {
+    addressed(clock, msg_type, request_id, (sender, None), None, body)
+}
+
+/// The same for a recipient, until a time.
+pub(super) fn addressed(
+    clock: &Clock,
+    msg_type: &'static str,
+    request_id: &RequestId,
+    (sender, recipient): (Sender, Option<Recipient>),
+    expires_at: Option<Timestamp>,
+    body: &str,
+) -> Result<String, ClientError> {
+    let body: &RawValue = serde_json::from_str(body).map_err(ClientError::answer)?;
+    let envelope = Outgoing {
+        msg_id: clock.message_id(),
+        msg_type,
+        request_id: request_id.to_string(),
+        created_at: clock.now(),
+        expires_at,
+        sender,
+        recipient,
+        trace: None,
+        body,
+    };
+    serde_json::to_string(&envelope).map_err(ClientError::answer)
+}
+
+pub(super) fn parse(text: &[u8]) -> Result<Node<'_>, ClientError> {
+    json::parse(text).map_err(ClientError::answer)
+}
+
+/// What a pushed message says, its `msgId` and its body. What else an Envelope has is the gateway's word, and is not believed.
+#[derive(Debug)]
+pub(super) struct Message<'n, 'a> {
+    pub(super) msg_id: &'n str,
+    pub(super) msg_type: &'n str,
+    pub(super) request_id: RequestId,
+    pub(super) body: &'n Node<'a>,
+}
+
+impl<'n, 'a> Message<'n, 'a> {
+    pub(super) fn read(node: &'n Node<'a>) -> Result<Self, ClientError> {
+        let read = || {
+            let mut reader = Reader::new(node, "")?;
+            Ok(Self {
+                msg_id: reader.str("msgId")?,
+                msg_type: reader.str("msgType")?,
+                request_id: reader.id("requestId")?,
+                body: reader.nested("body")?,
+            })
+        };
+        read().map_err(|invalid: crate::protocol::reader::Invalid| ClientError::answer(invalid))
+    }
+}
+
+/// The body of an `ack.submit`.
+pub(super) fn ack_body(clock: &Clock, msg_id: &str) -> String {
+    let now = clock.now();
+    serde_json::json!({ "msgId": msg_id, "status": "processed", "ackAt": now }).to_string()
+}

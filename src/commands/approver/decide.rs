@@ -1,0 +1,288 @@
+//! `approve` and `reject`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use countersign::client::approver::{Approver, Choice, Decided, Item};
+use countersign::client::{ClientError, visible};
+use countersign::e2e::{GrantMatch, Hints, MAX_GRANT, Scope};
+use countersign::protocol::decision::Verdict;
+use serde_json::json;
+
+use super::view::{headline, item_json, render};
+use super::{find, is_interactive, only, open, says_yes};
+use crate::commands::client::ClientOptions;
+use crate::commands::ending::{DENIED, Ending};
+use crate::commands::terminal::{Colour, Screen, output_has_colour, parse_duration};
+use crate::commands::{print_json, print_line, save};
+
+pub const APPROVE_EXAMPLES: &str = "\
+Examples:
+  countersign approve                                        the only request that waits; asks first
+  countersign approve 0195c1c2
+  countersign approve 0195c1c2 --action staging
+  countersign approve 0195c1c2 --for 1h --grant prefix git commit
+  countersign approve 0195c1c2 --save decision.json          for: countersign verify decision.json";
+
+pub const REJECT_EXAMPLES: &str = "\
+Examples:
+  countersign reject 0195c1c2 --reason 'not on a Friday'
+  countersign reject                                         the only request that waits; asks first";
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ScopeName {
+    /// This request only.
+    Once,
+    /// Until a time.
+    Timebox,
+    /// Until the agent's session ends, at most until a time.
+    Session,
+}
+
+#[derive(Args)]
+struct Common {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// The request's id, or as much of it as is unique.
+    id: Option<String>,
+    /// Why; encrypted to the enforcer, which shows it.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// One of the actions that the request offers.
+    #[arg(long, value_name = "ID")]
+    action: Option<String>,
+    /// Save request and decision as a file that `verify` checks.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// How long to wait for the enforcer to confirm the decision.
+    #[arg(long, default_value = "5s", value_parser = parse_duration)]
+    wait: Duration,
+}
+
+#[derive(Args)]
+pub struct ApproveArgs {
+    #[command(flatten)]
+    common: Common,
+    /// How far the approval goes; with --for or --grant, timebox.
+    #[arg(long, value_enum)]
+    scope: Option<ScopeName>,
+    /// How long an approval beyond this request lasts, at most 24h.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    lasts: Option<Duration>,
+    /// What else it permits: `same` (the same tool with the same input), or `prefix` and the first words of a plain command. Put
+    /// the id before it.
+    #[arg(long, num_args = 1.., value_name = "WORDS")]
+    grant: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct RejectArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+fn usage(problem: &'static str) -> anyhow::Error {
+    ClientError::Choice(problem).into()
+}
+
+fn read_grant(words: &[String]) -> anyhow::Result<Option<GrantMatch>> {
+    let mut words = words.to_vec();
+    if words.is_empty() {
+        return Ok(None);
+    }
+    match (words.remove(0).as_str(), words.is_empty()) {
+        ("same", true) => Ok(Some(GrantMatch::Same)),
+        ("same", false) => Err(usage("--grant same takes no words; put the id before it")),
+        ("prefix", false) => {
+            let grant = GrantMatch::prefix(words);
+            let grant = grant.ok_or_else(|| {
+                usage("--grant prefix takes 1 to 64 words without control characters")
+            })?;
+            Ok(Some(grant))
+        }
+        _ => Err(usage("--grant takes `same`, or `prefix` and words")),
+    }
+}
+
+pub async fn approve(args: ApproveArgs) -> anyhow::Result<Ending> {
+    let grant = read_grant(&args.grant)?;
+    let beyond = args.lasts.is_some() || grant.is_some();
+    let scope = match (args.scope, beyond) {
+        (Some(ScopeName::Once), true) => {
+            return Err(usage(
+                "--scope once is for this request only, without --for and --grant",
+            ));
+        }
+        (Some(ScopeName::Once) | None, false) => Scope::Once,
+        (Some(ScopeName::Timebox), _) | (None, true) => Scope::Timebox,
+        (Some(ScopeName::Session), _) => Scope::Session,
+    };
+    let lasts = match (scope, args.lasts) {
+        (Scope::Once, _) => None,
+        (Scope::Session, None) => Some(MAX_GRANT),
+        (Scope::Timebox, None) => return Err(usage("say for how long, such as --for 1h")),
+        (_, lasts) => lasts,
+    };
+    let choice = Choice {
+        verdict: Verdict::Approve,
+        scope,
+        lasts,
+        hints: Hints {
+            reason: args.common.reason.clone(),
+            action_id: args.common.action.clone(),
+            grant: match scope {
+                Scope::Once => None,
+                Scope::Timebox | Scope::Session => Some(grant.unwrap_or(GrantMatch::Same)),
+            },
+        },
+    };
+    decide(&args.common, choice).await
+}
+
+pub async fn reject(args: RejectArgs) -> anyhow::Result<Ending> {
+    let choice = Choice {
+        verdict: Verdict::Reject,
+        scope: Scope::Once,
+        lasts: None,
+        hints: Hints {
+            reason: args.common.reason.clone(),
+            action_id: args.common.action.clone(),
+            grant: None,
+        },
+    };
+    decide(&args.common, choice).await
+}
+
+/// What an approval permits beyond the request.
+fn beyond(choice: &Choice) -> Option<String> {
+    let session = match choice.scope {
+        Scope::Session => ", in the agent's session",
+        Scope::Once | Scope::Timebox => "",
+    };
+    Some(match choice.hints.grant.as_ref()? {
+        GrantMatch::Same => format!("the same again{session}"),
+        GrantMatch::Prefix(words) => {
+            let words: Vec<_> = words.iter().map(|word| visible(word)).collect();
+            format!(
+                "every command that begins with: {}{session}",
+                words.join(" ")
+            )
+        }
+    })
+}
+
+async fn decide(args: &Common, choice: Choice) -> anyhow::Result<Ending> {
+    let approver = open(&args.options)?;
+    let mut screen = Screen::new(args.options.json);
+    let item = match &args.id {
+        Some(id) => Some(find(&approver, id).await?),
+        None => only(&approver).await?,
+    };
+    let Some(item) = item else {
+        screen.say("nothing waits for a decision");
+        return Ok(Ending::code(DENIED));
+    };
+    // Ids begin with the time: by now another request may be the one that begins so.
+    let sure = match choice.verdict {
+        Verdict::Approve => args.id.as_deref() == Some(item.request_id.as_str()),
+        Verdict::Reject => args.id.is_some(),
+    };
+    if !sure && !confirmed(&approver, &item, &mut screen, &choice).await? {
+        screen.say("nothing was decided");
+        return Ok(Ending::code(DENIED));
+    }
+    if args.save.is_some() && item.content.is_err() {
+        return Err(usage(
+            "only the decision about a request that opened can be saved",
+        ));
+    }
+    if args.save.as_ref().is_some_and(|file| file.exists()) {
+        return Err(usage("the file to save to exists already"));
+    }
+    let decided = approver.decide(&item, &choice).await?;
+    let word = match decided.verdict {
+        Verdict::Approve => screen.paint(Colour::Green, "approved"),
+        Verdict::Reject => screen.paint(Colour::Red, "rejected"),
+    };
+    let what = match &item.content {
+        Ok(opened) => visible(&headline(opened.artifact())),
+        Err(_) => "a request that could not be opened".to_owned(),
+    };
+    screen.remark(&format!("{word}: {what}"));
+    if let Some(beyond) = beyond(&choice) {
+        let until = decided.expires_at;
+        screen.remark(&format!("it also permits {beyond}, until {until}"));
+    }
+    if let (Some(file), Ok(opened)) = (&args.save, &item.content) {
+        let record = approver.record(opened, &decided).await;
+        save(file, &record.to_text()?)?;
+        screen.remark(&format!("saved in {}", file.display()));
+    }
+    screen.progress("waiting for the enforcer to confirm …");
+    let delivered = approver
+        .delivered(&item.request_id, &decided, args.wait)
+        .await;
+    screen.clear();
+    report(args, &mut screen, &item, &decided, delivered)
+}
+
+fn report(
+    args: &Common,
+    screen: &mut Screen,
+    item: &Item,
+    decided: &Decided,
+    delivered: Result<bool, ClientError>,
+) -> anyhow::Result<Ending> {
+    let state = match &delivered {
+        Ok(true) => "delivered",
+        Ok(false) | Err(_) => "decided",
+    };
+    if args.options.json {
+        let mut shown = json!({
+            "requestId": item.request_id,
+            "decision": decided.verdict.as_str(),
+            "expiresAt": decided.expires_at,
+            "state": state,
+        });
+        if let Err(error) = &delivered {
+            shown["problem"] = error.to_string().into();
+        }
+        print_json(&shown)?;
+    }
+    match delivered {
+        Ok(true) => screen.remark("delivered: the enforcer has confirmed it"),
+        Ok(false) => screen.remark("decided; the enforcer has not confirmed it yet"),
+        Err(error) => screen.remark(&format!("decided; but then: {error}")),
+    }
+    Ok(Ending::DONE)
+}
+
+/// Shows the item, and asks.
+async fn confirmed(
+    approver: &Approver,
+    item: &Item,
+    screen: &mut Screen,
+    choice: &Choice,
+) -> anyhow::Result<bool> {
+    if !is_interactive() {
+        return Err(usage(
+            "without a terminal to ask on, give the request's whole id",
+        ));
+    }
+    if screen.is_terminal() {
+        print_line(&render(item, approver.now(), output_has_colour()))?;
+    } else {
+        print_json(&item_json(item))?;
+    }
+    match (choice.verdict, &item.content) {
+        (Verdict::Approve, Err(problem)) => {
+            Err(ClientError::NotApprovable(problem.to_string()).into())
+        }
+        (Verdict::Approve, Ok(_)) => match beyond(choice) {
+            Some(beyond) => says_yes(&format!("\nApprove this, and {beyond}?")).await,
+            None => says_yes("\nApprove this?").await,
+        },
+        (Verdict::Reject, _) => says_yes("\nReject this?").await,
+    }
+}

@@ -1,0 +1,165 @@
+//! `inbox` and `show`.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use countersign::client::Pushed;
+use countersign::client::approver::{Approver, Item};
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::view::{item_json, render, summary};
+use super::{find, only, open};
+use crate::commands::client::ClientOptions;
+use crate::commands::ending::{DENIED, Ending};
+use crate::commands::terminal::{Screen, output_has_colour};
+use crate::commands::{plain_json, print_json, print_line, remark};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  countersign inbox
+  countersign inbox --watch            goes on with what comes, until Ctrl-C
+  countersign inbox --json | jq '.[].requestId'";
+
+#[derive(Args)]
+pub struct InboxArgs {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// Go on with what comes.
+    #[arg(long)]
+    watch: bool,
+}
+
+#[derive(Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// The request's id, or as much of it as is unique; without it, the only request that waits.
+    id: Option<String>,
+}
+
+pub async fn run(args: InboxArgs) -> anyhow::Result<Ending> {
+    let approver = open(&args.options)?;
+    if args.watch {
+        return watch(&approver, args.options.json).await;
+    }
+    let (now, colour) = (approver.now(), output_has_colour());
+    let (mut list, mut lines) = (Vec::new(), Vec::new());
+    approver
+        .inbox(|item| {
+            if args.options.json {
+                list.push(item_json(&item));
+            } else {
+                lines.push(summary(&item, now, colour));
+            }
+        })
+        .await?;
+    if args.options.json {
+        print_json(&Value::Array(list))?;
+        return Ok(Ending::DONE);
+    }
+    if lines.is_empty() {
+        Screen::new(false).say("nothing waits for a decision");
+        return Ok(Ending::DONE);
+    }
+    print_line(&lines.join("\n"))?;
+    Screen::new(false)
+        .say("\nread one: countersign show ID; then: countersign approve ID, or reject ID");
+    Ok(Ending::DONE)
+}
+
+async fn watch(approver: &Approver, json: bool) -> anyhow::Result<Ending> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut screen = Screen::new(json);
+    let mut shown = BTreeSet::new();
+    let mut channel = approver.watch();
+    let mut quiet = false;
+    loop {
+        let pushed = tokio::select! {
+            pushed = channel.next() => pushed?,
+            _ = interrupt.recv() => return Ok(Ending::DONE),
+            _ = terminate.recv() => return Ok(Ending::DONE),
+        };
+        match pushed {
+            Pushed::Open => {
+                quiet = false;
+                // What came while no channel was open.
+                let mut printed = Ok(());
+                screen.clear();
+                let reading = approver.inbox(|item| {
+                    if printed.is_ok() {
+                        printed = announce(approver, &item, &mut shown, json);
+                    }
+                });
+                let read = tokio::select! {
+                    read = reading => read,
+                    _ = interrupt.recv() => return Ok(Ending::DONE),
+                    _ = terminate.recv() => return Ok(Ending::DONE),
+                };
+                printed?;
+                match read {
+                    Err(error) if error.is_unavailable() => {
+                        screen.remark(&format!("the inbox could not be read: {error}"));
+                    }
+                    read => read?,
+                }
+                screen.progress("waiting for requests, until Ctrl-C …");
+            }
+            Pushed::Envelope(text) => {
+                // Something else than a request, or nothing that can be read, is not for this list.
+                let read = tokio::select! {
+                    read = approver.read_pushed(&text) => read,
+                    _ = interrupt.recv() => return Ok(Ending::DONE),
+                    _ = terminate.recv() => return Ok(Ending::DONE),
+                };
+                if let Ok(Some(item)) = read {
+                    screen.clear();
+                    announce(approver, &item, &mut shown, json)?;
+                    let _unanswered = approver.acknowledge(&item.request_id, &item.msg_id).await;
+                    screen.progress("waiting for requests, until Ctrl-C …");
+                }
+            }
+            Pushed::Interrupted(error) => {
+                if !std::mem::replace(&mut quiet, true) {
+                    screen.remark(&format!("interrupted: {error}; trying again …"));
+                }
+            }
+        }
+    }
+}
+
+fn announce(
+    approver: &Approver,
+    item: &Item,
+    shown: &mut BTreeSet<String>,
+    json: bool,
+) -> anyhow::Result<()> {
+    if !shown.insert(item.request_id.to_string()) {
+        return Ok(());
+    }
+    // One line each, for programs that read along.
+    print_line(&if json {
+        plain_json(&item_json(item).to_string())
+    } else {
+        summary(item, approver.now(), output_has_colour())
+    })
+}
+
+pub async fn show(args: ShowArgs) -> anyhow::Result<Ending> {
+    let approver = open(&args.options)?;
+    let item = match &args.id {
+        Some(id) => Some(find(&approver, id).await?),
+        None => only(&approver).await?,
+    };
+    let Some(item) = item else {
+        remark("nothing waits for a decision");
+        return Ok(Ending::code(DENIED));
+    };
+    if args.options.json {
+        print_json(&item_json(&item))?;
+    } else {
+        print_line(&render(&item, approver.now(), output_has_colour()))?;
+    }
+    Ok(Ending::DONE)
+}

@@ -1,0 +1,110 @@
+//! `pair LINK|CODE`, `pairings` and `unpair` from the approver's side.
+
+use anyhow::Context as _;
+use countersign::client::approver::{Approver, Enrolment};
+use countersign::client::profile::{EnforcerRecord, ProfileFile};
+use countersign::client::{ClientError, visible};
+use countersign::clock::Clock;
+use countersign::e2e::PairingLink;
+use countersign::protocol::pairing::PairingCode;
+use serde_json::{Value, json};
+
+use super::{argument_or_input, open};
+use crate::commands::client::ClientOptions;
+use crate::commands::ending::{DENIED, Ending};
+use crate::commands::print_json;
+use crate::commands::terminal::{Colour, Screen, confirm};
+
+/// Answers a pairing that an enforcer has begun.
+pub async fn pair(options: &ClientOptions, answer: &str) -> anyhow::Result<Ending> {
+    let mut approver = open(options)?;
+    let mut screen = Screen::new(options.json);
+    let text = argument_or_input(answer)?;
+    // An enforcer must not pin a device whose decisions the gateway would refuse.
+    if !matches!(approver.enrol().await?, Enrolment::InForce) {
+        return Err(ClientError::DeviceNotInForce.into());
+    }
+    let record = match PairingCode::parse(&text) {
+        Some(code) => match by_code(&mut approver, &mut screen, code).await? {
+            Some(record) => record,
+            None => return Ok(Ending::code(DENIED)),
+        },
+        None => approver.pair_by_link(&PairingLink::parse(&text)?).await?,
+    };
+    let word = screen.paint(Colour::Green, "paired");
+    screen.remark(&format!("{word} with {}", shown(&record)));
+    share(&approver, &mut screen).await;
+    if options.json {
+        print_json(&json!({ "enforcerId": record.id, "enforcerLabel": record.label }))?;
+    }
+    Ok(Ending::DONE)
+}
+
+/// Tells the approver's other devices which enforcers this one knows, and the other way round. Nothing else depends on it.
+pub async fn share(approver: &Approver, screen: &mut Screen) {
+    if let Err(error) = approver.share_enforcers().await {
+        screen.say(&format!(
+            "your other devices could not be told about this device's enforcers: {error}; try again with: countersign join"
+        ));
+    }
+}
+
+fn shown(record: &EnforcerRecord) -> String {
+    let label = record.label.as_deref().map(visible);
+    let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
+    format!("{}{label}", visible(&record.id))
+}
+
+async fn by_code(
+    approver: &mut Approver,
+    screen: &mut Screen,
+    code: PairingCode,
+) -> anyhow::Result<Option<EnforcerRecord>> {
+    let comparing = approver.pair_by_code(code).await?;
+    let label = comparing.label().map(visible);
+    let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
+    screen.say(&format!(
+        "{}{label} offers to pair, as the gateway says. Compare these digits with those on the other screen:\n\n  {}\n",
+        visible(comparing.enforcer().as_str()),
+        screen.paint(Colour::Bold, &comparing.digits().to_string()),
+    ));
+    let same = confirm("Does the other screen show the same digits?").await;
+    if same.unwrap_or(false) {
+        return Ok(Some(approver.confirm(comparing).await?));
+    }
+    let told = approver.abort(comparing).await;
+    screen.say(
+        "not paired: the digits were not confirmed. If they differed, someone may be interfering.",
+    );
+    told.context("the gateway could not be told to forget this pairing")?;
+    Ok(None)
+}
+
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<Value>> {
+    let approver = Approver::open(file, &Clock::system())?;
+    let mut pairings = Vec::new();
+    for record in approver.enforcers() {
+        let introducer = approver.introducer(&record)?.map(|introducer| {
+            json!({
+                "deviceId": introducer.id,
+                "name": introducer.name,
+                "revoked": introducer.is_revoked,
+            })
+        });
+        pairings.push(json!({
+            "role": "approver",
+            "enforcerId": record.id,
+            "enforcerLabel": record.label,
+            "pairedAt": record.paired_at,
+            "introducedBy": introducer,
+        }));
+    }
+    Ok(pairings)
+}
+
+/// Whether there was such a pairing.
+pub async fn unpair(file: &ProfileFile, enforcer: &str) -> anyhow::Result<bool> {
+    let mut approver = Approver::open(file, &Clock::system())?;
+    let ended = approver.unpair(enforcer).await;
+    ended.context("the pairing was removed here, but the gateway could not be told")
+}

@@ -1,0 +1,156 @@
+//! `verify`: offline, by the profile's own knowledge of devices.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use countersign::client::profile::{Profile, ProfileError};
+use countersign::client::{ClientError, MAX_RECORD_BYTES, Record, Verified, visible};
+use countersign::e2e::{DeviceId, DeviceTrust, Error};
+use serde_json::json;
+
+use super::view::{members_of, render_artifact};
+use crate::commands::client::ClientOptions;
+use crate::commands::ending::{DENIED, Ending};
+use crate::commands::terminal::{Colour, Screen, output_has_colour, paint};
+use crate::commands::{print_json, print_line};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  countersign verify decision.json                   trusted if this profile knows the device
+  countersign verify decision.json --device BZ1OM9Qh8n1nAHjvVg9kmg";
+
+#[derive(Args)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// A file that `approve --save` or `ask` wrote, or - for standard input.
+    file: PathBuf,
+    /// Trust the device of this id, instead of those that the profile knows.
+    #[arg(long, value_name = "ID")]
+    device: Option<String>,
+}
+
+pub fn run(args: &VerifyArgs) -> anyhow::Result<Ending> {
+    let record = Record::parse(&read(&args.file)?)?;
+    let mut screen = Screen::new(args.options.json);
+    let outcome = record.verify().map_err(|error| error.to_string());
+    let trust = match &args.device {
+        Some(id) => by_id(&record, id)?,
+        None => by_profile(&record, &args.options)?,
+    };
+    let outcome = outcome.and_then(|verified| match &trust {
+        Ok(()) => Ok(verified),
+        Err(problem) => Err(problem.clone()),
+    });
+    match outcome {
+        Ok(verified) => {
+            print(&record, &verified, args.options.json)?;
+            Ok(Ending::DONE)
+        }
+        Err(problem) => {
+            if args.options.json {
+                print_json(&json!({ "trusted": false, "problem": problem }))?;
+            }
+            let word = screen.paint(Colour::Red, "not trusted");
+            screen.remark(&format!("{word}: {problem}"));
+            Ok(Ending::code(DENIED))
+        }
+    }
+}
+
+fn read(file: &PathBuf) -> anyhow::Result<Vec<u8>> {
+    let name = || file.display().to_string();
+    let mut bytes = Vec::new();
+    let input: &mut dyn std::io::Read = match file.to_str() {
+        Some("-") => &mut std::io::stdin(),
+        _ => &mut std::fs::File::open(file).with_context(name)?,
+    };
+    (input.take(MAX_RECORD_BYTES + 1).read_to_end(&mut bytes)).with_context(name)?;
+    if bytes.len() as u64 > MAX_RECORD_BYTES {
+        return Err(ClientError::Record("it is over 16 MiB".to_owned()).into());
+    }
+    Ok(bytes)
+}
+
+fn by_id(record: &Record, id: &str) -> anyhow::Result<Result<(), String>> {
+    let id = DeviceId::parse(id).map_err(|_| {
+        ClientError::Choice("the id of a device has 22 characters; see: countersign devices")
+    })?;
+    let own = record.device().id();
+    if own == id {
+        return Ok(Ok(()));
+    }
+    Ok(Err(format!("it was signed by the device {own}")))
+}
+
+/// Whether the profile has pinned the device, or its own devices lead to it.
+fn by_profile(record: &Record, options: &ClientOptions) -> anyhow::Result<Result<(), String>> {
+    let profile = match options.file()?.load() {
+        Ok(profile) => profile,
+        Err(ProfileError::Missing(_)) => Profile::default(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut refusal = Error::UnknownDevice(record.device().id());
+    for trust in trusts(&profile)? {
+        match record.is_trusted_by(&trust) {
+            Ok(()) => return Ok(Ok(())),
+            Err(error @ Error::RevokedDevice(_)) => refusal = error,
+            Err(_) => {}
+        }
+    }
+    Ok(Err(refusal.to_string()))
+}
+
+fn trusts(profile: &Profile) -> anyhow::Result<Vec<DeviceTrust>> {
+    let mut trusts = Vec::new();
+    if let Some(enforcer) = &profile.enforcer {
+        let tenant = enforcer.gateway.tenant()?;
+        for record in &enforcer.approvers {
+            trusts.push(record.trust(tenant.clone())?);
+        }
+    }
+    if let Some(approver) = &profile.approver {
+        let (tenant, id) = (approver.gateway.tenant()?, approver.id()?);
+        let own = vec![approver.bundle()?];
+        trusts.push(DeviceTrust::from_own_records(tenant, id, own, [].into()));
+    }
+    Ok(trusts)
+}
+
+fn print(record: &Record, verified: &Verified, json: bool) -> anyhow::Result<()> {
+    let (device, signed) = (record.device(), &verified.verdict);
+    let artifact = &verified.artifact;
+    if json {
+        return print_json(&json!({
+            "trusted": true,
+            "decision": signed.verdict.as_str(),
+            "scope": signed.scope.as_str(),
+            "expiresAt": signed.expires_at,
+            "approverId": record.approver(),
+            "tenantId": record.tenant(),
+            "deviceId": device.id().to_string(),
+            "deviceName": device.name().as_str(),
+            "requestId": artifact.request_id(),
+            "artifactHash": artifact.hash().to_string(),
+            "artifact": members_of(artifact),
+        }));
+    }
+    let colour = output_has_colour();
+    let word = match signed.verdict.as_str() {
+        "approve" => paint(colour, Colour::Green, "approved"),
+        _ => paint(colour, Colour::Red, "rejected"),
+    };
+    print_line(&format!(
+        "{word} by {} on {} ({}), scope {}, valid until {}\nrequest    {}\ntype       {}\n{}",
+        visible(record.approver().as_str()),
+        visible(device.name().as_str()),
+        device.id(),
+        signed.scope.as_str(),
+        signed.expires_at,
+        visible(artifact.request_id().as_str()),
+        artifact.artifact_type(),
+        render_artifact(artifact, colour),
+    ))
+}

@@ -1,0 +1,213 @@
+//! A request as a person reads it: complete, never shortened, with nothing in it that could move the cursor or hide.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use countersign::client::approver::{Item, requested_actions};
+use countersign::client::visible;
+use countersign::e2e::PlainArtifact;
+use countersign::protocol::timestamp::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::payload::{formatted, render_payload, shell_line, warnings, words};
+use crate::commands::terminal::{Colour, minutes, paint};
+
+/// Of a command in a list.
+const SUMMARY_CHARS: usize = 100;
+const SALT: &str = "countersign.salt";
+
+/// An item for programs.
+pub fn item_json(item: &Item) -> Value {
+    let mut shown = json!({
+        "requestId": item.request_id,
+        "enforcerId": item.enforcer_id,
+        "enforcerLabel": item.label,
+        "paired": item.is_paired,
+        "artifactType": item.artifact_type,
+        "artifactHash": item.artifact_hash.map(|hash| hash.to_string()),
+        "expiresAt": item.expires_at,
+        "opened": item.content.is_ok(),
+    });
+    match &item.content {
+        Ok(opened) => shown["artifact"] = members_of(opened.artifact()),
+        Err(problem) => shown["problem"] = problem.to_string().into(),
+    }
+    shown
+}
+
+pub fn members_of(artifact: &PlainArtifact) -> Value {
+    serde_json::from_str(artifact.text()).unwrap_or_default()
+}
+
+/// Two lines of a list.
+pub fn summary(item: &Item, now: Timestamp, colour: bool) -> String {
+    let what = match &item.content {
+        Ok(opened) => clip(&headline(opened.artifact())),
+        Err(problem) => {
+            let problem = format!("cannot be approved: {problem}");
+            paint(colour, Colour::Yellow, &problem)
+        }
+    };
+    let id = paint(colour, Colour::Bold, &visible(item.request_id.as_str()));
+    let kind = visible(item.artifact_type.as_deref().unwrap_or("unknown"));
+    let time = time_left(item, now);
+    format!("{id}  {kind}  {}  {time}\n    {what}", who(item))
+}
+
+fn time_left(item: &Item, now: Timestamp) -> String {
+    let Some(expires_at) = item.expires_at else {
+        return "no time given".to_owned();
+    };
+    match Duration::try_from(expires_at.inner() - now.inner()) {
+        Ok(left) => format!("{} left", minutes(left)),
+        Err(_) => "expired".to_owned(),
+    }
+}
+
+/// Who asks: as this device knows it, or as the gateway says.
+fn who(item: &Item) -> String {
+    let id = item.enforcer_id.as_ref().map(|id| visible(id.as_str()));
+    let id = id.unwrap_or_else(|| "nobody".to_owned());
+    let label = item.label.as_deref().map(visible);
+    let label = label.filter(|label| *label != id);
+    let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
+    let doubt = if item.is_paired {
+        ""
+    } else {
+        ", as the gateway says"
+    };
+    format!("{id}{label}{doubt}")
+}
+
+fn clip(text: &str) -> String {
+    let line = visible(text);
+    match line.char_indices().nth(SUMMARY_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// One line that says what it is about.
+pub fn headline(artifact: &PlainArtifact) -> String {
+    let members = members_of(artifact);
+    let payload = &members["payload"];
+    let text = |name: &str| payload[name].as_str();
+    let first = |text: &str| {
+        let mut lines = text.lines().map(str::trim);
+        lines
+            .find(|line| !line.is_empty())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    match text("kind") {
+        Some("command") => match (words(payload), text("command")) {
+            (Some(words), None) => shell_line(&words),
+            (None, Some(command)) => first(command),
+            _ => payload.to_string(),
+        },
+        Some("patch") if payload["files"].is_array() => {
+            let files = payload["files"].as_array().into_iter().flatten();
+            let paths = files.map(|file| file["path"].as_str().unwrap_or("?"));
+            format!("patch of {}", paths.collect::<Vec<_>>().join(", "))
+        }
+        Some("patch") => {
+            let files = text("patch").unwrap_or_default().lines();
+            let files = files.filter_map(|line| line.strip_prefix("+++ "));
+            format!("patch of {}", files.collect::<Vec<_>>().join(", "))
+        }
+        Some("plan") => first(text("title").or(text("text")).unwrap_or_default()),
+        Some("tool") => format!("tool {}", text("tool").unwrap_or_default()),
+        _ => payload.to_string(),
+    }
+}
+
+/// A whole item.
+pub fn render(item: &Item, now: Timestamp, colour: bool) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let name = paint(colour, Colour::Dim, &format!("{name:<10}"));
+        let _never = writeln!(text, "{name} {value}");
+    };
+    line("request", &visible(item.request_id.as_str()));
+    let kind = item.artifact_type.as_deref().unwrap_or("unknown");
+    line("type", &visible(kind));
+    line("asked by", &who(item));
+    line("time", &time_left(item, now));
+    match &item.content {
+        Ok(opened) => text.push_str(&render_artifact(opened.artifact(), colour)),
+        Err(problem) => {
+            let problem = format!("This request cannot be approved: {problem}.");
+            let problem = paint(colour, Colour::Yellow, &problem);
+            let _never = write!(text, "\n{problem}\nIt can be rejected.");
+        }
+    }
+    text
+}
+
+/// An artifact, from its repository to its last member.
+pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
+    let mut members = members_of(artifact);
+    let mut rest = members
+        .as_object_mut()
+        .map(std::mem::take)
+        .unwrap_or_default();
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let name = paint(colour, Colour::Dim, &format!("{name:<10}"));
+        let _never = writeln!(text, "{name} {}", visible(value));
+    };
+    line("repository", artifact.repo_ref());
+    for (member, name) in [
+        ("baseRevision", "revision"),
+        ("sessionId", "session"),
+        ("createdAt", "asked at"),
+        ("expiresAt", "ends at"),
+    ] {
+        if let Some(Value::String(value)) = rest.remove(member) {
+            line(name, &value);
+        }
+    }
+    // Shown above, or only for programs. Everything else is shown.
+    for member in [
+        "requestId",
+        "artifactType",
+        "repoRef",
+        "artifactHash",
+        "artifactHashAlg",
+    ] {
+        rest.remove(member);
+    }
+    if let Some(Value::Object(extensions)) = rest.get_mut("extensions") {
+        extensions.remove(SALT);
+        if extensions.is_empty() {
+            rest.remove("extensions");
+        }
+    }
+    let payload = match rest.remove("payload") {
+        Some(Value::Object(payload)) => payload,
+        _ => Map::new(),
+    };
+    text.push('\n');
+    text.push_str(&render_payload(payload, colour));
+    if !rest.is_empty() {
+        text.push_str("\nAlso:\n");
+        text.push_str(&formatted(&Value::Object(rest)));
+    }
+    let actions = requested_actions(artifact);
+    if !actions.is_empty() {
+        text.push_str("\nOffered actions:\n");
+        for action in actions {
+            let (id, caption) = (visible(&action.id), visible(&action.caption));
+            let _never = writeln!(
+                text,
+                "  --action {id}   {}: {caption}",
+                action.verdict.as_str()
+            );
+        }
+    }
+    for warning in warnings(artifact) {
+        let _never = writeln!(text, "\n{}", paint(colour, Colour::Yellow, &warning));
+    }
+    text.truncate(text.trim_end().len());
+    text
+}

@@ -1,0 +1,53 @@
+//! The devices of approvers on the command line. Only an approver's own devices can add and revoke single ones.
+
+use clap::Subcommand;
+use countersign::gateway::administration::Administration;
+
+use super::administer::{ApproverArgs, found};
+use super::{print_json, print_line, remark};
+
+#[derive(Subcommand)]
+pub enum DeviceCommand {
+    /// List an approver's devices.
+    List {
+        #[command(flatten)]
+        approver: ApproverArgs,
+    },
+    /// End all devices of an approver who has lost them, and let the next one be the first again. Enforcers trust that one only
+    /// after they have been paired with it.
+    Reset {
+        #[command(flatten)]
+        approver: ApproverArgs,
+    },
+}
+
+pub async fn device(
+    administration: &Administration,
+    command: DeviceCommand,
+    json: bool,
+) -> anyhow::Result<()> {
+    match command {
+        DeviceCommand::List { approver } => {
+            let (tenant, approver) = approver.parse(administration).await?;
+            let devices = administration.devices(&tenant, &approver).await?;
+            if json {
+                return print_json(&devices);
+            }
+            for device in devices {
+                let revoked = device.revoked_at.map_or("", |_| "  (revoked)");
+                print_line(&format!("{}  {}{revoked}", device.device_id, device.name))?;
+            }
+            Ok(())
+        }
+        DeviceCommand::Reset { approver } => {
+            let (tenant, approver) = approver.parse(administration).await?;
+            let reset = administration.reset_devices(&tenant, &approver).await;
+            found(
+                reset,
+                &format!("{approver} has no device and no signing key"),
+            )?;
+            remark("reset");
+            Ok(())
+        }
+    }
+}

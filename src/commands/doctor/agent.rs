@@ -1,0 +1,187 @@
+//! One agent: its program, its configuration, and the canary.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use countersign::agent::Agent;
+use countersign::client::visible;
+use tokio::process::Command;
+
+use super::config::{self, Configuration};
+use super::{canary, holes, switches};
+use crate::commands::findings::Report;
+use crate::commands::install::place::{Places, Scope};
+
+const VERSION_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whether there is anything of it on this machine.
+pub fn is_here(agent: Agent, places: &Places) -> bool {
+    let configuration = config::read(agent, places);
+    program(agent).is_some()
+        || !configuration.installed.is_empty()
+        || !configuration.malformed.is_empty()
+}
+
+pub async fn check(agent: Agent, places: &Places, report: &mut Report) {
+    version(agent, report).await;
+    let configuration = config::read(agent, places);
+    for problem in &configuration.malformed {
+        report.fail(
+            format!("{agent} settings"),
+            format!("{problem}; the agent ignores this file, and the hooks in it"),
+            "correct the file",
+        );
+    }
+    installed(agent, &configuration, report);
+    let off = switches::found(agent, places, &configuration);
+    for switch in &off {
+        report.fail(
+            format!("{agent} switches"),
+            format!("hooks are switched off: {switch}"),
+            "remove it, or make the hook mandatory with install --managed where the agent has that",
+        );
+    }
+    if off.is_empty() && !configuration.installed.is_empty() {
+        report.ok(
+            format!("{agent} switches"),
+            "nothing here switches hooks off",
+        );
+    }
+    let mut tried = Vec::new();
+    for found in &configuration.installed {
+        // The same command in several files is one canary.
+        if !tried.contains(&&found.command) {
+            tried.push(&found.command);
+            canary::check(agent, &found.command, places, report).await;
+        }
+    }
+    let managed = (configuration.installed.iter()).any(|found| found.scope == Scope::Managed);
+    report.warn(
+        format!("{agent} holes"),
+        format!(
+            "known to remain open: {}",
+            holes::known(agent, managed).join("; ")
+        ),
+        format!("the guide docs/agents/{agent}.md of Countersign says what they mean"),
+    );
+}
+
+fn installed(agent: Agent, configuration: &Configuration, report: &mut Report) {
+    let check = format!("{agent} hook");
+    let remedy = format!("run: countersign install {agent}");
+    if configuration.installed.is_empty() {
+        return report.fail(
+            check,
+            "our hook is not installed, so nothing is asked",
+            remedy,
+        );
+    }
+    // Claude and Codex run nothing else beside managed hooks.
+    let alone = matches!(agent, Agent::Claude | Agent::Codex)
+        && (configuration.installed.iter()).any(|found| found.scope == Scope::Managed);
+    let places = configuration.installed.len();
+    if places > 1 && !alone {
+        report.warn(
+            check.clone(),
+            format!("installed in {places} places, so every call is asked about {places} times"),
+            "take it out of all but one: countersign install --remove, with --user, --project or --managed",
+        );
+    }
+    for found in &configuration.installed {
+        let path = found.path.display();
+        if found.problems.is_empty() {
+            report.ok(check.clone(), format!("{path}: complete"));
+        } else {
+            let message = format!("{path}: {}", found.problems.join("; "));
+            let option = match found.scope {
+                Scope::User => "",
+                Scope::Project => " --project",
+                Scope::Managed => " --managed",
+            };
+            report.fail(check.clone(), message, format!("{remedy}{option}"));
+        }
+    }
+}
+
+/// The agent's program in the search path.
+fn program(agent: Agent) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let directories: Vec<_> = std::env::split_paths(&path).collect();
+    let names = holes::programs(agent).iter();
+    let mut candidates = names.flat_map(|name| {
+        directories
+            .iter()
+            .map(move |directory| directory.join(name))
+    });
+    candidates.find(|path| path.is_file())
+}
+
+async fn version(agent: Agent, report: &mut Report) {
+    let check = format!("{agent} program");
+    let Some(program) = program(agent) else {
+        let message = format!("{} is not in the search path", agent.title());
+        return report.warn(
+            check,
+            message,
+            "nothing to do, if it is started from elsewhere",
+        );
+    };
+    let shown = program.display();
+    // Of its own output nothing may reach ours.
+    let mut command = Command::new(&program);
+    command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let output = match tokio::time::timeout(VERSION_PATIENCE, command.output()).await {
+        Ok(Ok(output)) => output,
+        Ok(Err(error)) => {
+            return report.warn(
+                check,
+                format!("{shown} cannot be run: {error}"),
+                "install it again",
+            );
+        }
+        Err(_) => {
+            return report.warn(
+                check,
+                format!("{shown} does not say its version"),
+                "try it by hand",
+            );
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = version_in(&text);
+    let shown_version = version.map_or_else(|| "of an unknown version".to_owned(), visible);
+    match holes::measured(agent) {
+        Some(measured) if version == Some(measured) => {
+            report.ok(
+                check,
+                format!("{shown} {shown_version}, which was measured"),
+            );
+        }
+        Some(measured) => report.warn(
+            check,
+            format!("{shown} is {shown_version}; what its hooks do was measured with {measured}"),
+            "the canary below still counts; try a denied call by hand once",
+        ),
+        None => report.warn(
+            check,
+            format!("{shown} is {shown_version}; what its hooks do was never measured"),
+            "try a denied call by hand once",
+        ),
+    }
+}
+
+/// The first number of the form 1.2.3.
+fn version_in(text: &str) -> Option<&str> {
+    let mut words =
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+')));
+    let version = words.find(|word| {
+        word.starts_with(|c: char| c.is_ascii_digit()) && word.matches('.').count() >= 2
+    });
+    version.map(|word| word.trim_end_matches('.'))
+}

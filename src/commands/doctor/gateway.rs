@@ -1,0 +1,145 @@
+//! The gateway, the clock, and the approvers with their devices. The gateway may be hostile: nothing that it says is trusted
+//! here or printed as it came.
+
+use std::time::Duration;
+
+use countersign::client::enforcer::Enforcer;
+use countersign::client::profile::ProfileFile;
+use countersign::client::{Answer, Call, ClientError, visible};
+use countersign::clock::Clock;
+use time::OffsetDateTime;
+use tokio::time::Instant;
+
+use crate::commands::findings::{Report, Status};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The header has whole seconds.
+const SAME_TIME: i64 = 3;
+/// Requests and decisions last minutes; a gateway refuses clients that are further ahead.
+const TOO_FAR: i64 = 60;
+
+pub async fn check(file: &ProfileFile, report: &mut Report) {
+    let clock = Clock::system();
+    let mut enforcer = match Enforcer::open(file, &clock) {
+        Ok(enforcer) => enforcer,
+        Err(error) => return report.add("gateway", Status::Failed, error.to_string(), None),
+    };
+    // Nobody has this exchange. Whether the credential is good shows all the same.
+    let call = Call::get("/v1/exchanges/00000000-0000-7000-8000-000000000000");
+    let answer = enforcer
+        .client()
+        .call(&call, Instant::now() + PATIENCE)
+        .await;
+    let url = enforcer.client().address();
+    let reached = match &answer {
+        Ok(answer) => judge(&url, answer, report),
+        Err(error) => {
+            report.fail(
+                "gateway",
+                error.to_string(),
+                "every call is denied while it is away; check the network and gateway.urls in the profile",
+            );
+            false
+        }
+    };
+    if let Ok(answer) = &answer {
+        compare(answer, clock.now().inner(), report);
+    }
+    approvers(&mut enforcer, reached, report).await;
+}
+
+/// Whether the gateway takes the credential.
+fn judge(url: &str, answer: &Answer, report: &mut Report) -> bool {
+    match answer.status {
+        200 | 404 => {
+            report.ok("gateway", format!("{url} takes the credential"));
+            true
+        }
+        401 | 403 => {
+            report.fail(
+                "gateway",
+                format!("{url} does not take the credential (status {})", answer.status),
+                "it was revoked or has expired: join with a new invitation, countersign join --replace LINK",
+            );
+            false
+        }
+        status => {
+            report.fail(
+                "gateway",
+                format!("{url} gave an answer that makes no sense (status {status})"),
+                "check that gateway.urls in the profile names a gateway, and that it is healthy",
+            );
+            false
+        }
+    }
+}
+
+fn compare(answer: &Answer, now: OffsetDateTime, report: &mut Report) {
+    const REMEDY: &str = "synchronize this machine with a time server";
+    let date = answer
+        .headers
+        .get("date")
+        .and_then(|value| value.to_str().ok());
+    let Some(date) = date.and_then(|text| httpdate::parse_http_date(text).ok()) else {
+        return report.warn("clock", "the gateway does not say what time it is", REMEDY);
+    };
+    let apart = (OffsetDateTime::from(date) - now).whole_seconds();
+    let side = if apart < 0 { "behind" } else { "ahead of" };
+    let message = format!(
+        "the gateway's clock is {} s {side} ours",
+        apart.unsigned_abs()
+    );
+    match apart.abs() {
+        0..=SAME_TIME => report.ok("clock", "the same as the gateway's"),
+        ..=TOO_FAR => report.warn("clock", message, REMEDY),
+        _ => report.fail("clock", message, REMEDY),
+    }
+}
+
+async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut Report) {
+    let approvers = enforcer.approvers().to_vec();
+    if approvers.is_empty() {
+        let message = "paired with nobody, so nobody can approve anything";
+        return report.fail(
+            "pairing",
+            message,
+            "pair with an approver: countersign pair",
+        );
+    }
+    for record in approvers {
+        let check = format!("approver {}", visible(&record.id));
+        if !reached {
+            let message = format!(
+                "{} device(s) in force when the gateway was last asked, at {}",
+                record.devices.len(),
+                visible(&record.checked_at)
+            );
+            report.warn(
+                check,
+                message,
+                "they are read again once the gateway answers",
+            );
+            continue;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        match enforcer.refreshed_devices(&record.id, deadline).await {
+            Ok(devices) if devices.is_empty() => report.fail(
+                check,
+                "no device is in force, so nobody can approve anything",
+                "the approver joins again with a new device; then unpair and pair again",
+            ),
+            Ok(devices) => {
+                let names: Vec<_> = devices.iter().map(|name| visible(name)).collect();
+                report.ok(check, format!("in force, as of now: {}", names.join(", ")));
+            }
+            Err(error @ ClientError::Unpaired { .. }) => {
+                report.add(check, Status::Failed, error.to_string(), None);
+            }
+            Err(error) => report.fail(
+                check,
+                error.to_string(),
+                "every call is denied until the devices can be read again",
+            ),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `countersign doctor`: whether agents really ask here. It looks at everything between an agent and an approver, changes
+//! nothing in the agents' files, and ends with a canary: a call that must be denied.
+
+mod agent;
+mod canary;
+mod config;
+mod gateway;
+mod holes;
+mod profile;
+mod switches;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use countersign::agent::Agent;
+use countersign::client::visible;
+
+use super::client::ClientOptions;
+use super::ending::{Ending, FAILURE};
+use super::findings::{Report, Status};
+use super::install::place::Places;
+use super::terminal::{Colour, output_has_colour, paint};
+use super::{print_json, print_line};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  countersign doctor               everything that is found on this machine
+  countersign doctor claude        one agent
+  countersign doctor --json        for programs
+The exit status is 0 if nothing failed, 1 otherwise. Warnings alone are 0.";
+
+#[derive(Args)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// The agent; otherwise all that are found.
+    agent: Option<Agent>,
+    /// Where the files of the system are.
+    #[arg(long, value_name = "DIR", hide = true)]
+    system_root: Option<PathBuf>,
+}
+
+pub async fn run(args: DoctorArgs) -> anyhow::Result<Ending> {
+    let mut report = Report::default();
+    let places = Places::here(args.system_root.as_deref())?;
+    let file = args.options.file()?;
+    if profile::check(&file, &mut report) {
+        gateway::check(&file, &mut report).await;
+    }
+    profile::approvers(&file, &mut report);
+    let agents: Vec<_> = match args.agent {
+        Some(agent) => vec![agent],
+        None => (Agent::ALL.into_iter())
+            .filter(|agent| agent::is_here(*agent, &places))
+            .collect(),
+    };
+    if agents.is_empty() {
+        let known = Agent::ALL.map(Agent::as_str).join(", ");
+        report.warn(
+            "agents",
+            "none was found on this machine",
+            format!("name one: countersign doctor AGENT, with AGENT one of {known}"),
+        );
+    }
+    for agent in agents {
+        agent::check(agent, &places, &mut report).await;
+    }
+    if args.options.json {
+        print_json(&report.json())?;
+    } else {
+        print_table(&report)?;
+    }
+    Ok(if report.failed() == 0 {
+        Ending::DONE
+    } else {
+        Ending::code(FAILURE)
+    })
+}
+
+/// One row for each check: what was checked, the result, what was found, and what to do.
+fn print_table(report: &Report) -> anyhow::Result<()> {
+    let colour = output_has_colour();
+    let width = report
+        .findings()
+        .iter()
+        .map(|finding| finding.check.chars().count());
+    let width = width.max().unwrap_or_default();
+    for finding in report.findings() {
+        let status = format!("{:<7}", finding.status.as_str());
+        let status = match finding.status {
+            Status::Ok => paint(colour, Colour::Green, &status),
+            Status::Warning => paint(colour, Colour::Yellow, &status),
+            Status::Failed => paint(colour, Colour::Red, &status),
+        };
+        // It may repeat what a gateway or a file says.
+        print_line(&format!(
+            "{:<width$}  {status}  {}",
+            finding.check,
+            visible(&finding.message)
+        ))?;
+        if let Some(remedy) = &finding.remedy {
+            print_line(&format!("{:<width$}           → {}", "", visible(remedy)))?;
+        }
+    }
+    let failed = report.failed();
+    print_line(&match failed {
+        0 => "nothing failed".to_owned(),
+        _ => format!("{failed} of {} checks failed", report.count()),
+    })
+}

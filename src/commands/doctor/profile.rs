@@ -1,0 +1,57 @@
+//! The profile that the hook uses, and others that an agent could use against it.
+
+use countersign::client::profile::ProfileFile;
+
+use crate::commands::findings::{Report, Status};
+
+/// Whether there is an enforcer to go on with.
+pub fn check(file: &ProfileFile, report: &mut Report) -> bool {
+    let path = file.path().display();
+    match file.load() {
+        Ok(profile) => {
+            if let Some(enforcer) = profile.enforcer {
+                let message = format!(
+                    "{path}: enforcer {}, readable by its owner only",
+                    enforcer.id
+                );
+                report.ok("profile", message);
+                return true;
+            }
+            report.fail(
+                "profile",
+                format!("{path} has no enforcer, so every call is denied"),
+                "join with an invitation for one: countersign join LINK",
+            );
+            false
+        }
+        // The message says what to do.
+        Err(error) => {
+            report.add("profile", Status::Failed, error.to_string(), None);
+            false
+        }
+    }
+}
+
+/// Whoever can read an approver's keys can approve. An agent runs as the user who runs this.
+pub fn approvers(file: &ProfileFile, report: &mut Report) {
+    let directory = file.path().parent().and_then(|path| path.read_dir().ok());
+    let files = directory.into_iter().flatten().flatten();
+    let files = files.map(|entry| entry.path());
+    let files = files.filter(|path| path.extension().is_some_and(|name| name == "toml"));
+    let exposed = files.filter(|path| {
+        let profile = ProfileFile::at(path.clone()).load();
+        profile.is_ok_and(|profile| profile.approver.is_some())
+    });
+    let exposed: Vec<_> = exposed.map(|path| path.display().to_string()).collect();
+    if exposed.is_empty() {
+        return report.ok("approver's keys", "none that this user can read");
+    }
+    report.warn(
+        "approver's keys",
+        format!(
+            "an agent that runs as this user can read {} and approve its own requests",
+            exposed.join(", ")
+        ),
+        "run the agent as another user, or decide on another machine",
+    );
+}

@@ -1,0 +1,236 @@
+//! `ask`: any artifact from a file or standard input; the signed decision is printed.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use countersign::client::enforcer::{Accepted, Denial, Enforcer, Progress, Question};
+use countersign::client::{Record, visible};
+use countersign::clock::Clock;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::interval;
+
+use super::content::{Content, Kind, MAX_CONTENT_BYTES, Wanted};
+use super::run::cause;
+use crate::commands::client::ClientOptions;
+use crate::commands::ending::{DENIED, Ending, NO_DECISION, UNAVAILABLE};
+use crate::commands::terminal::{Screen, minutes, parse_duration};
+use crate::commands::{print_json, save};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  git diff | countersign ask --type patch
+  countersign ask --type plan PLAN.md
+  countersign ask --action approve:staging:'To staging' --action approve:production:'To production' --action reject:no:'Not today' release.json";
+
+#[derive(Args)]
+pub struct AskArgs {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// What it is; by default a patch if the file is called so, else a plan.
+    #[arg(long = "type", value_enum)]
+    kind: Option<Kind>,
+    /// How long to wait for a decision.
+    #[arg(long, default_value = "10m", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Ask only this approver.
+    #[arg(long, value_name = "ID")]
+    approver: Option<String>,
+    /// A choice to offer the approver, as approve:ID:CAPTION or reject:ID:CAPTION; up to five.
+    #[arg(long = "action", value_name = "CHOICE", value_parser = parse_action)]
+    actions: Vec<Value>,
+    /// Save request and decision as a file that `verify` checks.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Text, or a JSON object as it is to be shown; standard input if left out.
+    file: Option<PathBuf>,
+}
+
+fn parse_action(text: &str) -> Result<Value, String> {
+    let mut parts = text.splitn(3, ':');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(decision @ ("approve" | "reject")), Some(id), Some(caption))
+            if !id.is_empty() && !caption.is_empty() =>
+        {
+            Ok(json!({ "decision": decision, "id": id, "caption": caption }))
+        }
+        _ => Err("expected approve:ID:CAPTION or reject:ID:CAPTION".to_owned()),
+    }
+}
+
+pub async fn run(args: AskArgs) -> anyhow::Result<Ending> {
+    let mut screen = Screen::new(args.options.json);
+    if let Some(file) = &args.save {
+        anyhow::ensure!(!file.exists(), "{} exists already", file.display());
+    }
+    let question = question(&args)?;
+    let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
+    match await_decision(&mut enforcer, question, &mut screen).await? {
+        Ok((accepted, record)) => {
+            if let Some(file) = &args.save {
+                save(file, &record.to_text()?)?;
+            }
+            let decision: Value = serde_json::from_str(&accepted.decision)?;
+            let approval = accepted.approval;
+            print_json(&json!({
+                "outcome": "approved",
+                "requestId": decision["requestId"],
+                "approverId": approval.approver,
+                "deviceId": approval.device.to_string(),
+                "actionId": approval.hints.action_id,
+                "reason": approval.hints.reason,
+                "decision": decision,
+            }))?;
+            Ok(Ending::DONE)
+        }
+        Err(Interrupted::BySignal(code)) => Ok(Ending::code(code)),
+        Err(Interrupted::ByDenial(denial)) => {
+            screen.say(&format!("countersign: denied: {denial}"));
+            let reason = match &denial {
+                Denial::Rejected(rejection) => &rejection.hints,
+                _ => &countersign::e2e::Hints::default(),
+            };
+            print_json(&json!({
+                "outcome": "denied",
+                "cause": cause(&denial),
+                "message": denial.to_string(),
+                "actionId": reason.action_id,
+                "reason": reason.reason,
+            }))?;
+            Ok(Ending::code(match denial {
+                denial if denial.is_timeout() => NO_DECISION,
+                Denial::Unavailable(_) => UNAVAILABLE,
+                _ => DENIED,
+            }))
+        }
+    }
+}
+
+fn question(args: &AskArgs) -> anyhow::Result<Question> {
+    let name =
+        (args.file.as_deref()).map_or("standard input".into(), |file| file.display().to_string());
+    let mut text = String::new();
+    let input: &mut dyn std::io::Read = match &args.file {
+        Some(file) => &mut std::fs::File::open(file).with_context(|| name.clone())?,
+        None => &mut std::io::stdin(),
+    };
+    (input
+        .take(MAX_CONTENT_BYTES as u64 + 1)
+        .read_to_string(&mut text))
+    .with_context(|| name.clone())?;
+    anyhow::ensure!(
+        text.len() <= MAX_CONTENT_BYTES,
+        "{name}: over 4 MiB, which no gateway takes"
+    );
+    let extension = args.file.as_deref().and_then(Path::extension);
+    let is_patch = extension.is_some_and(|it| it == "patch" || it == "diff");
+    let content = match serde_json::from_str(&text) {
+        Ok(payload) => Content::Object(payload),
+        Err(_) => Content::Text {
+            text,
+            title: None,
+            directory: None,
+        },
+    };
+    let wanted = Wanted {
+        kind: args
+            .kind
+            .unwrap_or(if is_patch { Kind::Patch } else { Kind::Plan }),
+        content,
+        actions: args.actions.clone(),
+        approver: args.approver.clone(),
+        timeout: args.timeout,
+    };
+    wanted.question()
+}
+
+/// Why there is no approval.
+pub(super) enum Interrupted {
+    ByDenial(Denial),
+    /// With the exit status.
+    BySignal(u8),
+}
+
+/// The first signal that ends a command, as its exit status.
+pub fn signals() -> std::io::Result<impl Future<Output = u8>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => 130,
+            _ = terminate.recv() => 143,
+            _ = hangup.recv() => 129,
+        }
+    })
+}
+
+/// Asks and waits, with one line of progress. A signal takes the question back.
+pub(super) async fn await_decision(
+    enforcer: &mut Enforcer,
+    question: Question,
+    screen: &mut Screen,
+) -> anyhow::Result<Result<(Accepted, Record), Interrupted>> {
+    let stopped = signals()?;
+    tokio::pin!(stopped);
+    let preparing = enforcer.prepare(question);
+    let prepared = tokio::select! {
+        prepared = preparing => prepared,
+        code = &mut stopped => return Ok(Err(Interrupted::BySignal(code))),
+    };
+    let mut pending = match prepared {
+        Ok(pending) => pending,
+        Err(denial) => return Ok(Err(Interrupted::ByDenial(denial))),
+    };
+    let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
+    let (asked, until) = (
+        asked.join(", "),
+        tokio::time::Instant::now() + pending.time_left(),
+    );
+    let mut note = "asking";
+    let mut trouble = String::new();
+    let outcome = {
+        let news = std::cell::Cell::new(None);
+        let deciding = pending.decision(|progress| {
+            news.set(Some(match progress {
+                Progress::Submitted | Progress::Resumed => String::new(),
+                Progress::Interrupted(error) => format!(" ({error})"),
+            }));
+        });
+        tokio::pin!(deciding);
+        let mut second = interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                outcome = &mut deciding => break outcome.map_err(Interrupted::ByDenial),
+                code = &mut stopped => break Err(Interrupted::BySignal(code)),
+                _ = second.tick() => {}
+            }
+            if let Some(problem) = news.take() {
+                (note, trouble) = ("waiting for", problem);
+            }
+            let left = minutes(until.saturating_duration_since(tokio::time::Instant::now()));
+            screen.progress(&format!(
+                "countersign: {note} {asked}, {left} left{trouble}"
+            ));
+        }
+    };
+    screen.clear();
+    if let Err(Interrupted::BySignal(_)) = outcome {
+        match pending.withdraw("interrupted").await {
+            Ok(()) => screen.say("countersign: withdrawn"),
+            Err(error) => screen.say(&format!(
+                "countersign: the request could not be withdrawn: {error}"
+            )),
+        }
+    }
+    Ok(match outcome {
+        Ok(accepted) => {
+            let record = pending.record(&accepted)?;
+            Ok((accepted, record))
+        }
+        Err(interrupted) => Err(interrupted),
+    })
+}

@@ -1,0 +1,43 @@
+//! The enforcer's commands: pairing, and asking before something happens.
+
+mod ask;
+mod content;
+mod grants;
+mod pair;
+mod run;
+
+use clap::Subcommand;
+
+use super::ending::Ending;
+
+pub use self::ask::signals;
+pub use self::content::{Content, Kind, MAX_CONTENT_BYTES, Wanted, repo_ref};
+pub use self::pair::{PairArgs, pair, pairings, unpair};
+pub use self::run::cause;
+
+#[derive(Subcommand)]
+pub enum EnforcerCommand {
+    /// Ask for approval of a command, then run it.
+    ///
+    /// The command runs only if a paired device has signed an approval of exactly this command. Then this process becomes
+    /// it: it has the same input, output, signals and exit status. Otherwise the exit status is 77. Ctrl-C takes the
+    /// question back. What an approver has permitted for a time is not asked again; see `grants`.
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::RunArgs),
+    /// Ask for approval of a plan, a patch or anything else, and print the signed decision.
+    ///
+    /// Exit status: 0 approved, 77 denied, 75 no decision in time, 69 gateway unavailable.
+    #[command(after_help = ask::EXAMPLES)]
+    Ask(ask::AskArgs),
+    /// List what approvers have permitted beyond one request, or forget it.
+    #[command(after_help = grants::EXAMPLES, args_conflicts_with_subcommands = true)]
+    Grants(grants::GrantsArgs),
+}
+
+pub async fn run(command: EnforcerCommand) -> anyhow::Result<Ending> {
+    match command {
+        EnforcerCommand::Run(args) => run::run(args).await,
+        EnforcerCommand::Ask(args) => ask::run(args).await,
+        EnforcerCommand::Grants(args) => grants::run(&args),
+    }
+}

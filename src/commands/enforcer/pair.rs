@@ -1,0 +1,157 @@
+//! `pair`, `pairings` and `unpair` from the enforcer's side.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::Args;
+use countersign::client::enforcer::{Completed, Enforcer};
+use countersign::client::profile::ProfileFile;
+use countersign::client::visible;
+use countersign::clock::Clock;
+use countersign::e2e::Received;
+use serde_json::json;
+
+use crate::commands::client::ClientOptions;
+use crate::commands::ending::{DENIED, Ending, NO_DECISION};
+use crate::commands::print_json;
+use crate::commands::terminal::{Colour, Screen, confirm, minutes, qr_code};
+
+#[derive(Args)]
+pub struct PairArgs {
+    #[command(flatten)]
+    pub options: ClientOptions,
+    /// The link or code of a pairing that an enforcer has begun, or - to read it from standard input. Without it, this
+    /// enforcer begins one.
+    #[arg(value_name = "LINK|CODE")]
+    pub answer: Option<String>,
+    #[command(flatten)]
+    offer: OfferArgs,
+}
+
+/// What an enforcer says of itself.
+#[derive(Args, Default)]
+pub struct OfferArgs {
+    /// What the approver sees of this enforcer; by default the machine's name.
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Where the approver's page is, if not at the gateway.
+    #[arg(long, value_name = "URL")]
+    page: Option<String>,
+}
+
+/// Begins a pairing and waits for its end.
+pub async fn pair(args: PairArgs) -> anyhow::Result<Ending> {
+    let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
+    let mut screen = Screen::new(false);
+    let paired = pair_on(&mut enforcer, &mut screen, &args.offer).await?;
+    match (paired, args.options.json) {
+        (Ok(approver), true) => {
+            print_json(&json!({ "approverId": approver }))?;
+            Ok(Ending::DONE)
+        }
+        (Ok(_), false) => Ok(Ending::DONE),
+        (Err(code), _) => Ok(Ending::code(code)),
+    }
+}
+
+/// The approver that this enforcer is paired with now, or the exit status.
+pub(super) async fn pair_on(
+    enforcer: &mut Enforcer,
+    screen: &mut Screen,
+    args: &OfferArgs,
+) -> anyhow::Result<Result<String, u8>> {
+    let label = args.label.clone().or_else(host_name);
+    let workspace = std::env::current_dir().ok();
+    let workspace = workspace.as_deref().and_then(Path::file_name);
+    let workspace = workspace.and_then(|name| name.to_str());
+    let attempt = enforcer.begin_pairing(label.as_deref(), workspace).await?;
+    let page = match &args.page {
+        Some(page) => page.clone(),
+        None => enforcer.client().address(),
+    };
+    let link = attempt.link(&page);
+    screen.say("Pair this enforcer with an approver. Scan this code or open this link on the approver's device:\n");
+    if screen.is_terminal() {
+        screen.say(&qr_code(&link)?);
+    }
+    screen.say(&format!("  {}\n", screen.paint(Colour::Bold, &link)));
+    screen.say(&format!(
+        "In a terminal: countersign pair '{}'\nOr type this code there, and compare the digits: {}\n",
+        *link,
+        screen.paint(Colour::Bold, &attempt.code().to_string()),
+    ));
+    let left = attempt.expires_at().inner() - Clock::system().now().inner();
+    let left = left.try_into().unwrap_or_default();
+    screen.progress(&format!(
+        "waiting for an answer, for {} at most …",
+        minutes(left)
+    ));
+    let Some(completed) = enforcer.wait_for_answer(attempt).await? else {
+        screen.say("nobody answered in time; nothing was paired");
+        return Ok(Err(NO_DECISION));
+    };
+    screen.clear();
+    settle(enforcer, screen, completed).await
+}
+
+async fn settle(
+    enforcer: &mut Enforcer,
+    screen: &mut Screen,
+    completed: Completed,
+) -> anyhow::Result<Result<String, u8>> {
+    let approver = completed.approver().to_string();
+    let shown = visible(&approver);
+    let (received, pairing) = completed.split();
+    let device = match received {
+        Received::Proven(device) => device,
+        Received::ToCompare(comparison) => {
+            screen.say(&format!(
+                "{shown} answered with the code. Compare these digits with those on the other screen:\n\n  {}\n",
+                screen.paint(Colour::Bold, &comparison.digits().to_string()),
+            ));
+            if !confirm("Does the other screen show the same digits?")
+                .await
+                .unwrap_or(false)
+            {
+                let told = enforcer.abort(pairing).await;
+                screen.say("not paired: the digits were not confirmed. If they differed, someone may be interfering.");
+                told.context("the gateway could not be told to forget this pairing")?;
+                return Ok(Err(DENIED));
+            }
+            comparison.confirmed_by_person()
+        }
+    };
+    let name = visible(device.bundle().name().as_str());
+    enforcer.pin(&device, pairing)?;
+    let paired = screen.paint(Colour::Green, "paired");
+    screen.say(&format!(
+        "{paired} with {shown} on {name} ({})",
+        device.bundle().id()
+    ));
+    Ok(Ok(approver))
+}
+
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<serde_json::Value>> {
+    let enforcer = Enforcer::open(file, &Clock::system())?;
+    let pairings = enforcer.approvers().iter().map(|record| {
+        json!({
+            "role": "enforcer",
+            "approverId": record.id,
+            "pairedAt": record.paired_at,
+            "devices": record.devices.len(),
+        })
+    });
+    Ok(pairings.collect())
+}
+
+/// Whether there was such a pairing.
+pub async fn unpair(file: &ProfileFile, approver: &str) -> anyhow::Result<bool> {
+    let mut enforcer = Enforcer::open(file, &Clock::system())?;
+    let ended = enforcer.unpair(approver).await;
+    ended.context("the pairing was removed here, but the gateway could not be told")
+}
+
+/// The name of this machine.
+pub(super) fn host_name() -> Option<String> {
+    nix::unistd::gethostname().ok()?.into_string().ok()
+}

@@ -1,0 +1,285 @@
+//! `run`: asks, and becomes the command if a person has approved it.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+use countersign::agent::wrappers::{hides_what_runs, runs_another};
+use countersign::client::enforcer::{Act, Denial, Enforcer, Question};
+use countersign::client::visible;
+use countersign::clock::Clock;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::ask::{Interrupted, await_decision};
+use super::content::repo_ref;
+use super::grants::describe;
+use super::pair::{OfferArgs, pair_on};
+use crate::commands::client::ClientOptions;
+use crate::commands::ending::{DENIED, Ending};
+use crate::commands::terminal::{Colour, Screen, parse_duration};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  countersign run -- echo hello
+  countersign run --timeout 1h -- terraform apply
+  countersign run --approver alice -- sh -c 'rm -rf build && make'
+  countersign run --always-ask -- git push      whatever was permitted before";
+
+/// Longer it is not looked for a grant.
+const GRANT_WITHIN: Duration = Duration::from_secs(15);
+
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// How long to wait for a decision; then the answer is no.
+    #[arg(long, default_value = "10m", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Ask only this approver.
+    #[arg(long, value_name = "ID")]
+    approver: Option<String>,
+    /// Ask, although a grant permits it.
+    #[arg(long)]
+    always_ask: bool,
+    /// Show no progress.
+    #[arg(long, short)]
+    quiet: bool,
+    /// The command and its arguments.
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub async fn run(args: RunArgs) -> anyhow::Result<Ending> {
+    let json = args.options.json;
+    let mut screen = Screen::new(args.quiet || json);
+    match approved(&args, &mut screen, json).await {
+        Ok(Ok(command)) => Ok(Ending::Become(Box::new(command))),
+        Ok(Err(ending)) => Ok(ending),
+        // Whatever goes wrong, the command does not run.
+        Err(error) => {
+            report(&mut screen, json, "error", &format!("{error:#}"));
+            Ok(Ending::code(DENIED))
+        }
+    }
+}
+
+async fn approved(
+    args: &RunArgs,
+    screen: &mut Screen,
+    json: bool,
+) -> anyhow::Result<Result<Command, Ending>> {
+    let Some(argv) = words(&args.command) else {
+        report(
+            screen,
+            json,
+            "error",
+            "an argument is not UTF-8 and could not be shown to an approver",
+        );
+        return Ok(Err(Ending::code(DENIED)));
+    };
+    let directory = std::env::current_dir()?;
+    let program = match find_program(argv[0], &directory) {
+        Ok(program) => program,
+        Err(problem) => {
+            screen.say(&format!(
+                "countersign: {}: {}",
+                visible(argv[0]),
+                problem.message()
+            ));
+            return Ok(Err(Ending::code(problem.code())));
+        }
+    };
+    let until = Instant::now() + args.timeout;
+    let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
+    if enforcer.approvers().is_empty() && screen.is_terminal() && !json {
+        let offer = OfferArgs::default();
+        let pairing = pair_on(&mut enforcer, screen, &offer);
+        let Ok(paired) = timeout_at(until, pairing).await else {
+            report(screen, json, "timeout", "nobody was paired with in time");
+            return Ok(Err(Ending::code(DENIED)));
+        };
+        if let Err(code) = paired? {
+            return Ok(Err(Ending::code(code)));
+        }
+    }
+    let payload = json!({
+        "kind": "command",
+        "argv": argv,
+        "program": text(&program)?,
+        "directory": text(&directory)?,
+    });
+    let act = act(&argv, &program, &directory, &payload)?;
+    if !args.always_ask && is_granted(&mut enforcer, args, &act, screen).await {
+        return Ok(Ok(become_command(&program, &argv)));
+    }
+    let question = Question {
+        artifact_type: "command.review".to_owned(),
+        repo_ref: act.repo_ref.clone(),
+        payload: payload.as_object().cloned().unwrap_or_default(),
+        members: Map::new(),
+        approver: args.approver.clone(),
+        timeout: until.saturating_duration_since(Instant::now()),
+    };
+    let decided = await_decision(&mut enforcer, question, screen).await?;
+    let accepted = match decided {
+        Ok((accepted, _)) => accepted,
+        Err(Interrupted::BySignal(code)) => return Ok(Err(Ending::code(code))),
+        Err(Interrupted::ByDenial(denial)) => {
+            report(screen, json, cause(&denial), &denial.to_string());
+            return Ok(Err(Ending::code(DENIED)));
+        }
+    };
+    let who = visible(accepted.approval.approver.as_str());
+    if json {
+        let outcome = json!({ "outcome": "approved", "approverId": who });
+        screen.say(&outcome.to_string());
+    } else {
+        let approved = screen.paint(Colour::Green, "approved");
+        screen.remark(&format!("countersign: {approved} by {who}"));
+    }
+    match enforcer.keep(&accepted, &act, None) {
+        Ok(None) => {}
+        Ok(Some(grant)) => screen.remark(&format!(
+            "countersign: kept as a grant: {}",
+            describe(&grant)
+        )),
+        // This once it is approved; the next time somebody is asked.
+        Err(error) => screen.remark(&format!("countersign: the grant is not kept: {error}")),
+    }
+    Ok(Ok(become_command(&program, &argv)))
+}
+
+/// What would happen, for grants: no grant reaches from one program's file to another, or to another directory's repository.
+fn act(argv: &[&str], program: &Path, directory: &Path, payload: &Value) -> anyhow::Result<Act> {
+    let program = text(program)?;
+    let plain = !hides_what_runs(argv) && !runs_another(program);
+    Ok(Act {
+        tool: program.to_owned(),
+        repo_ref: repo_ref(directory),
+        input: payload.clone(),
+        words: plain.then(|| argv.iter().map(|word| (*word).to_owned()).collect()),
+    })
+}
+
+/// Whether somebody has permitted it before; tells who.
+async fn is_granted(
+    enforcer: &mut Enforcer,
+    args: &RunArgs,
+    act: &Act,
+    screen: &mut Screen,
+) -> bool {
+    let deadline = Instant::now() + args.timeout.min(GRANT_WITHIN);
+    let only = args.approver.as_deref();
+    let used = match enforcer.granted_by(only, act, None, deadline).await {
+        Ok(Some(used)) => used,
+        Ok(None) => return false,
+        Err(error) => {
+            screen.remark(&format!("countersign: no grant is used: {error}"));
+            return false;
+        }
+    };
+    let who = visible(used.approver.as_str());
+    if args.options.json {
+        let grant = json!({ "requestId": used.request_id, "until": used.grant.until });
+        let outcome = json!({ "outcome": "approved", "approverId": who, "grant": grant });
+        screen.say(&outcome.to_string());
+    } else {
+        let granted = screen.paint(Colour::Green, "permitted");
+        let what = describe(&used.grant);
+        screen.remark(&format!("countersign: {granted} by {who}: {what}"));
+    }
+    true
+}
+
+fn become_command(program: &Path, argv: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.arg0(argv[0]).args(&argv[1..]);
+    command
+}
+
+fn report(screen: &mut Screen, json: bool, cause: &str, message: &str) {
+    if json {
+        let outcome = json!({ "outcome": "denied", "cause": cause, "message": message });
+        screen.say(&outcome.to_string());
+    } else {
+        let denied = screen.paint(Colour::Red, "denied");
+        screen.say(&format!("countersign: {denied}: {message}"));
+    }
+}
+
+/// One word for programs.
+pub fn cause(denial: &Denial) -> &'static str {
+    match denial {
+        Denial::Rejected(_) => "rejected",
+        denial if denial.is_timeout() => "timeout",
+        Denial::Ended(_) | Denial::TimedOut => "ended",
+        Denial::Unavailable(_) => "unavailable",
+        Denial::Refused(_) => "refused",
+        Denial::Untrusted(_) => "untrusted",
+        Denial::NotPaired => "unpaired",
+    }
+}
+
+fn words(command: &[OsString]) -> Option<Vec<&str>> {
+    command.iter().map(|word| word.to_str()).collect()
+}
+
+fn text(path: &Path) -> anyhow::Result<&str> {
+    (path.to_str()).ok_or_else(|| anyhow::anyhow!("{}: the path is not UTF-8", path.display()))
+}
+
+enum NoProgram {
+    NotFound,
+    NotExecutable,
+}
+
+impl NoProgram {
+    fn message(&self) -> &'static str {
+        match self {
+            Self::NotFound => "command not found",
+            Self::NotExecutable => "cannot be executed",
+        }
+    }
+
+    /// As shells have it.
+    fn code(&self) -> u8 {
+        match self {
+            Self::NotFound => 127,
+            Self::NotExecutable => 126,
+        }
+    }
+}
+
+/// What would run, found before anyone is asked: the path that was approved is the one that is run.
+fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
+    let is_file = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let is_executable = |path: &Path| {
+        let mode = path
+            .metadata()
+            .map(|metadata| metadata.permissions().mode());
+        is_file(path) && mode.is_ok_and(|mode| mode & 0o111 != 0)
+    };
+    if name.contains('/') {
+        let path = directory.join(name);
+        return match (is_file(&path), is_executable(&path)) {
+            (_, true) => Ok(path),
+            (true, false) => Err(NoProgram::NotExecutable),
+            (false, false) => Err(NoProgram::NotFound),
+        };
+    }
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&places).map(|place| directory.join(place).join(name));
+    let mut found = None;
+    for path in places.filter(|path| is_file(path)) {
+        if is_executable(&path) {
+            return Ok(path);
+        }
+        found = Some(NoProgram::NotExecutable);
+    }
+    Err(found.unwrap_or(NoProgram::NotFound))
+}

@@ -1,0 +1,153 @@
+//! `hook`: called by an agent before it acts. Whatever goes wrong here, the agent is told no: it never ends in a way that an
+//! agent takes for permission.
+
+mod ask;
+mod files;
+mod prepare;
+mod report;
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use countersign::agent::guarded;
+use countersign::agent::{Agent, BLOCK, Event, EventKind, MAX_INPUT_BYTES, Output, Verdict};
+use countersign::client::profile::ProfileFile;
+use countersign::client::visible_lines;
+use tokio::io::AsyncReadExt as _;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::ask::Asking;
+use self::report::observe;
+use super::ending::Ending;
+use super::stop_signals;
+use super::terminal::parse_duration;
+
+pub const EXAMPLES: &str = "\
+Agents run it; `countersign install AGENT` tells them to. To try it by hand:
+  echo '{\"hook_event_name\":\"PreToolUse\",\"cwd\":\"/tmp\",\"tool_name\":\"Bash\",\"tool_input\":{\"command\":\"date\"}}' | countersign hook claude
+  countersign hook gemini --timeout 5m < call.json
+  countersign hook codex --profile work < call.json";
+
+/// An agent writes what it has to say at once.
+const INPUT_WITHIN: Duration = Duration::from_secs(30);
+
+#[derive(Args)]
+pub struct HookArgs {
+    /// The agent that calls.
+    #[arg(value_name = "AGENT", value_parser = agents())]
+    agent: Agent,
+    /// The profile to use, in the user's configuration directory.
+    #[arg(
+        long,
+        env = "COUNTERSIGN_PROFILE",
+        default_value = "default",
+        value_name = "NAME"
+    )]
+    profile: String,
+    /// How long to wait for a decision; then the answer is no. It must be shorter than the time that the agent gives a hook.
+    #[arg(long, default_value = "9m", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Ask about every call, also about those that the policy lets pass.
+    #[arg(long)]
+    every_call: bool,
+}
+
+fn agents() -> impl clap::builder::TypedValueParser<Value = Agent> {
+    PossibleValuesParser::new(Agent::ALL.map(Agent::as_str)).try_map(|name| name.parse::<Agent>())
+}
+
+pub async fn run(args: HookArgs) -> Ending {
+    let output = guarded(args.agent, gate(&args)).await;
+    Ending::code(print(&output))
+}
+
+async fn gate(args: &HookArgs) -> Output {
+    let agent = args.agent;
+    let deadline = Instant::now() + args.timeout;
+    let stop = match stop_signals() {
+        Ok(stop) => stop,
+        Err(error) => return Output::denied(agent, None, &error.to_string()),
+    };
+    let event = tokio::select! {
+        input = input() => input.and_then(|text| Event::read(agent, &text).map_err(|error| error.to_string())),
+        () = stop.cancelled() => Err(INTERRUPTED.to_owned()),
+    };
+    let event = match event {
+        Ok(event) => event,
+        Err(problem) => return Output::denied(agent, None, &visible_lines(&problem)),
+    };
+    let output = match ProfileFile::named(&args.profile) {
+        Ok(file) => answer(args, event.clone(), file, deadline, &stop).await,
+        Err(error) if event.call().is_some() => {
+            Output::denied(agent, Some(&event), &error.to_string())
+        }
+        Err(_) => Output::of(agent, &event, &Verdict::NotAsked, None),
+    };
+    // Whoever ends this program does not wait for its answer, or wants none that permits anything.
+    if stop.is_cancelled() && event.call().is_some() && output.status == 0 {
+        return Output::denied(agent, Some(&event), INTERRUPTED);
+    }
+    output
+}
+
+const INTERRUPTED: &str = "interrupted before there was a decision";
+
+async fn answer(
+    args: &HookArgs,
+    event: Event,
+    file: ProfileFile,
+    deadline: Instant,
+    stop: &CancellationToken,
+) -> Output {
+    let agent = args.agent;
+    if let EventKind::Call(_) = event.kind {
+        let asking = Asking {
+            agent,
+            every_call: args.every_call,
+            file,
+            deadline,
+            stop,
+        };
+        return asking.answer(event).await;
+    }
+    let context = tokio::select! {
+        context = observe(agent, &event, file) => context,
+        () = stop.cancelled() => None,
+    };
+    Output::of(agent, &event, &Verdict::NotAsked, context.as_deref())
+}
+
+async fn input() -> Result<Vec<u8>, String> {
+    let mut text = Vec::new();
+    // One more, so that too much shows.
+    let mut input = tokio::io::stdin().take(MAX_INPUT_BYTES as u64 + 1);
+    match timeout(INPUT_WITHIN, input.read_to_end(&mut text)).await {
+        Ok(Ok(_)) => Ok(text),
+        Ok(Err(error)) => Err(format!("the agent's input cannot be read: {error}")),
+        Err(_) => Err("the agent's input did not end in time".to_owned()),
+    }
+}
+
+/// Writes everything in one go. What cannot be written must not be taken for permission.
+fn print(output: &Output) -> u8 {
+    let mut status = output.status;
+    let mut remarks = output.stderr.clone();
+    if !output.stdout.is_empty() {
+        let line = format!("{}\n", output.stdout);
+        let mut stdout = io::stdout().lock();
+        let written = (stdout.write_all(line.as_bytes())).and_then(|()| stdout.flush());
+        if let Err(error) = written {
+            status = BLOCK;
+            remarks.push_str("\ncountersign: denied: the answer cannot be written: ");
+            remarks.push_str(&error.to_string());
+        }
+    }
+    if !remarks.is_empty() {
+        // Not with a macro that panics: the exit status must still be given.
+        let _lost = writeln!(io::stderr(), "{}", visible_lines(remarks.trim_start()));
+    }
+    status
+}

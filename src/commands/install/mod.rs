@@ -1,0 +1,340 @@
+//! `countersign install`: makes an agent call our hook before it acts, by editing the agent's own configuration. Everything else
+//! in those files stays as it is.
+
+mod claude;
+pub mod codex;
+pub mod codex_managed;
+mod copilot;
+mod cursor;
+pub mod file;
+mod gemini;
+pub mod hooks;
+pub mod opencode;
+pub mod place;
+pub mod shell;
+mod show;
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use countersign::agent::Agent;
+use countersign::client::ClientError;
+use countersign::client::profile::ProfileFile;
+use countersign::client::visible_lines;
+use countersign::edit::EditError;
+use countersign::edit::json::{Document, Left};
+use serde_json::Value;
+
+use self::file::Change;
+use self::hooks::Entry;
+use self::place::{Places, Scope};
+use self::shell::{Hook, Limiter};
+use self::show::{report, show};
+use super::ending::{Ending, FAILURE, MALFORMED, USAGE};
+use super::remark;
+use super::terminal::confirm;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  countersign install claude                     for this user, in every project
+  countersign install codex --dry-run            only show what would change
+  countersign install gemini --every-call        also ask about what the policy lets pass
+  sudo countersign install claude --managed      for everybody on this machine; projects cannot switch it off
+  countersign install claude --remove            take it out again
+Afterwards: countersign doctor claude";
+
+#[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
+pub struct InstallArgs {
+    /// The agent: claude, codex, copilot, gemini, opencode or cursor.
+    agent: Agent,
+    /// For this user, in every project. This is the default.
+    #[arg(long, group = "scope")]
+    user: bool,
+    /// For the project in the current directory.
+    #[arg(long, group = "scope")]
+    project: bool,
+    /// For everybody on this machine, so that projects cannot switch it off. Needs root.
+    #[arg(long, group = "scope")]
+    managed: bool,
+    /// Ask about every call, also what the policy would let pass.
+    #[arg(long, conflicts_with = "remove")]
+    every_call: bool,
+    /// Take out what was installed.
+    #[arg(long)]
+    remove: bool,
+    /// Do not ask before files are written.
+    #[arg(long, short)]
+    yes: bool,
+    /// Only show what would change.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    json: bool,
+    /// The profile that the hook uses; otherwise it follows `COUNTERSIGN_PROFILE`, or uses `default`.
+    #[arg(long, value_name = "NAME", conflicts_with = "remove")]
+    profile: Option<String>,
+    /// Where the files of the system are.
+    #[arg(long, value_name = "DIR", hide = true)]
+    system_root: Option<PathBuf>,
+}
+
+/// What is to be done for an agent.
+pub struct Request {
+    hook: Hook,
+    scope: Scope,
+    remove: bool,
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    code: u8,
+    message: String,
+}
+
+/// A member that must be there besides the hooks.
+pub struct Setting {
+    path: &'static [&'static str],
+    name: &'static str,
+    value: Needed,
+}
+
+pub enum Needed {
+    True,
+    /// Only if it is missing.
+    One,
+}
+
+/// The version of the format.
+const VERSION_1: [Setting; 1] = [Setting {
+    path: &[],
+    name: "version",
+    value: Needed::One,
+}];
+
+pub async fn run(args: InstallArgs) -> anyhow::Result<Ending> {
+    match carry_out(&args).await {
+        Ok(ending) => Ok(ending),
+        Err(error) => match error.downcast_ref::<Refused>() {
+            Some(refused) => {
+                remark(&format!("countersign: {}", visible_lines(&refused.message)));
+                Ok(Ending::code(refused.code))
+            }
+            None => Err(error),
+        },
+    }
+}
+
+async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
+    let places = Places::here(args.system_root.as_deref())?;
+    let program = std::env::current_exe().and_then(|path| path.canonicalize());
+    let request = Request {
+        hook: Hook {
+            agent: args.agent,
+            program: program.context("the path of this program")?,
+            profile: args.profile.clone(),
+            every_call: args.every_call,
+            limiter: Limiter::find(),
+        },
+        scope: match (args.project, args.managed) {
+            (true, _) => Scope::Project,
+            (_, true) => Scope::Managed,
+            _ => Scope::User,
+        },
+        remove: args.remove,
+    };
+    let changes = plan(&request, &places)?;
+    let warnings = if args.remove {
+        Vec::new()
+    } else {
+        warnings(&request)?
+    };
+    let changes: Vec<_> = changes.into_iter().filter(Change::is_any).collect();
+    if !args.json {
+        show(args, &changes, &warnings)?;
+    }
+    if changes.is_empty() || args.dry_run {
+        if args.json {
+            report(args, &changes, &warnings, false)?;
+        }
+        return Ok(Ending::DONE);
+    }
+    if args.json && !args.yes {
+        let expected = "--json shows nothing to agree to; add --yes or --dry-run";
+        return Err(ClientError::Choice(expected).into());
+    }
+    if !args.yes && !agreed().await? {
+        remark("nothing was changed");
+        return Ok(Ending::code(FAILURE));
+    }
+    for change in &changes {
+        change.write()?;
+    }
+    if args.json {
+        report(args, &changes, &warnings, true)?;
+    } else {
+        remark(&done(&request));
+    }
+    Ok(Ending::DONE)
+}
+
+fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+    match request.hook.agent {
+        Agent::Claude => claude::plan(request, places),
+        Agent::Codex => codex::plan(request, places),
+        Agent::Copilot => copilot::plan(request, places),
+        Agent::Gemini => gemini::plan(request, places),
+        Agent::Opencode => opencode::plan(request, places),
+        Agent::Cursor => cursor::plan(request, places),
+    }
+}
+
+/// A JSON file with our entries and settings in it, or without them.
+fn edited(
+    request: &Request,
+    path: PathBuf,
+    entries: &[Entry],
+    settings: &[Setting],
+) -> Result<Change, Refused> {
+    let before = file::read(&path)?;
+    let agent = request.hook.agent;
+    let edit = || {
+        let mut document = Document::parse(before.as_deref().unwrap_or_default())?;
+        let mut left = Left::Something;
+        if request.remove {
+            if hooks::find(agent, &document.value()?).is_empty() {
+                return Ok(before.clone());
+            }
+            left = hooks::remove(&mut document, agent)?;
+            for setting in settings {
+                if left == Left::Something {
+                    let value = setting.value.value();
+                    left = hooks::unset(&mut document, setting.path, setting.name, &value)?;
+                }
+            }
+        } else {
+            for setting in settings {
+                let value = setting.value.value();
+                let found = document.value()?.get(setting.name).is_some();
+                if !(found && matches!(setting.value, Needed::One)) {
+                    hooks::set(&mut document, setting.path, setting.name, &value)?;
+                }
+            }
+            hooks::install(&mut document, agent, entries)?;
+        }
+        Ok((left == Left::Something).then(|| document.text()))
+    };
+    let after = edit().map_err(|error: EditError| Refused {
+        code: MALFORMED,
+        message: format!("{}, {error}; nothing was changed", path.display()),
+    })?;
+    Ok(Change {
+        path,
+        before,
+        after,
+        public: request.scope == Scope::Managed,
+    })
+}
+
+impl Needed {
+    fn value(&self) -> Value {
+        match self {
+            Self::True => true.into(),
+            Self::One => 1.into(),
+        }
+    }
+}
+
+fn malformed_toml(path: &Path, text: &str, error: &toml_edit::TomlError) -> Refused {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    Refused {
+        code: MALFORMED,
+        message: format!(
+            "{}, line {line}: {}; nothing was changed",
+            path.display(),
+            error.message()
+        ),
+    }
+}
+
+/// What the person should know before it is written.
+fn warnings(request: &Request) -> anyhow::Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    let program = request.hook.program.display();
+    if is_passing(&request.hook.program) {
+        warnings.push(format!(
+            "{program} lies in a temporary or build directory. If it disappears, every call is denied: install the program \
+             first, for instance in /usr/local/bin"
+        ));
+    }
+    if request.hook.limiter.is_none() && request.hook.agent != Agent::Opencode {
+        warnings.push(
+            "this system has no timeout command, so a hook that hangs is ended by the agent only, and some agents then let \
+             the call happen"
+                .to_owned(),
+        );
+    }
+    if request.scope == Scope::Project {
+        warnings.push(format!(
+            "the files of a project are shared: they will say {program}, which must exist wherever they are used"
+        ));
+    }
+    let name = request.hook.profile.clone();
+    let name = name.or_else(|| std::env::var("COUNTERSIGN_PROFILE").ok());
+    let file = ProfileFile::named(name.as_deref().unwrap_or("default"))?;
+    match file.load() {
+        Ok(profile) if profile.enforcer.is_some() => {}
+        Ok(_) => warnings.push(format!(
+            "the profile {} has no enforcer, so every call is denied until it has one: countersign join LINK",
+            file.path().display()
+        )),
+        Err(error) => warnings.push(format!("every call is denied for now: {error}")),
+    }
+    Ok(warnings)
+}
+
+/// Whether a program is in a place where it will not stay.
+fn is_passing(program: &Path) -> bool {
+    let temporary = [
+        Path::new("/tmp"),
+        Path::new("/var/tmp"),
+        &std::env::temp_dir(),
+    ];
+    let built = program
+        .components()
+        .any(|part| part.as_os_str() == "target");
+    built
+        || temporary
+            .iter()
+            .any(|directory| program.starts_with(directory))
+}
+
+/// Asks the person, where there is one.
+async fn agreed() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        let message =
+            "there is no terminal to ask on; look at it with --dry-run, then agree with --yes";
+        return Err(anyhow::Error::new(Refused {
+            code: USAGE,
+            message: message.to_owned(),
+        }));
+    }
+    confirm("Write this?").await
+}
+
+fn done(request: &Request) -> String {
+    let agent = request.hook.agent;
+    let title = agent.title();
+    if request.remove {
+        return format!("{title} does not ask any more, from its next start");
+    }
+    format!(
+        "{title} asks before it acts, from its next start; check it with: countersign doctor {agent}"
+    )
+}

@@ -1,0 +1,154 @@
+//! Invitations on the command line.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use countersign::config::Config;
+use countersign::gateway::InvitationRequest;
+use countersign::gateway::administration::Administration;
+use countersign::gateway::error::Error;
+use countersign::protocol::id::{ID_EXPECTED, InvitationId, TextId as _};
+use countersign::protocol::timestamp::Timestamp;
+use countersign::store::credential::RoleName;
+
+use super::administer::{existing_tenant, found};
+use super::terminal::parse_duration;
+use super::{print_json, print_line, remark};
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct InviteArgs {
+    /// The tenant's id.
+    #[arg(long)]
+    tenant: Option<String>,
+    /// enforcer, approver or admin.
+    #[arg(long)]
+    role: Option<String>,
+    /// The only id that the credential may act as; an enforcer or approver needs it.
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// A name for the list of invitations, for people.
+    #[arg(long)]
+    name: Option<String>,
+    /// For how long the link is valid, such as 30m, 24h or 7d; at most 7 days.
+    #[arg(long, value_parser = parse_duration, default_value = "24h")]
+    expires: Duration,
+    #[command(subcommand)]
+    command: Option<InviteCommand>,
+}
+
+#[derive(Subcommand)]
+pub enum InviteCommand {
+    /// List invitations, without their links.
+    List {
+        /// Only those of this tenant.
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+    /// Withdraw an invitation that was not used.
+    Withdraw {
+        /// Its id.
+        invitation: String,
+    },
+}
+
+pub async fn invite(
+    config: &Config,
+    administration: &Administration,
+    args: InviteArgs,
+    json: bool,
+) -> anyhow::Result<()> {
+    match args.command {
+        None => create(config, administration, args, json).await,
+        Some(InviteCommand::List { tenant }) => {
+            let tenant = match tenant {
+                Some(tenant) => Some(existing_tenant(administration, &tenant).await?),
+                None => None,
+            };
+            let invitations = administration.invitations(tenant.as_ref()).await?;
+            if json {
+                return print_json(&invitations);
+            }
+            for line in invitations {
+                let state = match (line.used_at, line.withdrawn_at) {
+                    (Some(_), _) => "used".to_owned(),
+                    (None, Some(_)) => "withdrawn".to_owned(),
+                    (None, None) => format!("until {}", line.expires_at),
+                };
+                print_line(&format!(
+                    "{}  tenant {}  {:<8}  {}  {state}",
+                    line.invitation_id,
+                    line.tenant_id,
+                    line.role.as_str(),
+                    line.bound_id.as_deref().unwrap_or("-"),
+                ))?;
+            }
+            Ok(())
+        }
+        Some(InviteCommand::Withdraw { invitation }) => {
+            let id = InvitationId::parse(&invitation);
+            let id = id.with_context(|| format!("invitation should be {ID_EXPECTED}"))?;
+            let withdrawn = administration.withdraw_invitation(None, None, &id).await;
+            if matches!(withdrawn, Err(Error::InvitationUsed)) {
+                anyhow::bail!(
+                    "invitation {id} was used; revoke the credential that it gave, which `countersign invite list --json` names"
+                );
+            }
+            let missing = "list them with `countersign invite list`";
+            found(
+                withdrawn,
+                &format!("no invitation {invitation:?}; {missing}"),
+            )?;
+            remark("withdrawn");
+            Ok(())
+        }
+    }
+}
+
+async fn create(
+    config: &Config,
+    administration: &Administration,
+    args: InviteArgs,
+    json: bool,
+) -> anyhow::Result<()> {
+    let tenant = args.tenant.context("name the tenant with --tenant ID")?;
+    let role = args.role.as_deref().and_then(RoleName::parse);
+    let role = role.context("--role should be enforcer, approver or admin")?;
+    anyhow::ensure!(
+        role == RoleName::Admin || args.id.is_some(),
+        "name the one id that this {} may act as with --id ID",
+        role.as_str()
+    );
+    let tenant = existing_tenant(administration, &tenant).await?;
+    let now = countersign::clock::Clock::system().now().inner();
+    let request = InvitationRequest {
+        role,
+        bound_id: args.id.clone(),
+        name: args.name,
+        expires_at: Some(Timestamp::from(now + args.expires)),
+    };
+    let made = administration.invite(&tenant, request).await;
+    let made = found(made, &format!("tenant {tenant} is disabled"))?;
+    let page = match config.page.url.as_str() {
+        "" => config.local_url(),
+        url => url.to_owned(),
+    };
+    let link = made.link(&page);
+    if json {
+        return print_json(&serde_json::json!({
+            "invitationId": made.id, "link": link, "expiresAt": made.expires_at, "tenantId": made.tenant, "role": role,
+            "boundId": args.id,
+        }));
+    }
+    if config.page.url.is_empty() {
+        remark(
+            "page.url is not set, so the link names the address that this machine's node listens on.",
+        );
+    }
+    remark(&format!(
+        "Invitation {}: whoever has this link gets the credential, once and before {}. It is not shown again:",
+        made.id, made.expires_at
+    ));
+    print_line(&link)
+}

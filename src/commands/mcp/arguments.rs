@@ -1,0 +1,252 @@
+//! The arguments of a tool call, read strictly: whatever is wrong is named, with what was expected instead.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+use crate::commands::enforcer::{Content, Kind, MAX_CONTENT_BYTES, Wanted};
+
+/// How long to wait for a decision if the caller does not say.
+const TIMEOUT: u64 = 600;
+/// A request ends with the agent's session, which rarely lasts longer.
+pub const MAX_TIMEOUT: u64 = 86_400;
+/// Longer than most clients wait for an answer.
+pub const MAX_WAIT: u64 = 3_600;
+pub const MAX_ACTIONS: usize = 5;
+/// Of titles, ids and captions.
+const MAX_WORD_BYTES: usize = 1_024;
+
+/// Which argument is wrong, and what was expected.
+type Invalid = String;
+
+fn expected(name: &str, what: &str) -> Invalid {
+    format!("{name}: expected {what}")
+}
+
+/// Arguments that have not been read yet. `null` is the same as nothing: models write it for what they leave out.
+struct Arguments(JsonObject);
+
+impl Arguments {
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, name: &str, most: usize) -> Result<Option<String>, Invalid> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        match value {
+            Value::String(text) if !text.trim().is_empty() && text.len() <= most => Ok(Some(text)),
+            Value::String(text) if text.len() > most => {
+                Err(expected(name, &format!("at most {most} bytes")))
+            }
+            _ => Err(expected(name, "a text that is not empty")),
+        }
+    }
+
+    fn request_id(&mut self) -> Result<String, Invalid> {
+        let id = self.text("requestId", MAX_WORD_BYTES)?;
+        id.ok_or_else(|| expected("requestId", "the id that request_approval gave"))
+    }
+
+    fn seconds(
+        &mut self,
+        name: &str,
+        (least, default, most): (u64, u64, u64),
+    ) -> Result<Duration, Invalid> {
+        let Some(value) = self.take(name) else {
+            return Ok(Duration::from_secs(default));
+        };
+        // Some clients write every number with a fraction.
+        let whole = value.as_f64().filter(|number| number.fract() == 0.0);
+        let number = whole.map(Duration::try_from_secs_f64).and_then(Result::ok);
+        number
+            .filter(|time| (least..=most).contains(&time.as_secs()))
+            .ok_or_else(|| expected(name, &format!("a whole number from {least} to {most}")))
+    }
+
+    fn flag(&mut self, name: &str, default: bool) -> Result<bool, Invalid> {
+        match self.take(name) {
+            None => Ok(default),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => Err(expected(name, "true or false")),
+        }
+    }
+
+    /// What is left is unknown: perhaps a misspelt restriction.
+    fn finish(self, known: &[&str]) -> Result<(), Invalid> {
+        match self.0.into_iter().find(|(_, value)| !value.is_null()) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let name: String = name.chars().take(100).collect();
+                Err(format!(
+                    "{name}: there is no such argument; expected one of {}",
+                    known.join(", ")
+                ))
+            }
+        }
+    }
+}
+
+pub struct RequestApproval {
+    pub wanted: Wanted,
+    pub wait: bool,
+}
+
+impl RequestApproval {
+    pub fn read(arguments: JsonObject) -> Result<Self, Invalid> {
+        let mut arguments = Arguments(arguments);
+        let kind = kind(arguments.take("type").as_ref())?;
+        let content = content(&mut arguments, kind)?;
+        let actions = match arguments.take("actions") {
+            None => Vec::new(),
+            Some(actions) => read_actions(actions)?,
+        };
+        let read = Self {
+            wanted: Wanted {
+                kind,
+                content,
+                actions,
+                approver: arguments.text("approver", MAX_WORD_BYTES)?,
+                timeout: arguments.seconds("timeout_seconds", (1, TIMEOUT, MAX_TIMEOUT))?,
+            },
+            wait: arguments.flag("wait", true)?,
+        };
+        arguments.finish(&[
+            "type",
+            "text",
+            "content",
+            "title",
+            "directory",
+            "actions",
+            "approver",
+            "timeout_seconds",
+            "wait",
+        ])?;
+        Ok(read)
+    }
+}
+
+pub fn kinds() -> Vec<String> {
+    let kinds = Kind::value_variants().iter();
+    let names = kinds.filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned()));
+    names.collect()
+}
+
+fn kind(value: Option<&Value>) -> Result<Kind, Invalid> {
+    let kind = value.and_then(Value::as_str);
+    let kind = kind.and_then(|name| Kind::from_str(name, false).ok());
+    kind.ok_or_else(|| expected("type", &format!("one of {}", kinds().join(", "))))
+}
+
+fn content(arguments: &mut Arguments, kind: Kind) -> Result<Content, Invalid> {
+    let text = arguments.text("text", MAX_CONTENT_BYTES)?;
+    let title = arguments.text("title", MAX_WORD_BYTES)?;
+    let directory = arguments.text("directory", MAX_WORD_BYTES)?;
+    match (text, arguments.take("content")) {
+        (Some(text), None) => {
+            let directory = directory.map(PathBuf::from);
+            if directory.is_some() && kind != Kind::Command {
+                return Err(expected("directory", "nothing, since this is no command"));
+            }
+            if directory.as_ref().is_some_and(|path| path.is_relative()) {
+                return Err(expected("directory", "an absolute path"));
+            }
+            Ok(Content::Text {
+                text,
+                title,
+                directory,
+            })
+        }
+        (None, Some(Value::Object(payload))) => {
+            if title.is_some() || directory.is_some() {
+                let name = if title.is_some() {
+                    "title"
+                } else {
+                    "directory"
+                };
+                return Err(expected(name, "it inside content, which is shown as it is"));
+            }
+            if payload.is_empty() {
+                return Err(expected("content", "an object that is not empty"));
+            }
+            if Value::Object(payload.clone()).to_string().len() > MAX_CONTENT_BYTES {
+                let most = format!("at most {MAX_CONTENT_BYTES} bytes");
+                return Err(expected("content", &most));
+            }
+            Ok(Content::Object(payload))
+        }
+        (None, Some(_)) => Err(expected("content", "an object; plain text goes into text")),
+        (Some(_), Some(_)) => Err(expected("content", "nothing, since there is text already")),
+        (None, None) => Err(expected("text", "what is to be decided, in full")),
+    }
+}
+
+fn read_actions(value: Value) -> Result<Vec<Value>, Invalid> {
+    let most = format!("a list of 1 to {MAX_ACTIONS} actions");
+    let Value::Array(list) = value else {
+        return Err(expected("actions", &most));
+    };
+    if list.is_empty() || list.len() > MAX_ACTIONS {
+        return Err(expected("actions", &most));
+    }
+    let mut actions: Vec<Value> = Vec::new();
+    for (index, action) in list.into_iter().enumerate() {
+        let at = |name: &str| format!("actions[{index}].{name}");
+        let Value::Object(action) = action else {
+            let shape = "an object with id, caption and decision";
+            return Err(expected(&format!("actions[{index}]"), shape));
+        };
+        let mut members = Arguments(action);
+        let mut text = |name: &str| match members.text(name, MAX_WORD_BYTES) {
+            Ok(Some(text)) => Ok(text),
+            _ => Err(expected(
+                &at(name),
+                &format!("a text of 1 to {MAX_WORD_BYTES} bytes"),
+            )),
+        };
+        let (id, caption, decision) = (text("id")?, text("caption")?, text("decision")?);
+        if !["approve", "reject"].contains(&decision.as_str()) {
+            return Err(expected(&at("decision"), "approve or reject"));
+        }
+        let same = |other: &Value| {
+            let other = other["id"].as_str().unwrap_or_default();
+            other.to_lowercase() == id.to_lowercase()
+        };
+        if actions.iter().any(same) {
+            return Err(expected(&at("id"), "an id that no other action has"));
+        }
+        let unknown = members.finish(&["id", "caption", "decision"]);
+        unknown.map_err(|problem| format!("actions[{index}].{problem}"))?;
+        actions.push(json!({ "id": id, "caption": caption, "decision": decision }));
+    }
+    Ok(actions)
+}
+
+pub struct CheckApproval {
+    pub request_id: String,
+    pub wait: Duration,
+}
+
+impl CheckApproval {
+    pub fn read(arguments: JsonObject) -> Result<Self, Invalid> {
+        let mut arguments = Arguments(arguments);
+        let read = Self {
+            request_id: arguments.request_id()?,
+            wait: arguments.seconds("wait_seconds", (0, 0, MAX_WAIT))?,
+        };
+        arguments.finish(&["requestId", "wait_seconds"])?;
+        Ok(read)
+    }
+}
+
+/// The request that is to be withdrawn.
+pub fn withdrawn_id(arguments: JsonObject) -> Result<String, Invalid> {
+    let mut arguments = Arguments(arguments);
+    let id = arguments.request_id()?;
+    arguments.finish(&["requestId"])?;
+    Ok(id)
+}

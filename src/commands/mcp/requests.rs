@@ -1,0 +1,258 @@
+//! The requests of one server: each is a task of its own with an enforcer of its own, so that none waits for another. What is
+//! approved comes from an accepted decision and from nothing else.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use countersign::client::enforcer::{Enforcer, Progress, Question};
+use countersign::client::visible;
+use countersign::clock::Clock;
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::answers;
+use crate::commands::client::ClientOptions;
+use crate::commands::enforcer::Wanted;
+
+/// So many may wait for a decision at once.
+pub const MAX_PENDING: usize = 64;
+/// So many that have ended are remembered for `check_approval`.
+const REMEMBERED: usize = 256;
+/// A request that is just being sent has this long to arrive before it is withdrawn: the other way round it would stay.
+const SENDING: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone)]
+enum State {
+    /// The gateway does not have it yet.
+    Asking,
+    Waiting {
+        id: String,
+        asked: String,
+        until: Instant,
+        /// Why the gateway cannot be asked at the moment, if so.
+        trouble: String,
+    },
+    Ended(Value),
+}
+
+impl State {
+    fn note(&self) -> String {
+        match self {
+            Self::Asking => "asking".to_owned(),
+            Self::Waiting { asked, trouble, .. } => format!("waiting for {asked}{trouble}"),
+            Self::Ended(_) => "decided".to_owned(),
+        }
+    }
+}
+
+/// A request, for whoever waits for it.
+#[derive(Clone)]
+pub struct Request {
+    state: watch::Receiver<State>,
+    withdrawal: CancellationToken,
+    begun: Instant,
+    timeout: Duration,
+}
+
+impl Request {
+    /// What became of it.
+    pub async fn ended(&mut self) -> Value {
+        let ended = self
+            .state
+            .wait_for(|state| matches!(state, State::Ended(_)));
+        match ended.await.as_deref() {
+            Ok(State::Ended(answer)) => answer.clone(),
+            // Its task has come to nothing.
+            Ok(State::Asking | State::Waiting { .. }) | Err(_) => {
+                answers::failed("an internal error; nothing was approved")
+            }
+        }
+    }
+
+    /// As it is once the gateway has it, or once it has ended.
+    pub async fn sent(&mut self) -> Value {
+        let sent = self.state.wait_for(|state| !matches!(state, State::Asking));
+        if sent.await.is_err() {
+            return self.ended().await;
+        }
+        self.now()
+    }
+
+    pub fn now(&self) -> Value {
+        let state = self.state.borrow();
+        match &*state {
+            State::Asking => answers::pending(None, &state.note(), self.timeout),
+            State::Waiting { id, until, .. } => {
+                let left = until.saturating_duration_since(Instant::now());
+                answers::pending(Some(id), &state.note(), left)
+            }
+            State::Ended(answer) => answer.clone(),
+        }
+    }
+
+    /// One line for a person who watches.
+    pub fn note(&self) -> String {
+        self.state.borrow().note()
+    }
+
+    /// How much of its time has passed, and how much it has.
+    pub fn progress(&self) -> (Duration, Duration) {
+        (self.begun.elapsed().min(self.timeout), self.timeout)
+    }
+
+    /// Takes it back, unless it has ended already.
+    pub async fn withdraw(&mut self) -> Value {
+        self.withdrawal.cancel();
+        self.ended().await
+    }
+}
+
+#[derive(Default)]
+struct Known {
+    requests: HashMap<String, Request>,
+    /// The ids of those that have ended, oldest first.
+    ended: VecDeque<String>,
+}
+
+pub struct Requests {
+    options: ClientOptions,
+    slots: Arc<Semaphore>,
+    known: Mutex<Known>,
+    tasks: TaskTracker,
+    /// Withdraws everything.
+    stop: CancellationToken,
+}
+
+impl Requests {
+    pub fn new(options: ClientOptions, stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            options,
+            slots: Arc::new(Semaphore::new(MAX_PENDING)),
+            known: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop,
+        })
+    }
+
+    /// The profile is read anew for each request, so that one that was repaired works at once.
+    pub fn enforcer(&self) -> anyhow::Result<Enforcer> {
+        Ok(Enforcer::open(&self.options.file()?, &Clock::system())?)
+    }
+
+    pub fn begin(self: &Arc<Self>, wanted: Wanted) -> anyhow::Result<Request> {
+        let slot = Arc::clone(&self.slots).try_acquire_owned();
+        let slot = slot.map_err(|_| {
+            anyhow::anyhow!(
+                "{MAX_PENDING} requests wait already; wait for one with check_approval, or take one back with withdraw_approval"
+            )
+        })?;
+        let enforcer = self.enforcer()?;
+        let limit = wanted.timeout;
+        let question = wanted.question()?;
+        let (states, state) = watch::channel(State::Asking);
+        let request = Request {
+            state,
+            withdrawal: self.stop.child_token(),
+            begun: Instant::now(),
+            timeout: limit,
+        };
+        let (requests, asking) = (Arc::clone(self), request.clone());
+        self.tasks.spawn(async move {
+            let mut id = None;
+            let answer = requests
+                .ask(enforcer, question, &asking, &states, &mut id)
+                .await;
+            states.send_replace(State::Ended(answer));
+            drop(slot);
+            if let Some(id) = id {
+                requests.forget_oldest(id);
+            }
+        });
+        Ok(request)
+    }
+
+    async fn ask(
+        &self,
+        mut enforcer: Enforcer,
+        question: Question,
+        request: &Request,
+        states: &watch::Sender<State>,
+        known_as: &mut Option<String>,
+    ) -> Value {
+        let withdrawal = &request.withdrawal;
+        let prepared = tokio::select! {
+            biased;
+            () = withdrawal.cancelled() => return answers::withdrawn(None, Ok(())),
+            prepared = enforcer.prepare(question) => prepared,
+        };
+        let mut pending = match prepared {
+            Ok(pending) => pending,
+            Err(denial) => return answers::denied(None, &denial),
+        };
+        let id = pending.request_id().to_string();
+        let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
+        let asked = asked.join(", ");
+        let until = Instant::now() + pending.time_left();
+        self.known().requests.insert(id.clone(), request.clone());
+        *known_as = Some(id.clone());
+        let sent = CancellationToken::new();
+        let decided = {
+            let deciding = pending.decision(|progress| {
+                sent.cancel();
+                states.send_replace(State::Waiting {
+                    id: id.clone(),
+                    asked: asked.clone(),
+                    until,
+                    trouble: match progress {
+                        Progress::Submitted | Progress::Resumed => String::new(),
+                        Progress::Interrupted(error) => format!(" ({error})"),
+                    },
+                });
+            });
+            let withdrawn = async {
+                withdrawal.cancelled().await;
+                let _not_sent = timeout(SENDING, sent.cancelled()).await;
+            };
+            tokio::select! {
+                biased;
+                decided = deciding => Some(decided),
+                () = withdrawn => None,
+            }
+        };
+        match decided {
+            Some(Ok(accepted)) => answers::approved(&id, &accepted),
+            Some(Err(denial)) => answers::denied(Some(&id), &denial),
+            None => answers::withdrawn(Some(&id), pending.withdraw("withdrawn by the agent").await),
+        }
+    }
+
+    /// A request of this server, however it stands.
+    pub fn find(&self, id: &str) -> Option<Request> {
+        self.known().requests.get(id).cloned()
+    }
+
+    fn forget_oldest(&self, ended: String) {
+        let mut known = self.known();
+        known.ended.push_back(ended);
+        if known.ended.len() > REMEMBERED
+            && let Some(oldest) = known.ended.pop_front()
+        {
+            known.requests.remove(&oldest);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Withdraws everything that waits, and returns once that is done.
+    pub async fn end(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}

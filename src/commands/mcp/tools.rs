@@ -1,0 +1,175 @@
+//! The tools as a model sees them. The descriptions say when to use them and what the answers mean.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::arguments::{MAX_ACTIONS, MAX_TIMEOUT, MAX_WAIT, kinds};
+
+pub const REQUEST: &str = "request_approval";
+pub const CHECK: &str = "check_approval";
+pub const WITHDRAW: &str = "withdraw_approval";
+
+pub const INSTRUCTIONS: &str = "\
+Countersign asks a person for approval, on the person's own device. Call request_approval before anything that is hard to undo \
+or that others notice: deleting, deploying, publishing, paying, sending, changing access or production data; and whenever you \
+were told to ask first. Go on only if outcome is approved, and then do exactly what was asked about. If it is denied, do not do \
+it in another way either: tell the user the reason.";
+
+pub fn tools() -> Vec<Tool> {
+    vec![request(), check(), withdraw()]
+}
+
+fn tool(name: &'static str, description: &'static str, input: Value) -> Tool {
+    let tool = Tool::new(name, description, object(input));
+    tool.with_raw_output_schema(object(output()))
+}
+
+fn object(schema: Value) -> Arc<JsonObject> {
+    Arc::new(match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    })
+}
+
+fn request() -> Tool {
+    let action = json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "What actionId is if this is chosen, such as staging." },
+            "caption": { "type": "string", "description": "What the person reads, such as: To staging." },
+            "decision": { "type": "string", "enum": ["approve", "reject"] }
+        },
+        "required": ["id", "caption", "decision"],
+        "additionalProperties": false
+    });
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "type": {
+                "type": "string",
+                "enum": kinds(),
+                "description": "What is to be decided: a plan before it is carried out, a task before it is begun, a patch (unified diff), a shell command, or a checkpoint after a part of the work."
+            },
+            "text": {
+                "type": "string",
+                "description": "All of it: the whole plan, the whole diff, the command exactly as it will run. The person sees nothing else and decides about this text only. Either text or content is required."
+            },
+            "content": {
+                "type": "object",
+                "description": "A JSON object to show instead of text, for what is no text, such as the arguments of a call."
+            },
+            "title": { "type": "string", "description": "A short title, with text only." },
+            "directory": {
+                "type": "string",
+                "description": "Where a command would run, as an absolute path; by default the server's working directory."
+            },
+            "timeout_seconds": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_TIMEOUT,
+                "default": 600,
+                "description": "Without a decision in this time the outcome is denied."
+            },
+            "approver": {
+                "type": "string",
+                "description": "Ask only this person, by id. By default everyone who is paired may decide."
+            },
+            "wait": {
+                "type": "boolean",
+                "default": true,
+                "description": "false: return a requestId as soon as the question was sent, with outcome pending, and learn the decision with check_approval. Use it if you have other work to do meanwhile, or if calls that take minutes are cut off."
+            },
+            "actions": {
+                "type": "array",
+                "items": action,
+                "minItems": 1,
+                "maxItems": MAX_ACTIONS,
+                "description": "Choices to offer besides yes and no. The chosen one is actionId."
+            }
+        },
+        "required": ["type"],
+        "additionalProperties": false
+    });
+    let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved permits it, and only what was asked about. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the question.";
+    tool(REQUEST, description, input).with_annotations(
+        ToolAnnotations::with_title("Ask a person for approval")
+            .read_only(false)
+            .destructive(false)
+            .idempotent(false)
+            .open_world(true),
+    )
+}
+
+fn request_id() -> Value {
+    json!({ "type": "string", "description": "The requestId that request_approval gave." })
+}
+
+fn check() -> Tool {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "requestId": request_id(),
+            "wait_seconds": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MAX_WAIT,
+                "default": 0,
+                "description": "Wait so long for the decision before answering that it is still pending."
+            }
+        },
+        "required": ["requestId"],
+        "additionalProperties": false
+    });
+    let description = "What became of a question that request_approval asked in this session. Use it after request_approval with wait false. Pending permits nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
+    tool(CHECK, description, input).with_annotations(
+        ToolAnnotations::with_title("Look for a person's decision")
+            .read_only(true)
+            .open_world(true),
+    )
+}
+
+fn withdraw() -> Tool {
+    let input = json!({
+        "type": "object",
+        "properties": { "requestId": request_id() },
+        "required": ["requestId"],
+        "additionalProperties": false
+    });
+    let description = "Take a question back that is no longer needed, so that nobody is asked in vain. If it was decided already, the answer is that decision.";
+    tool(WITHDRAW, description, input).with_annotations(
+        ToolAnnotations::with_title("Take a question back")
+            .read_only(false)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(true),
+    )
+}
+
+/// Of every tool.
+fn output() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "outcome": {
+                "type": "string",
+                "enum": ["approved", "denied", "pending"],
+                "description": "approved: a person signed an approval of exactly this. denied: it must not be done. pending: nobody has decided yet, so nothing is permitted."
+            },
+            "message": { "type": "string", "description": "What happened, in a sentence." },
+            "requestId": { "type": "string" },
+            "approverId": { "type": "string", "description": "Who decided." },
+            "reason": { "type": "string", "description": "What that person wrote about it, signed." },
+            "actionId": { "type": "string", "description": "The chosen one of actions." },
+            "cause": {
+                "type": "string",
+                "enum": ["rejected", "timeout", "ended", "unavailable", "refused", "untrusted", "unpaired", "withdrawn", "error"],
+                "description": "Why it is denied: a person rejected it; nobody decided in time; it was ended without a decision; the gateway was away, or refused the question; the decision could not be trusted; nobody is paired; it was withdrawn; or something is wrong here."
+            },
+            "secondsLeft": { "type": "integer", "minimum": 0, "description": "How long a decision is still waited for." }
+        },
+        "required": ["outcome", "message"],
+        "additionalProperties": false
+    })
+}

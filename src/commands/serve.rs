@@ -1,0 +1,75 @@
+//! `serve`: one node, until it is stopped.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use countersign::app::App;
+use countersign::clock::Clock;
+use countersign::config::{Config, TlsMode};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::io::AsyncReadExt as _;
+
+use super::{parse_listen, stop_signals};
+
+#[derive(Args)]
+pub struct ServeArgs {
+    /// The address to listen on, instead of server.listen; a port alone means 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    listen: Option<SocketAddr>,
+    /// Written with the node's URL once it is ready, and on a second line that of its metrics.
+    #[arg(long, hide = true)]
+    ready_file: Option<PathBuf>,
+    /// Stop when standard input ends, because the parent is gone.
+    #[arg(long, hide = true)]
+    stop_with_stdin: bool,
+}
+
+pub async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
+    if let Some(listen) = args.listen {
+        config.server.listen = listen;
+    }
+    for variable in Config::unknown_variables() {
+        tracing::warn!(variable, "this variable is not a setting and is ignored");
+    }
+    // Each channel takes a file descriptor, and the usual soft limit is 1,024.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    let stop = stop_signals()?;
+    if args.stop_with_stdin {
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            let mut byte = [0];
+            while tokio::io::stdin()
+                .read(&mut byte)
+                .await
+                .is_ok_and(|count| count > 0)
+            {}
+            stop.cancel();
+        });
+    }
+    let scheme = match config.tls.mode {
+        TlsMode::On => "https",
+        TlsMode::Off | TlsMode::Upstream => "http",
+    };
+    // It waits for a database that is away.
+    let building = App::build(config, Clock::system());
+    let Some(app) = stop.run_until_cancelled(Box::pin(building)).await else {
+        return Ok(());
+    };
+    let app = app?;
+    if let Some(file) = args.ready_file {
+        let part = file.with_extension("part");
+        let metrics = app.metrics_address();
+        let metrics = metrics.map(|address| format!("\nhttp://{address}"));
+        let text = format!(
+            "{scheme}://{}{}",
+            app.address(),
+            metrics.unwrap_or_default()
+        );
+        tokio::fs::write(&part, text).await?;
+        tokio::fs::rename(&part, &file).await?;
+    }
+    app.run(stop).await;
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! What people see and answer. Standard output is for results and, in `run`, for the command itself; everything here goes to
+//! standard error, and questions to the terminal.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Standard error, which may be a terminal or a file.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts about a stream"
+)]
+pub struct Screen {
+    terminal: bool,
+    colour: bool,
+    quiet: bool,
+    /// Whether a line of progress is shown that the next output replaces.
+    line: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Colour {
+    Red,
+    Green,
+    Yellow,
+    Bold,
+    Dim,
+}
+
+impl Screen {
+    /// A `quiet` one shows no progress.
+    pub fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self {
+            terminal,
+            colour: terminal && wants_colour(),
+            quiet,
+            line: false,
+        }
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    pub fn paint(&self, colour: Colour, text: &str) -> String {
+        paint(self.colour, colour, text)
+    }
+
+    /// Shows one line of progress in place of the last one. In a file it would only be noise.
+    pub fn progress(&mut self, text: &str) {
+        if self.terminal && !self.quiet {
+            write_error(&format!("{CLEAR_LINE}{text}"));
+            self.line = true;
+        }
+    }
+
+    /// Removes the line of progress.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.line) {
+            write_error(CLEAR_LINE);
+        }
+    }
+
+    /// A line that stays.
+    pub fn say(&mut self, text: &str) {
+        self.clear();
+        write_error(&format!("{text}\n"));
+    }
+
+    /// A line that stays, unless only results are wanted.
+    pub fn remark(&mut self, text: &str) {
+        if !self.quiet {
+            self.say(text);
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn wants_colour() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Whether standard output is a terminal that shows colours.
+pub fn output_has_colour() -> bool {
+    std::io::stdout().is_terminal() && wants_colour()
+}
+
+pub fn paint(enabled: bool, colour: Colour, text: &str) -> String {
+    let code = match colour {
+        Colour::Red => "31",
+        Colour::Green => "32",
+        Colour::Yellow => "33",
+        Colour::Bold => "1",
+        Colour::Dim => "2",
+    };
+    if enabled {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Nothing can be done about a closed standard error.
+fn write_error(text: &str) {
+    let mut error = std::io::stderr().lock();
+    let _closed = error.write_all(text.as_bytes());
+    let _closed = error.flush();
+}
+
+/// Asks on the terminal, not on standard input, which may belong to something else. An error if there is no terminal.
+pub async fn ask(question: &str) -> anyhow::Result<String> {
+    let question = question.to_owned();
+    let asking = move || {
+        let mut options = File::options();
+        let terminal = options.read(true).write(true).open("/dev/tty");
+        let mut terminal = terminal.context("there is no terminal to ask on")?;
+        write!(terminal, "{question} ")?;
+        terminal.flush()?;
+        let mut answer = String::new();
+        BufReader::new(terminal).read_line(&mut answer)?;
+        anyhow::Ok(answer.trim().to_owned())
+    };
+    tokio::task::spawn_blocking(asking).await?
+}
+
+/// Whether the answer is yes. Anything else is no.
+pub async fn confirm(question: &str) -> anyhow::Result<bool> {
+    let answer = ask(&format!("{question} [yes/no]")).await?;
+    Ok(answer.eq_ignore_ascii_case("yes"))
+}
+
+/// A QR code of two rows per line, dark on light, which every camera reads.
+pub fn qr_code(text: &str) -> anyhow::Result<String> {
+    let code = QrCode::with_error_correction_level(text, qrcode::EcLevel::L)?;
+    let mut image = code.render::<Dense1x2>();
+    let image = (image.dark_color(Dense1x2::Light)).light_color(Dense1x2::Dark);
+    Ok(image.quiet_zone(true).build())
+}
+
+/// Minutes and seconds, such as `9:58`.
+pub fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// A time such as `90s`, `10m`, `8h` or `7d`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let expected =
+        || "expected a number with s, m, h or d, such as 90s or 10m, and at most 366d".to_owned();
+    let unit = text.chars().last().ok_or_else(expected)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(expected()),
+    };
+    let number: u64 = (text[..text.len() - 1].parse()).map_err(|_| expected())?;
+    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds > 0);
+    let seconds = seconds.filter(|seconds| *seconds <= 366 * 86_400);
+    seconds.map(Duration::from_secs).ok_or_else(expected)
+}

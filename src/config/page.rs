@@ -1,0 +1,49 @@
+//! `[page]`: the page of the approvers.
+
+use serde::{Deserialize, Serialize};
+
+use super::load::require;
+use super::{Config, ConfigError, TlsMode};
+
+section! {
+    /// `[page]`: the page of the approvers.
+    Page {
+        /// Its public URL, for links; where a call reached the gateway, if empty.
+        url: String = String::new(),
+    }
+}
+
+impl Page {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let host = ["https://", "http://"]
+            .iter()
+            .find_map(|scheme| self.url.strip_prefix(scheme));
+        let is_url = host.is_some_and(|rest| {
+            !rest.is_empty()
+                && !rest.starts_with('/')
+                && rest
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && byte != b'#' && byte != b'?')
+        });
+        require(
+            self.url.is_empty() || is_url,
+            "page.url",
+            "must be a URL such as https://approve.example.com, without a query and without #",
+        )
+    }
+}
+
+impl Config {
+    /// Where a client on this machine reaches the node.
+    pub fn local_url(&self) -> String {
+        let scheme = match self.tls.mode {
+            TlsMode::Off => "http",
+            TlsMode::On | TlsMode::Upstream => "https",
+        };
+        let listen = self.server.listen;
+        if listen.ip().is_unspecified() {
+            return format!("{scheme}://localhost:{}", listen.port());
+        }
+        format!("{scheme}://{listen}")
+    }
+}

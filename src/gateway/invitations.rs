@@ -1,0 +1,189 @@
+//! Invitations: whoever may create a credential may instead send somebody a link, which gives that credential once.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::administration::{Administration, check_binding};
+use super::authenticate::{FreshKey, random_text};
+use super::caller::AdminOrOperator;
+use super::error::{Error, Result};
+use super::page::{Page, PageRequest};
+use super::platform::{Platform, manager};
+use crate::protocol::credential::RoleName;
+use crate::protocol::id::{CredentialId, InvitationId, TenantId};
+use crate::protocol::listing::InvitationLine;
+use crate::protocol::reader::Invalid;
+use crate::protocol::timestamp::Timestamp;
+use crate::store::audit::Actor;
+use crate::store::invitation::{JoinedCredential, NewInvitation, Withdrawal};
+use crate::store::listing::Part;
+
+pub const MAX_NAME_CHARS: usize = 128;
+const LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+const MAX_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+#[derive(Debug)]
+pub struct InvitationRequest {
+    pub role: RoleName,
+    /// The one id that the credential may act as; none for an administrator.
+    pub bound_id: Option<String>,
+    /// For people.
+    pub name: Option<String>,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A new invitation. It holds the code, so it must not be printed.
+pub struct MadeInvitation {
+    pub id: InvitationId,
+    pub tenant: TenantId,
+    pub expires_at: Timestamp,
+    /// Shown only this once.
+    code: String,
+}
+
+impl MadeInvitation {
+    /// The link, for a page at this address. A browser keeps what is behind `#` to itself.
+    pub fn link(&self, page: &str) -> String {
+        format!("{}/#/join/{}", page.trim_end_matches('/'), self.code)
+    }
+}
+
+/// The credential that an invitation gave. It holds the key, so it must not be printed.
+pub struct Joined {
+    pub credential: JoinedCredential,
+    pub id: CredentialId,
+    /// Shown only this once.
+    pub api_key: String,
+}
+
+impl Administration {
+    pub async fn invite(
+        &self,
+        tenant: &TenantId,
+        request: InvitationRequest,
+    ) -> Result<MadeInvitation> {
+        let InvitationRequest {
+            role,
+            bound_id,
+            name,
+            expires_at,
+        } = request;
+        check_binding(role, bound_id.as_deref(), false)?;
+        let now = self.clock.now().inner();
+        let expires_at = expires_at.unwrap_or_else(|| Timestamp::from(now + LIFETIME));
+        if expires_at.inner() <= now || expires_at.inner() > now + MAX_LIFETIME {
+            let expected = "a time to come, within 7 days";
+            return Err(Invalid::timestamp("/expiresAt", expected).into());
+        }
+        let code = random_text::<32>()?;
+        let new = NewInvitation {
+            tenant: tenant.clone(),
+            id: self.new_id()?,
+            role,
+            bound_id,
+            name,
+            code_hash: Sha256::digest(&code).into(),
+            expires_at,
+        };
+        if !self.store.create_invitation(&self.actor, &new).await? {
+            return Err(Error::NotFound);
+        }
+        tracing::info!(%tenant, invitation = %new.id, role = role.as_str(), "an invitation was made");
+        Ok(MadeInvitation {
+            id: new.id,
+            tenant: new.tenant,
+            expires_at,
+            code,
+        })
+    }
+
+    /// All invitations, of one tenant where one is given.
+    pub async fn invitations(&self, tenant: Option<&TenantId>) -> Result<Vec<InvitationLine>> {
+        let all = Part::default();
+        Ok(self.store.invitations(tenant, None, &all).await?.0)
+    }
+
+    /// Withdraws an invitation, of this tenant and role where these are given.
+    pub async fn withdraw_invitation(
+        &self,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+        id: &InvitationId,
+    ) -> Result<()> {
+        let store = &self.store;
+        let withdrawn = store.withdraw_invitation(&self.actor, tenant, role, id);
+        match withdrawn.await? {
+            Withdrawal::Withdrawn => {
+                tracing::info!(invitation = %id, "an invitation was withdrawn");
+                Ok(())
+            }
+            Withdrawal::NotFound => Err(Error::NotFound),
+            Withdrawal::Used => Err(Error::InvitationUsed),
+        }
+    }
+
+    /// Makes the credential that the code stands for. Whatever is wrong with a code, the answer is the same.
+    pub async fn join(&self, code: &str) -> Result<Joined> {
+        let fresh = FreshKey::generate(self.new_id()?)?;
+        let hash = Sha256::digest(code).into();
+        let store = &self.store;
+        let joined = store.join(&self.actor, &hash, &fresh.id, &fresh.hash);
+        let credential = joined.await?.ok_or(Error::NotFound)?;
+        let (tenant, invitation) = (&credential.tenant, &credential.invitation);
+        tracing::info!(%tenant, %invitation, credential = %fresh.id, "an invitation was used");
+        Ok(Joined {
+            credential,
+            id: fresh.id,
+            api_key: fresh.key,
+        })
+    }
+}
+
+impl Platform {
+    /// Invites somebody: an administrator anyone into its tenant, the operator only administrators.
+    pub async fn invite(
+        &self,
+        caller: &AdminOrOperator,
+        tenant: Option<TenantId>,
+        request: InvitationRequest,
+    ) -> Result<MadeInvitation> {
+        let tenant = Self::tenant_for(caller, tenant, request.role)?;
+        self.administration(manager(caller))
+            .invite(&tenant, request)
+            .await
+    }
+
+    /// Lists invitations without their codes, oldest first.
+    pub async fn invitations(
+        &self,
+        caller: &AdminOrOperator,
+        request: &PageRequest,
+    ) -> Result<Page<InvitationLine>> {
+        let (tenant, role) = Self::reach(caller);
+        let listing = format!("invitations\n{}", tenant.map_or("", TenantId::as_str));
+        let part = self.part(&listing, request)?;
+        let store = &self.context.store.credentials;
+        let (items, next) = store.invitations(tenant, role, &part).await?;
+        Ok(Page::new(&listing, items, next.as_ref()))
+    }
+
+    pub async fn withdraw_invitation(
+        &self,
+        caller: &AdminOrOperator,
+        id: &InvitationId,
+    ) -> Result<()> {
+        let (tenant, role) = Self::reach(caller);
+        self.administration(manager(caller))
+            .withdraw_invitation(tenant, role, id)
+            .await
+    }
+
+    /// Uses an invitation. Nobody is authenticated here: the code is all that counts.
+    pub async fn join(&self, code: &str, from: Option<IpAddr>) -> Result<Joined> {
+        self.administration(Actor::invitation_holder(from))
+            .join(code)
+            .await
+    }
+}

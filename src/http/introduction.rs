@@ -1,0 +1,50 @@
+//! Introductions of enforcers, in plain JSON. They pass through byte for byte.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::auth::As;
+use super::body::{self, Kind, Path};
+use super::error::Refusal;
+use super::reply::{Node, plain};
+use crate::gateway::Devices;
+use crate::gateway::caller::Approver;
+use crate::gateway::error::Error;
+use crate::protocol::id::ApproverId;
+use crate::protocol::json;
+
+/// `POST /v1/approvers/{approverId}/introductions`.
+pub async fn introduce(
+    State(node): State<Node>,
+    State(devices): State<Arc<Devices>>,
+    As(caller): As<Approver>,
+    Path(approver): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    caller.speaking_for(&approver)?;
+    let bytes = body::read(&node, request, Kind::Introduction).await?;
+    let document = json::parse(&bytes).map_err(Error::from)?;
+    let command = devices.read_introduction(&caller, &approver, &document)?;
+    let (line, is_new) = devices.introduce(&caller, &approver, &command).await?;
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(plain(status, &line))
+}
+
+/// `GET /v1/approvers/{approverId}/introductions`.
+pub async fn list(
+    State(devices): State<Arc<Devices>>,
+    As(caller): As<Approver>,
+    Path(approver): Path<String>,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    let list = devices.introductions(&caller, &approver).await?;
+    Ok(plain(StatusCode::OK, &list))
+}

@@ -1,0 +1,82 @@
+//! The devices of an approver, as they are listed and stored. What makes a statement count is in `e2e`.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::id::{ApproverId, EnforcerId};
+use super::timestamp::Timestamp;
+use super::words::words;
+
+/// Most bytes of a signed statement. In its shortest form it has about one KiB.
+pub const MAX_STATEMENT_BYTES: usize = 8 << 10;
+/// Most statements of an approver since its devices were last reset.
+pub const MAX_STATEMENTS: usize = 256;
+/// The same, if the statement revokes a device that was added: a full list must not protect a stolen device.
+pub const MAX_STATEMENTS_TO_REVOKE: usize = 2 * MAX_STATEMENTS;
+
+/// Most bytes of a signed introduction. With short ids and no label it has about half a KiB.
+pub const MAX_INTRODUCTION_BYTES: usize = 4 << 10;
+/// Most introductions of an approver's devices: some hundred enforcers, by several devices each.
+pub const MAX_INTRODUCTIONS: usize = 1_024;
+
+words! {
+    DeviceChange {
+        Add = "add",
+        Revoke = "revoke",
+        /// By an administrator: all devices ended, and the next one is the first again.
+        Reset = "reset",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceLine {
+    pub device_id: String,
+    pub name: String,
+    pub bundle: String,
+    pub added_at: Timestamp,
+    /// The device that added it; the first one added itself.
+    pub added_by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// The device that revoked it; none if an administrator did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_by: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RevokedDevice {
+    pub device_id: String,
+    pub revoked_at: Timestamp,
+    /// None if an administrator revoked it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_by: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceList {
+    pub approver_id: ApproverId,
+    pub devices: Vec<DeviceLine>,
+    /// Byte for byte as they were received, in the order in which they were accepted.
+    pub statements: Vec<Box<RawValue>>,
+}
+
+/// An introduction that stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IntroductionLine {
+    pub enforcer_id: EnforcerId,
+    pub device_id: String,
+    /// When the enforcer was paired, as the device says.
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IntroductionList {
+    pub approver_id: ApproverId,
+    /// Byte for byte as they were received.
+    pub introductions: Vec<Box<RawValue>>,
+}

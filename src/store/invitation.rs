@@ -1,0 +1,250 @@
+//! Invitations: a code that gives a credential, once. Only its hash is stored.
+
+use sqlx::postgres::types::PgInterval;
+
+use super::CredentialStore;
+use super::audit::Actor;
+use super::credential::RoleName;
+use super::error::Result;
+use super::listing::Part;
+use super::tenant_scope::TenantScope;
+use crate::protocol::cursor::Position;
+use crate::protocol::id::{CredentialId, InvitationId, TenantId};
+use crate::protocol::listing::InvitationLine;
+use crate::protocol::timestamp::Timestamp;
+
+#[derive(Debug)]
+pub struct NewInvitation {
+    pub tenant: TenantId,
+    pub id: InvitationId,
+    pub role: RoleName,
+    pub bound_id: Option<String>,
+    pub name: Option<String>,
+    /// SHA-256 of the code.
+    pub code_hash: [u8; 32],
+    pub expires_at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// Now or before.
+    Withdrawn,
+    NotFound,
+    Used,
+}
+
+/// The credential that somebody got by an invitation.
+#[derive(Debug)]
+pub struct JoinedCredential {
+    pub tenant: TenantId,
+    pub invitation: InvitationId,
+    pub role: RoleName,
+    pub bound_id: Option<String>,
+}
+
+impl CredentialStore {
+    /// Creates an invitation. False if its tenant does not exist or is disabled.
+    pub async fn create_invitation(&self, actor: &Actor, new: &NewInvitation) -> Result<bool> {
+        let query = sqlx::query!(
+            r#"
+            with made as (
+                insert into invitations (tenant_id, invitation_id, role, bound_id, name, code_hash, created_at, created_by,
+                                         expires_at)
+                select t.tenant_id, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval, $8, $9
+                  from tenants t
+                 where t.tenant_id = $1 and t.disabled_at is null
+                   for share of t
+                returning tenant_id, invitation_id, created_at
+            )
+            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
+            select m.tenant_id, m.created_at, $10, $8, $11, 'invitation.created', m.invitation_id, concat_ws(' ', $3, $4),
+                   $12, $13
+              from made m
+            "#,
+            new.tenant.as_str(),
+            new.id.as_str(),
+            new.role.as_str(),
+            new.bound_id.as_deref(),
+            new.name.as_deref(),
+            new.code_hash.as_slice(),
+            self.database.clock.offset(),
+            actor.name,
+            new.expires_at.inner(),
+            self.database.clock.operation_id().0,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.database.node.as_str(),
+        );
+        Ok(self.database.background.execute(&new.tenant, query).await? == 1)
+    }
+
+    /// Withdraws an invitation of a tenant (any tenant: `None`), for one role where one is named, unless it was used.
+    pub async fn withdraw_invitation(
+        &self,
+        actor: &Actor,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+        id: &InvitationId,
+    ) -> Result<Withdrawal> {
+        let query = sqlx::query!(
+            r#"
+            with named as materialized (
+                select i.tenant_id, i.invitation_id, i.used_at
+                  from invitations i
+                 where i.invitation_id = $1 and ($2::text is null or i.tenant_id = $2) and ($3::text is null or i.role = $3)
+                   for no key update of i
+            ),
+            withdrawn as (
+                update invitations i
+                   set withdrawn_at = clock_timestamp() + $4::interval
+                  from named n
+                 where i.tenant_id = n.tenant_id and i.invitation_id = n.invitation_id and n.used_at is null
+                   and i.withdrawn_at is null
+                returning i.tenant_id, i.invitation_id, i.withdrawn_at
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                select w.tenant_id, w.withdrawn_at, $5, $6, $7, 'invitation.withdrawn', w.invitation_id, $8, $9
+                  from withdrawn w
+            )
+            select exists (select from named) as "known!", exists (select from named n where n.used_at is not null) as "used!"
+            "#,
+            id.as_str(),
+            tenant.map(TenantId::as_str),
+            role.map(RoleName::as_str),
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
+            actor.name,
+            actor.source.principal.as_deref(),
+            actor.source.address(),
+            self.database.node.as_str(),
+        )
+        .map(|row| match row {
+            row if !row.known => Withdrawal::NotFound,
+            row if row.used => Withdrawal::Used,
+            _ => Withdrawal::Withdrawn,
+        });
+        let scope = TenantScope::one_or_all(tenant);
+        self.database.background.fetch_one(scope, query).await
+    }
+
+    /// Invitations of a tenant (any tenant: `None`), for one role where one is named, and where the next page starts.
+    pub async fn invitations(
+        &self,
+        tenant: Option<&TenantId>,
+        role: Option<RoleName>,
+        part: &Part,
+    ) -> Result<(Vec<InvitationLine>, Option<Position>)> {
+        let (at, id) = part.start();
+        let query = sqlx::query_as!(
+            InvitationLine,
+            r#"
+            select invitation_id as "invitation_id: InvitationId", tenant_id as "tenant_id: TenantId",
+                   role as "role: RoleName", bound_id, name, created_at, created_by,
+                   expires_at as "expires_at: Timestamp", used_at as "used_at: Timestamp",
+                   credential_id as "credential_id: CredentialId", withdrawn_at as "withdrawn_at: Timestamp"
+              from invitations
+             where ($1::text is null or tenant_id = $1) and ($2::text is null or role = $2)
+               and ($3::timestamptz is null or (created_at, invitation_id) > ($3, $4::text))
+             order by created_at, invitation_id
+             limit $5::bigint
+            "#,
+            tenant.map(TenantId::as_str),
+            role.map(RoleName::as_str),
+            at,
+            id,
+            part.count(),
+        );
+        let scope = TenantScope::one_or_all(tenant);
+        let found = self.database.background.fetch_all(scope, query).await?;
+        Ok(part.cut(found, |last| Position {
+            at: last.created_at.inner(),
+            id: last.invitation_id.to_string(),
+        }))
+    }
+
+    /// Makes the credential that a code stands for, and uses the code up. Nothing if there is no invitation with this code that
+    /// is still valid. Of several at once one gets it: the others wait for the row, and find it used.
+    pub async fn join(
+        &self,
+        actor: &Actor,
+        code_hash: &[u8; 32],
+        credential: &CredentialId,
+        secret_hash: &[u8; 32],
+    ) -> Result<Option<JoinedCredential>> {
+        let query = sqlx::query_as!(
+            JoinedCredential,
+            r#"
+            with pending as materialized (
+                select i.tenant_id, i.invitation_id
+                  from invitations i
+                  join tenants t on t.tenant_id = i.tenant_id
+                 where i.code_hash = $1 and i.used_at is null and i.withdrawn_at is null
+                   and i.expires_at > clock_timestamp() + $4::interval and t.disabled_at is null
+                   for no key update of i for share of t
+            ),
+            used as (
+                update invitations i
+                   set used_at = clock_timestamp() + $4::interval, credential_id = $2
+                  from pending p
+                 where i.tenant_id = p.tenant_id and i.invitation_id = p.invitation_id
+                returning i.tenant_id, i.invitation_id, i.role, i.bound_id, i.used_at
+            ),
+            made as (
+                insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash)
+                select u.tenant_id, $2, 'apiKey', u.role, u.bound_id, $3
+                  from used u
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
+                select u.tenant_id, u.used_at, $5::uuid, $7::text, $2, 'invitation.used', u.invitation_id,
+                       'credential ' || $2, $8::text, $9::text
+                  from used u
+                union all
+                select u.tenant_id, u.used_at, $6::uuid, $7::text, $2, 'credential.created', $2,
+                       concat_ws(' ', u.role, u.bound_id), $8::text, $9::text
+                  from used u
+            )
+            select u.tenant_id as "tenant: TenantId", u.invitation_id as "invitation: InvitationId",
+                   u.role as "role: RoleName", u.bound_id
+              from used u
+            "#,
+            code_hash.as_slice(),
+            credential.as_str(),
+            secret_hash.as_slice(),
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
+            self.database.clock.operation_id().0,
+            actor.name,
+            actor.source.address(),
+            self.database.node.as_str(),
+        );
+        // All: the code determines the tenant.
+        let scope = TenantScope::All;
+        self.database.pool.fetch_optional(scope, query).await
+    }
+
+    /// Deletes invitations that expired longer ago than `keep`, used or not.
+    pub async fn forget_invitations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            with found as materialized (
+                select i.tenant_id, i.invitation_id
+                  from invitations i
+                 where i.expires_at < (select clock_timestamp() + $1::interval - $2::interval)
+                 order by i.expires_at
+                 limit $3
+                   for update of i skip locked
+            )
+            delete from invitations i using found d
+             where i.tenant_id = d.tenant_id and i.invitation_id = d.invitation_id
+            "#,
+            self.database.clock.offset(),
+            keep,
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        let scope = TenantScope::All;
+        self.database.background.execute(scope, query).await
+    }
+}

@@ -1,0 +1,365 @@
+//! Paths that are written so that they look like others: in doubt a call is asked, and an edit denied.
+
+use countersign::agent::{Agent, Event, Policy};
+use countersign::protocol::decision::Verdict;
+use serde_json::{Value, json};
+use std::os::unix::fs::symlink;
+
+use super::policy::{Is, bash, judge, parse, read};
+use super::process::{Scene, end, start};
+use crate::client::people::choice;
+
+fn everything() -> Policy {
+    parse("[allow]\ntools = ['command', 'edit', 'mcp', 'read', 'web', 'other']\npaths = ['/']")
+}
+
+#[track_caller]
+fn is_asked(agent: Agent, tool: &str, input: &Value) {
+    let is = judge(&Policy::default(), agent, tool, input);
+    assert!(
+        matches!(is, Is::Asked | Is::AlwaysAsked | Is::Denied),
+        "{tool} {input}: {is:?}"
+    );
+}
+
+#[test]
+fn what_only_looks_like_a_pattern_hides_nothing() {
+    for path in [
+        "/work/project/[x]/../../other/key",
+        "[x]/../../other",
+        "{/../../other",
+        "x?/../../other",
+        "*/../../../home/dev/.ssh/id_rsa",
+        "../other/[x]",
+        "/etc/{passwd",
+    ] {
+        for (agent, tool, member) in [
+            (Agent::Claude, "Read", "file_path"),
+            (Agent::Claude, "Grep", "path"),
+            (Agent::Claude, "Glob", "pattern"),
+            (Agent::Gemini, "read_file", "absolute_path"),
+            (Agent::Gemini, "read_many_files", "paths"),
+            (Agent::Gemini, "read_many_files", "include"),
+            (Agent::Copilot, "view", "path"),
+        ] {
+            is_asked(agent, tool, &json!({ member: path }));
+            is_asked(agent, tool, &json!({ member: [path] }));
+        }
+    }
+    // A secret is not less of one for the brackets in its name.
+    let secret = "/home/dev/.ssh/[x]";
+    assert_eq!(read(&everything(), secret), Is::AlwaysAsked);
+    for pattern in [
+        "{/etc/passwd,a}",
+        "{a,/etc/passwd}",
+        "{,/}etc/passwd",
+        "{.,a}./other/*",
+        ".{.,a}/other",
+        ".{,a}./other",
+        "{a,~/x}",
+    ] {
+        is_asked(Agent::Gemini, "glob", &json!({ "pattern": pattern }));
+    }
+    for path in ["app/[slug]/page.tsx", "a{b}c", "what?"] {
+        assert_eq!(read(&Policy::default(), path), Is::Free, "{path}");
+    }
+    for pattern in ["**/*.{ts,tsx}", "src/{a,b}/*.rs", "**/*{.test,.spec}.ts"] {
+        let input = json!({ "pattern": pattern });
+        let is = judge(&Policy::default(), Agent::Claude, "Glob", &input);
+        assert_eq!(is, Is::Free, "{pattern}");
+    }
+}
+
+#[test]
+fn what_begins_in_another_directory_is_looked_for_there() {
+    // In the agent's own directory this would be within the project.
+    let elsewhere = parse("[allow]\ntools = ['read']\npaths = ['/usr/include']");
+    let input = json!({ "path": "/usr/include/a", "pattern": "x/../../*" });
+    let is = judge(&elsewhere, Agent::Claude, "Glob", &input);
+    assert_eq!(is, Is::AlwaysAsked);
+    let policy = parse("[allow]\ncommands = ['cat']");
+    for (word, is) in [
+        ("../.config/countersign/default.toml", Is::Denied),
+        ("../.ssh/id", Is::AlwaysAsked),
+        ("a", Is::Free),
+    ] {
+        let input = json!({ "command": format!("cat {word}"), "directory": "/home/dev/notes" });
+        let judged = judge(&policy, Agent::Gemini, "run_shell_command", &input);
+        assert_eq!(judged, is, "{word}");
+    }
+}
+
+#[test]
+fn a_path_that_is_too_long_is_asked() {
+    let long = format!("/home/dev/.ssh/{}id_rsa", "./".repeat(3_000));
+    for member in ["file_path", "path", "pattern", "paths", "anything"] {
+        is_asked(Agent::Claude, "Read", &json!({ member: long }));
+        is_asked(
+            Agent::Claude,
+            "Read",
+            &json!({ member: [long], "notebook_path": "a" }),
+        );
+    }
+    let call = json!({ "path": long });
+    let is = judge(&everything(), Agent::Claude, "mcp__files__read", &call);
+    assert_eq!(is, Is::AlwaysAsked);
+    // What an agent tells itself is no path.
+    let text = json!({ "prompt": format!("Look at ../a. {}", "x ".repeat(4_000)) });
+    assert_eq!(
+        judge(&Policy::default(), Agent::Claude, "Task", &text),
+        Is::Free
+    );
+}
+
+#[test]
+fn a_search_that_names_no_place_is_one_of_the_whole_directory() {
+    let mut policy = Policy::default();
+    let project = std::path::Path::new("/work/project");
+    policy.tighten(
+        "[ask]\npaths = ['secrets']",
+        &super::recorded::places(),
+        project,
+    );
+    for input in [
+        json!({ "pattern": "x" }),
+        json!({ "pattern": "x", "path": "" }),
+        json!({ "pattern": "x", "path": [] }),
+        json!({ "pattern": "./x" }),
+    ] {
+        let is = judge(&policy, Agent::Claude, "Grep", &input);
+        assert_eq!(is, Is::Asked, "{input}");
+    }
+    let other = json!({ "pattern": "./x", "path": "src" });
+    assert_eq!(judge(&policy, Agent::Claude, "Grep", &other), Is::Free);
+}
+
+#[test]
+fn other_spellings_are_asked() {
+    for path in [
+        " /home/dev/.ssh",
+        "\t/etc/passwd",
+        "/work/project/a ",
+        "a\n",
+        "a\u{feff}",
+        "\u{a0}/etc",
+        "a\u{0}b",
+        "a\u{202e}b",
+        "~root/x",
+        "file:/etc/passwd",
+        "FILE:///etc/passwd",
+        "file://localhost/etc/passwd",
+        "file:///work/project/%2e%2e/x",
+    ] {
+        is_asked(Agent::Claude, "Read", &json!({ "file_path": path }));
+        is_asked(
+            Agent::Claude,
+            "Grep",
+            &json!({ "pattern": "x", "path": path }),
+        );
+    }
+    is_asked(
+        Agent::Claude,
+        "Glob",
+        &json!({ "pattern": " /home/dev/.ssh/*" }),
+    );
+    assert_eq!(read(&Policy::default(), "a b/c d"), Is::Free);
+}
+
+#[test]
+fn whatever_makes_agents_or_shells_run_something_is_asked_before_it_changes() {
+    let everything = everything();
+    for path in [
+        ".claude/skills/x/SKILL.md",
+        ".claude/agents/a.md",
+        ".claude/commands/c.md",
+        "~/.claude/plugins/p",
+        "~/.gemini/extensions/e/x.json",
+        ".opencode/tool/t.ts",
+        ".opencode/agent/a.md",
+        ".codex/other.toml",
+        ".cursor/mcp.json",
+        ".copilot/mcp-config.json",
+        ".mcp.json",
+        ".git/config",
+        ".git/hooks/pre-commit",
+        "sub/.git/hooks/pre-commit",
+        ".gitmodules",
+        "~/.bashrc",
+        "~/.bash_profile",
+        "~/.profile",
+        "~/.zshrc",
+        "~/.zshenv",
+        "~/.zprofile",
+        "~/.gitconfig",
+        "~/.config/fish/config.fish",
+        "~/.config/systemd/user/x.service",
+        "~/.config/autostart/x.desktop",
+        ".Claude/Settings.json",
+        ".GIT/Hooks/x",
+    ] {
+        let path = path.replace('~', "/home/dev");
+        let write = json!({ "file_path": path, "content": "" });
+        let is = judge(&everything, Agent::Claude, "Write", &write);
+        assert_eq!(is, Is::AlwaysAsked, "{path}");
+        let is = bash(&everything, &format!("tee {path}"));
+        assert_eq!(is, Is::AlwaysAsked, "{path}");
+        let mcp = json!({ "path": path });
+        let is = judge(&everything, Agent::Claude, "mcp__files__write", &mcp);
+        assert_eq!(is, Is::AlwaysAsked, "{path}");
+    }
+    for path in [".claude/skills/x/SKILL.md", ".git/config", "~/.bashrc"] {
+        assert_eq!(read(&everything, path), Is::Free, "{path}");
+    }
+    // Some file systems do not tell these apart.
+    assert_eq!(read(&everything, ".CLAUDE/settings.JSON"), Is::AlwaysAsked);
+    assert_eq!(read(&everything, "/home/dev/.SSH/id"), Is::AlwaysAsked);
+    let own = "/home/dev/.config/Countersign/default.toml";
+    assert_eq!(read(&everything, own), Is::Denied);
+    for path in [
+        "src/a",
+        ".github/workflows/x.yml",
+        ".gitignore",
+        "git/hooks",
+    ] {
+        let write = json!({ "file_path": path, "content": "" });
+        let is = judge(&everything, Agent::Claude, "Write", &write);
+        assert_eq!(is, Is::Free, "{path}");
+    }
+}
+
+#[test]
+fn two_names_for_one_member_are_not_understood() {
+    let cursor = |tool: &str, input: &Value| {
+        let text = json!({
+            "hook_event_name": "preToolUse", "workspace_roots": ["/work/project"], "tool_name": tool,
+            "tool_input": input,
+        });
+        Event::read(Agent::Cursor, text.to_string().as_bytes())
+    };
+    for (tool, input) in [
+        (
+            "Write",
+            json!({ "file_path": "a", "path": "b", "content": "" }),
+        ),
+        (
+            "Write",
+            json!({ "path": "b", "content": "", "contents": "x" }),
+        ),
+        (
+            "Edit",
+            json!({ "file_path": "a", "path": "b", "old_string": "a", "new_string": "b" }),
+        ),
+        ("Delete", json!({ "path": "a", "target_file": "b" })),
+        ("ApplyPatch", json!({ "patch": "a", "input": "b" })),
+    ] {
+        let error = cursor(tool, &input).unwrap_err().to_string();
+        assert!(error.contains("only one of"), "{tool} {input}: {error}");
+    }
+    let patch = json!({ "cwd": "/p", "toolName": "apply_patch", "toolArgs": { "patch": "a", "input": "b" } });
+    assert!(Event::read(Agent::Copilot, patch.to_string().as_bytes()).is_err());
+    let command = json!({
+        "hook_event_name": "BeforeTool", "cwd": "/p", "tool_name": "run_shell_command",
+        "tool_input": { "command": "ls", "dir_path": "a", "directory": "/b" },
+    });
+    assert!(Event::read(Agent::Gemini, command.to_string().as_bytes()).is_err());
+    // What else is there is looked at too.
+    let write =
+        json!({ "file_path": "a", "content": "", "path": "/home/dev/.config/countersign/x" });
+    let is = judge(&everything(), Agent::Claude, "Write", &write);
+    assert_eq!(is, Is::Denied);
+}
+
+async fn is_asked_by_hook(scene: &Scene, input: &str) {
+    let child = scene.start_hook(Agent::Claude, &[], input);
+    scene.decide(&choice(Verdict::Reject)).await;
+    end(child)
+        .await
+        .is_denied(Agent::Claude, "alice rejected it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_are_followed_before_and_after_the_parent_directories() {
+    let scene = Scene::start().await;
+    let project = scene.project();
+    scene.write("a/b/c/d/e/f", "x\n");
+    scene.write("other/f", "x\n");
+    scene.write("x", "x\n");
+    let outside = scene.world.directory.path().join("outside");
+    std::fs::create_dir_all(outside.join("deep/er")).unwrap();
+    symlink("a/b/c/d/e", project.join("l")).unwrap();
+    symlink(outside.join("deep/er"), project.join("out")).unwrap();
+    symlink(outside.join("key"), project.join("x[1]")).unwrap();
+    std::fs::write(outside.join("key"), "k").unwrap();
+    let read = |path: &str| scene.claude("Read", &json!({ "file_path": path }));
+    for path in ["l/f", "l/../e/f", "other/../x"] {
+        let ran = scene.hook(Agent::Claude, &[], &read(path)).await;
+        let is = (ran.code, ran.out.as_str(), ran.err.as_str());
+        // The second one is another file for whoever takes out `..` first, but in the project.
+        assert_eq!(is, (0, "", ""), "{path}");
+    }
+    for path in [
+        "l/../../outside/key",
+        "l/../../../../../etc/passwd",
+        "out/../../key",
+        "x[1]",
+        "out/x",
+    ] {
+        is_asked_by_hook(&scene, &read(path)).await;
+    }
+    // Nobody could say which file is meant.
+    for path in ["l/../other/f", "l/../x"] {
+        let write = scene.claude("Write", &json!({ "file_path": path, "content": "y" }));
+        let ran = scene.hook(Agent::Claude, &[], &write).await;
+        ran.is_denied(Agent::Claude, "without ..");
+    }
+    for (path, expected) in [
+        ("~/x", "absolute path"),
+        ("file:///x", "absolute path"),
+        ("x ", "white space"),
+        (" x", "white space"),
+        ("a\nb", "invisible"),
+    ] {
+        let write = scene.claude("Write", &json!({ "file_path": path, "content": "y" }));
+        let ran = scene.hook(Agent::Claude, &[], &write).await;
+        ran.is_denied(Agent::Claude, expected);
+    }
+    scene.nobody_was_asked().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_behind_a_link_is_asked_by_either_name() {
+    let scene = Scene::start().await;
+    let data = scene.world.directory.path().join("data");
+    let work = scene.world.directory.path().join("work");
+    std::fs::create_dir_all(data.join("secret")).unwrap();
+    symlink(&data, &work).unwrap();
+    let (all, secret) = (scene.world.directory.path().display(), work.join("secret"));
+    scene.policy(&format!(
+        "[allow]\npaths = ['{all}']\n[ask]\npaths = ['{}']\n",
+        secret.display()
+    ));
+    for path in [secret.join("k"), data.join("secret/k")] {
+        let input = scene.claude("Read", &json!({ "file_path": path }));
+        is_asked_by_hook(&scene, &input).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agents_own_directory_may_be_elsewhere() {
+    let scene = Scene::start().await;
+    scene.policy("[allow]\ntools = ['edit']\n");
+    for (name, file) in [
+        ("CLAUDE_CONFIG_DIR", "conf/settings.json"),
+        ("CODEX_HOME", "conf/config.toml"),
+        ("COPILOT_HOME", "conf/hooks/x.json"),
+        ("GEMINI_CLI_HOME", "conf/.gemini/settings.json"),
+    ] {
+        let input = scene.claude("Write", &json!({ "file_path": file, "content": "y" }));
+        let mut command = scene.command(Agent::Claude, &[]);
+        let child = start(command.env(name, scene.project().join("conf")), &input);
+        scene.decide(&choice(Verdict::Reject)).await;
+        end(child)
+            .await
+            .is_denied(Agent::Claude, "alice rejected it");
+    }
+}

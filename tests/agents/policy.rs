@@ -1,0 +1,435 @@
+//! What need not be asked, and what is asked or denied whatever a policy says.
+
+use std::path::Path;
+
+use countersign::agent::{Agent, Event, Judgement, Named, Policy};
+use serde_json::{Value, json};
+
+use super::recorded::{named, places};
+
+fn call(agent: Agent, tool: &str, input: &Value) -> Event {
+    let text = match agent {
+        Agent::Copilot => json!({ "cwd": "/work/project", "toolName": tool, "toolArgs": input }),
+        Agent::Gemini => json!({
+            "hook_event_name": "BeforeTool", "cwd": "/work/project", "tool_name": tool, "tool_input": input,
+        }),
+        _ => json!({
+            "hook_event_name": "PreToolUse", "cwd": "/work/project", "tool_name": tool, "tool_input": input,
+        }),
+    };
+    Event::read(agent, text.to_string().as_bytes()).unwrap()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Is {
+    Free,
+    Asked,
+    /// Whatever was granted.
+    AlwaysAsked,
+    Denied,
+}
+
+pub fn judge(policy: &Policy, agent: Agent, tool: &str, input: &Value) -> Is {
+    let event = call(agent, tool, input);
+    let (call, places) = (event.call().unwrap(), places());
+    let names = call.named_paths().map(|names| named(&places, &names));
+    match policy.judge(agent, call, &places, names.as_deref()) {
+        Judgement::Free => Is::Free,
+        Judgement::Asked {
+            may_be_granted: true,
+            ..
+        } => Is::Asked,
+        Judgement::Asked {
+            may_be_granted: false,
+            ..
+        } => Is::AlwaysAsked,
+        Judgement::Denied(reason) => {
+            assert!(reason.contains("Countersign's own files"), "{reason}");
+            Is::Denied
+        }
+    }
+}
+
+pub fn bash(policy: &Policy, command: &str) -> Is {
+    judge(
+        policy,
+        Agent::Claude,
+        "Bash",
+        &json!({ "command": command }),
+    )
+}
+
+pub fn read(policy: &Policy, path: &str) -> Is {
+    judge(policy, Agent::Claude, "Read", &json!({ "file_path": path }))
+}
+
+pub fn parse(text: &str) -> Policy {
+    Policy::parse(text, &places()).unwrap()
+}
+
+#[test]
+fn without_a_policy_only_reading_within_the_project_is_free() {
+    let policy = Policy::default();
+    for (tool, input, is) in [
+        ("Read", json!({ "file_path": "/work/project/a" }), Is::Free),
+        ("Read", json!({ "file_path": "a/b" }), Is::Free),
+        ("Grep", json!({ "pattern": "x" }), Is::Free),
+        ("Glob", json!({ "pattern": "**/*.rs" }), Is::Free),
+        ("TodoWrite", json!({ "todos": [] }), Is::Free),
+        ("Read", json!({ "file_path": "/work/other/a" }), Is::Asked),
+        ("Read", json!({ "file_path": "/work/projects" }), Is::Asked),
+        ("Read", json!({ "file_path": "../other" }), Is::Asked),
+        ("Read", json!({ "file_path": "a/../../other" }), Is::Asked),
+        ("Grep", json!({ "pattern": "x", "path": "/etc" }), Is::Asked),
+        ("Glob", json!({ "pattern": "/etc/*" }), Is::Asked),
+        ("Glob", json!({ "pattern": "../**" }), Is::Asked),
+        ("Bash", json!({ "command": "ls" }), Is::Asked),
+        (
+            "Write",
+            json!({ "file_path": "a", "content": "" }),
+            Is::Asked,
+        ),
+        ("WebSearch", json!({ "query": "x" }), Is::Asked),
+        ("mcp__x__read", json!({}), Is::Asked),
+        ("ExitPlanMode", json!({ "plan": "x" }), Is::Asked),
+        ("Unheard", json!({}), Is::Asked),
+        ("read", json!({}), Is::Asked),
+    ] {
+        assert_eq!(
+            judge(&policy, Agent::Claude, tool, &input),
+            is,
+            "{tool} {input}"
+        );
+    }
+}
+
+#[test]
+fn countersigns_own_files_are_denied_to_every_tool() {
+    let everything = parse(
+        "[allow]\ntools = ['command', 'edit', 'mcp', 'read', 'web', 'other']\ncommands = ['cat']\npaths = ['/']",
+    );
+    let own = "/home/dev/.config/countersign/default.toml";
+    for policy in [&Policy::default(), &everything] {
+        for path in [
+            own,
+            "~/.config/countersign",
+            "../../home/dev/.config/countersign/policy.toml",
+            "file:///home/dev/.config/countersign/x",
+        ] {
+            assert_eq!(read(policy, path), Is::Denied, "{path}");
+        }
+        for (tool, input) in [
+            ("Write", json!({ "file_path": own, "content": "" })),
+            (
+                "Edit",
+                json!({ "file_path": own, "old_string": "a", "new_string": "b" }),
+            ),
+            ("mcp__files__read", json!({ "anything": [{ "deep": own }] })),
+            ("Unheard", json!({ "x": "~/.config/countersign/a" })),
+            (
+                "Grep",
+                json!({ "pattern": "key", "path": "/home/dev/.config/countersign" }),
+            ),
+            (
+                "Glob",
+                json!({ "pattern": "/home/dev/.config/countersign/*.toml" }),
+            ),
+        ] {
+            assert_eq!(
+                judge(policy, Agent::Claude, tool, &input),
+                Is::Denied,
+                "{tool} {input}"
+            );
+        }
+        for command in [
+            format!("cat {own}"),
+            format!("cat -n --file={own}"),
+            format!("cat -f{own}"),
+            "cat ../../home/dev/.config/countersign/default.toml".to_owned(),
+            "cat -f../../home/dev/.config/countersign/default.toml".to_owned(),
+        ] {
+            assert_eq!(bash(policy, &command), Is::Denied, "{command}");
+        }
+    }
+    let patch =
+        json!({ "command": format!("*** Begin Patch\n*** Add File: {own}\n+x\n*** End Patch") });
+    assert_eq!(
+        judge(&everything, Agent::Codex, "apply_patch", &patch),
+        Is::Denied
+    );
+    // A link to them is as good as they are.
+    let event = call(Agent::Claude, "Read", &json!({ "file_path": "notes" }));
+    let linked = Named {
+        path: "/work/project/notes".into(),
+        real: own.into(),
+    };
+    let judged = everything.judge(
+        Agent::Claude,
+        event.call().unwrap(),
+        &places(),
+        Some(&[linked]),
+    );
+    assert!(matches!(judged, Judgement::Denied(_)));
+}
+
+#[test]
+fn secrets_and_settings_of_hooks_are_asked_whatever_the_policy_says() {
+    let everything =
+        parse("[allow]\ntools = ['command', 'edit', 'mcp', 'read', 'web', 'other']\npaths = ['/']");
+    for path in [
+        "/home/dev/.ssh/id_ed25519",
+        "~/.aws/credentials",
+        "~/.netrc",
+        "~/.claude/settings.json",
+        ".claude/settings.local.json",
+        ".claude",
+        ".countersign.toml",
+        "sub/.countersign.toml",
+        ".github/hooks/x.json",
+        "~/.codex/config.toml",
+        "/etc/codex/requirements.toml",
+        ".opencode/plugin/countersign.js",
+        ".cursor/hooks.json",
+        "/etc/cursor/hooks.json",
+        "~/.copilot/settings.json",
+        ".github/copilot/settings.json",
+        ".gemini/.env",
+        ".env",
+        // Everything is below these.
+        "/home/dev",
+        "/home",
+        "/",
+        "~",
+    ] {
+        assert_eq!(read(&everything, path), Is::AlwaysAsked, "{path}");
+        let write = json!({ "file_path": path, "content": "" });
+        assert_eq!(
+            judge(&everything, Agent::Claude, "Write", &write),
+            Is::AlwaysAsked,
+            "{path}"
+        );
+        if !path.contains('~') {
+            let command = format!("tee {path}");
+            assert_eq!(bash(&everything, &command), Is::AlwaysAsked, "{command}");
+        }
+    }
+    for path in [
+        "src/a",
+        ".github/workflows/x.yml",
+        ".claude/skills/x/SKILL.md",
+        "/etc/hosts",
+    ] {
+        assert_eq!(read(&everything, path), Is::Free, "{path}");
+    }
+    // Nobody can tell what these touch.
+    assert_eq!(bash(&everything, "cat a"), Is::Free);
+    for command in [
+        "cat ~/.config/countersign/default.toml",
+        "cat /home/dev/.config/countersign/default.toml | head",
+        "echo x > .claude/settings.json",
+    ] {
+        assert_eq!(bash(&everything, command), Is::Asked, "{command}");
+    }
+    let many: Vec<_> = (0..600).map(|number| format!("/x/{number}")).collect();
+    let many = json!({ "paths": many });
+    assert_eq!(
+        judge(&everything, Agent::Claude, "Read", &many),
+        Is::AlwaysAsked
+    );
+}
+
+#[test]
+fn a_project_that_is_the_home_directory_makes_nothing_free() {
+    let mut places = places();
+    places.directory = "/home/dev".into();
+    places.project = "/home/dev".into();
+    let event = call(
+        Agent::Claude,
+        "Read",
+        &json!({ "file_path": "/home/dev/notes" }),
+    );
+    let names = named(&places, &event.call().unwrap().named_paths().unwrap());
+    let judged =
+        Policy::default().judge(Agent::Claude, event.call().unwrap(), &places, Some(&names));
+    assert!(matches!(judged, Judgement::Asked { .. }));
+}
+
+#[test]
+fn a_policy_frees_tools_and_commands_by_their_first_words() {
+    let policy = parse(
+        r#"
+        [allow]
+        tools = ["read", "web", "claude:TodoWrite", "mcp__docs__*", "google_web_search", "gemini:save_memory"]
+        commands = ["git status", "cargo test", "ls"]
+        paths = ["/usr/include", "~/notes"]
+        "#,
+    );
+    for (command, is) in [
+        ("git status", Is::Free),
+        ("git status --short", Is::Free),
+        ("cargo test a_name", Is::Free),
+        ("ls", Is::Free),
+        ("git", Is::Asked),
+        ("git push", Is::Asked),
+        ("git statusx", Is::Asked),
+        ("cargo build", Is::Asked),
+        ("/usr/bin/git status", Is::Asked),
+        ("git status && rm x", Is::Asked),
+        ("git status\nrm x", Is::Asked),
+        ("git status $(rm x)", Is::Asked),
+        ("sudo git status", Is::Asked),
+        ("GIT_DIR=/x git status", Is::Asked),
+        ("git st\u{430}tus", Is::Asked),
+        ("git status > x", Is::Asked),
+        ("bash -c 'git status'", Is::Asked),
+    ] {
+        assert_eq!(bash(&policy, command), is, "{command}");
+    }
+    for (agent, tool, is) in [
+        (Agent::Claude, "WebFetch", Is::Free),
+        (Agent::Claude, "TodoWrite", Is::Free),
+        // Not named any more.
+        (Agent::Claude, "Agent", Is::Asked),
+        (Agent::Claude, "mcp__docs__find", Is::Free),
+        (Agent::Claude, "mcp__docsx__find", Is::Asked),
+        (Agent::Gemini, "save_memory", Is::Free),
+        (Agent::Copilot, "save_memory", Is::Asked),
+        (Agent::Gemini, "google_web_search", Is::Free),
+    ] {
+        assert_eq!(
+            judge(&policy, agent, tool, &json!({})),
+            is,
+            "{agent} {tool}"
+        );
+    }
+    assert_eq!(read(&policy, "/usr/include/stdio.h"), Is::Free);
+    assert_eq!(read(&policy, "~/notes/a"), Is::Free);
+    assert_eq!(read(&policy, "~/other"), Is::Asked);
+    let write = json!({ "file_path": "/usr/include/x", "content": "" });
+    assert_eq!(judge(&policy, Agent::Claude, "Write", &write), Is::Asked);
+}
+
+#[test]
+fn what_must_be_asked_wins() {
+    let policy = parse(
+        r#"
+        [allow]
+        tools = ["read", "command", "mcp"]
+        commands = ["git"]
+        [ask]
+        tools = ["mcp__prod__*", "codex:view_image"]
+        commands = ["git push"]
+        paths = ["~/private"]
+        "#,
+    );
+    for (command, is) in [
+        ("git status", Is::Free),
+        ("anything", Is::Free),
+        ("git push", Is::Asked),
+        ("git push --force", Is::Asked),
+        // It could be any command.
+        ("true && git push", Is::Asked),
+        ("cat ../../home/dev/private/x", Is::Asked),
+    ] {
+        assert_eq!(bash(&policy, command), is, "{command}");
+    }
+    assert_eq!(
+        judge(&policy, Agent::Claude, "mcp__test__x", &json!({})),
+        Is::Free
+    );
+    assert_eq!(
+        judge(&policy, Agent::Claude, "mcp__prod__x", &json!({})),
+        Is::Asked
+    );
+    let image = json!({ "path": "a.png" });
+    assert_eq!(
+        judge(&policy, Agent::Codex, "view_image", &image),
+        Is::Asked
+    );
+    assert_eq!(judge(&policy, Agent::Codex, "list_dir", &image), Is::Free);
+}
+
+#[test]
+fn a_project_only_makes_it_stricter() {
+    let generous = || parse("[allow]\ntools = ['read', 'command']\ncommands = ['git']");
+    let here = Path::new("/work/project");
+    let mut policy = generous();
+    policy.tighten("[ask]\ncommands = ['git push']", &places(), here);
+    assert_eq!(policy.doubt(), None);
+    assert_eq!(bash(&policy, "git status"), Is::Free);
+    assert_eq!(bash(&policy, "git push"), Is::Asked);
+    let mut policy = generous();
+    policy.tighten("[ask]\npaths = ['secrets']", &places(), here);
+    // A command could look into any directory below its own.
+    assert_eq!(bash(&policy, "git status"), Is::Asked);
+    assert_eq!(read(&policy, "secrets/a"), Is::Asked);
+    assert_eq!(read(&policy, "other"), Is::Free);
+    // Searching all of it would find them.
+    assert_eq!(
+        judge(&policy, Agent::Claude, "Grep", &json!({ "pattern": "x" })),
+        Is::Asked
+    );
+    let mut policy = generous();
+    policy.tighten("[ask]\ntools = ['*']", &places(), here);
+    assert_eq!(read(&policy, "a"), Is::Asked);
+    for text in [
+        "[allow]\ncommands = ['rm']",
+        "allow = 1",
+        "[ask]\ncomands = ['git push']",
+        "[ask]\ncommands = 'git push'",
+        "[ask]\ncommands = ['git push; ls']",
+        "[ask]\ntools = ['']",
+        "not toml",
+        "[ask]\n[ask]",
+    ] {
+        let mut policy = generous();
+        policy.tighten(text, &places(), here);
+        let doubt = policy.doubt().unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            doubt.starts_with("/work/project/.countersign.toml: "),
+            "{doubt}"
+        );
+        assert_eq!(read(&policy, "a"), Is::AlwaysAsked, "{text}");
+        assert_eq!(bash(&policy, "git status"), Is::AlwaysAsked, "{text}");
+    }
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_says_where() {
+    for (text, expected) in [
+        ("[alow]\ntools = []", "line 1: unknown field `alow`"),
+        ("[allow]\n\ntool = []", "line 3: unknown field `tool`"),
+        ("[allow]\ntools = 'read'", "line 2"),
+        ("[allow]\ntools = ['*']", "would let everything pass"),
+        ("[allow]\ntools = ['claude:*']", "would let everything pass"),
+        ("[allow]\ntools = ['a*b']", "expected a class"),
+        ("[allow]\ntools = ['']", "expected a class"),
+        ("[allow]\ncommands = ['']", "plain words"),
+        ("[allow]\ncommands = ['git *']", "plain words"),
+        ("[allow]\ncommands = ['bash -c']", "plain words"),
+        ("[allow]\ncommands = ['sudo ls']", "plain words"),
+        ("[allow]\npaths = ['relative']", "must begin with / or ~/"),
+        ("= 1", "line 1"),
+    ] {
+        let error = Policy::parse(text, &places()).unwrap_err();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_examples_in_the_guide_work() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/agents/policy.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let blocks: Vec<_> = (guide.split("```toml\n").skip(1))
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    let [policy, project] = blocks[..] else {
+        panic!("two examples");
+    };
+    let mut policy = parse(policy);
+    assert_eq!(bash(&policy, "cargo test"), Is::Free);
+    assert_eq!(bash(&policy, "git push"), Is::Asked);
+    policy.tighten(project, &places(), Path::new("/work/project"));
+    assert_eq!(policy.doubt(), None);
+    assert_eq!(read(&policy, "secrets/key"), Is::Asked);
+}

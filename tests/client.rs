@@ -1,0 +1,18 @@
+//! The clients at both ends, over a real gateway, and over one that lies.
+
+mod approver;
+mod calls;
+mod channel;
+mod devices;
+mod enforcer;
+pub mod grants;
+mod hostile;
+mod introductions;
+mod join;
+mod pairing;
+pub mod people;
+mod profile;
+mod prompts;
+mod sessions;
+pub mod tamper;
+mod wrappers;

@@ -1,0 +1,265 @@
+//! Grants and prompts as people use them: `run` without asking, `grants`, and `prompt`.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
+
+use countersign::client::approver::{Approver, Choice};
+use countersign::client::enforcer::Enforcer;
+use countersign::e2e::{GrantMatch, Scope};
+use countersign::protocol::decision::Verdict;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::approver::{Ran, prepared};
+use crate::client::grants::{permits, prefix};
+use crate::client::people::{PATIENCE, World, choice, pair};
+use crate::support::until;
+
+async fn paired() -> (World, Approver) {
+    let world = World::start().await;
+    let mut enforcer = world.enforcer("bot").await;
+    let mut alice = world.approver("alice", "laptop").await;
+    pair(&mut enforcer, &mut alice).await;
+    (world, alice)
+}
+
+fn later() -> Instant {
+    Instant::now() + PATIENCE
+}
+
+fn start(world: &World, profile: &str, arguments: &[&str]) -> Child {
+    prepared(world, profile, arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+async fn end(child: Child) -> Ran {
+    let ended = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap());
+    let output = tokio::time::timeout(PATIENCE * 2, ended).await.unwrap();
+    output.unwrap().into()
+}
+
+async fn run(world: &World, profile: &str, arguments: &[&str]) -> Ran {
+    end(start(world, profile, arguments)).await
+}
+
+/// Decides the only request, once it is there.
+async fn decide(alice: &Approver, choice: &Choice) {
+    until("one request waits", PATIENCE, async || {
+        alice.find("").await.unwrap().len() == 1
+    })
+    .await;
+    let item = alice.find("").await.unwrap().remove(0);
+    alice.decide(&item, choice).await.unwrap();
+}
+
+async fn asked(world: &World, alice: &Approver, arguments: &[&str], choice: &Choice) -> Ran {
+    let child = start(world, "bot", arguments);
+    decide(alice, choice).await;
+    end(child).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_was_permitted_for_a_time_runs_again_without_asking() {
+    let (world, alice) = paired().await;
+    let echo = ["run", "--", "echo", "hello"];
+    let same = permits(Scope::Timebox, GrantMatch::Same);
+    let ran = asked(&world, &alice, &echo, &same).await.expect(0);
+    assert!(ran.err.contains("kept as a grant"), "{}", ran.err);
+    for _ in 0..2 {
+        let ran = run(&world, "bot", &echo).await.expect(0);
+        assert_eq!(ran.out, "hello\n");
+        assert!(ran.err.contains("permitted by alice"), "{}", ran.err);
+        assert!(ran.err.contains("until 20"), "{}", ran.err);
+    }
+    let ran = run(&world, "bot", &["run", "--json", "--", "echo", "hello"]).await;
+    let told: Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!(told["outcome"], "approved");
+    assert!(told["grant"]["until"].is_string(), "{told}");
+    let ran = run(&world, "bot", &["run", "-q", "--", "echo", "hello"]).await;
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("hello\n", ""));
+
+    let reject = choice(Verdict::Reject);
+    for arguments in [
+        &["run", "--always-ask", "--", "echo", "hello"][..],
+        &["run", "--", "echo", "hello", "world"],
+        &["ask", "/dev/null"],
+    ] {
+        asked(&world, &alice, arguments, &reject).await.expect(77);
+    }
+    let other = ["run", "--approver", "bob", "--", "echo", "hello"];
+    let ran = run(&world, "bot", &other).await.expect(77);
+    assert!(ran.err.contains("paired with nobody"), "{}", ran.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grants_are_listed_and_forgotten() {
+    let (world, alice) = paired().await;
+    let none = run(&world, "bot", &["grants"]).await.expect(0);
+    assert!(none.err.contains("no grants"), "{}", none.err);
+    let echo = ["run", "--", "echo", "hello", "you there"];
+    let words = permits(Scope::Timebox, prefix(&["echo", "hello"]));
+    asked(&world, &alice, &echo, &words).await.expect(0);
+    let ran = run(&world, "bot", &["run", "--", "echo", "hello", "again"]).await;
+    assert_eq!(ran.expect(0).out, "hello again\n");
+
+    let listed = run(&world, "bot", &["grants"]).await.expect(0).out;
+    for part in ["alice", "echo hello 'you there'", "begin with echo hello"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let shown = run(&world, "bot", &["grants", "--json"])
+        .await
+        .expect(0)
+        .out;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let grant = &shown[0];
+    assert_eq!(
+        grant["match"],
+        json!({ "match": "prefix", "argv": ["echo", "hello"] })
+    );
+    let id = grant["requestId"].as_str().unwrap();
+    run(&world, "bot", &["grants", "forget", "nothing"])
+        .await
+        .expect(77);
+    run(&world, "bot", &["grants", "forget"]).await.expect(2);
+    run(&world, "bot", &["grants", "forget", id, "--all"])
+        .await
+        .expect(2);
+    run(&world, "bot", &["grants", "forget", &id[..13]])
+        .await
+        .expect(0);
+    let reject = choice(Verdict::Reject);
+    let again = ["run", "--", "echo", "hello", "again"];
+    asked(&world, &alice, &again, &reject).await.expect(77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_is_permitted_as_it_is_and_no_other() {
+    let (world, alice) = paired().await;
+    let script = ["run", "--", "sh", "-c", "echo one"];
+    let same = permits(Scope::Timebox, GrantMatch::Same);
+    asked(&world, &alice, &script, &same).await.expect(0);
+    assert_eq!(run(&world, "bot", &script).await.expect(0).out, "one\n");
+    let other = ["run", "--", "sh", "-c", "echo two"];
+    let reject = choice(Verdict::Reject);
+    asked(&world, &alice, &other, &reject).await.expect(77);
+    // The same words, found elsewhere.
+    let fake = world.directory.path().join("sh");
+    std::fs::copy("/bin/echo", &fake).unwrap();
+    let mut command = prepared(&world, "bot", &script);
+    let path = std::env::var("PATH").unwrap();
+    command.env(
+        "PATH",
+        format!("{}:{path}", world.directory.path().display()),
+    );
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    decide(&alice, &reject).await;
+    end(child.unwrap()).await.expect(77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grants_that_others_could_have_written_are_not_used() {
+    let (world, alice) = paired().await;
+    let echo = ["run", "--", "echo", "hello"];
+    let same = permits(Scope::Timebox, GrantMatch::Same);
+    asked(&world, &alice, &echo, &same).await.expect(0);
+    let grants = world.file("bot").path().with_extension("grants.json");
+    let permissions = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&grants, permissions).unwrap();
+    let ran = asked(&world, &alice, &echo, &choice(Verdict::Reject)).await;
+    let ran = ran.expect(77);
+    assert!(ran.err.contains("no grant is used"), "{}", ran.err);
+    let listed = run(&world, "bot", &["grants"]).await.expect(78);
+    assert!(listed.err.contains("forget --all"), "{}", listed.err);
+    run(&world, "bot", &["grants", "forget", "--all"])
+        .await
+        .expect(0);
+    run(&world, "bot", &["grants"]).await.expect(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_is_told_what_a_grant_covers_and_refused_what_none_can() {
+    let (world, alice) = paired().await;
+    let child = start(&world, "bot", &["run", "--", "echo", "hello"]);
+    until("one request waits", PATIENCE, async || {
+        alice.find("").await.unwrap().len() == 1
+    })
+    .await;
+    let id = alice.find("").await.unwrap()[0].request_id.to_string();
+    let approve = async |words: &[&str]| {
+        let mut arguments = vec!["approve", id.as_str(), "--for", "1h", "--grant"];
+        arguments.extend(words);
+        run(&world, "laptop", &arguments).await
+    };
+    let refused = approve(&["prefix", "echo", "world"]).await.expect(64);
+    assert!(refused.err.contains("begin"), "{}", refused.err);
+    let approved = approve(&["prefix", "echo"]).await.expect(0);
+    let told = "every command that begins with: echo, until 20";
+    assert!(approved.err.contains(told), "{}", approved.err);
+    end(child).await.expect(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_is_sent_waited_for_and_its_fate_told() {
+    let (world, _alice) = paired().await;
+    let sent = run(&world, "laptop", &["prompt", "bot", "Use", "staging."]).await;
+    let sent = sent.expect(0);
+    assert!(sent.err.contains("sent"), "{}", sent.err);
+    let mut bot = Enforcer::open(&world.file("bot"), &world.cluster.clock).unwrap();
+    let taken = bot.take_prompts(None, later()).await.unwrap();
+    assert_eq!(taken[0].opened.prompt.words(), "Use staging.");
+
+    let mut command = prepared(
+        &world,
+        "laptop",
+        &["prompt", "bot", "--wait", "--json", "-"],
+    );
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"line one\nline two\n").unwrap();
+    drop(input);
+    let bot = Mutex::new(bot);
+    let taken = Mutex::new(Vec::new());
+    until("the prompt is there", PATIENCE, async || {
+        let found = bot.lock().await.take_prompts(None, later()).await;
+        *taken.lock().await = found.unwrap();
+        !taken.lock().await.is_empty()
+    })
+    .await;
+    let taken = taken.into_inner();
+    assert_eq!(taken[0].opened.prompt.words(), "line one\nline two\n");
+    let told: Value = serde_json::from_str(&end(child).await.expect(0).out).unwrap();
+    assert_eq!(told["status"], "delivered");
+
+    let late = ["prompt", "bot", "--wait=1s", "anyone there?"];
+    run(&world, "laptop", &late).await.expect(75);
+    let refuse = async || {
+        let mut bot = bot.lock().await;
+        let refused = bot.refuse_prompts(None, "it takes none", later()).await;
+        refused.unwrap() == 1
+    };
+    assert!(refuse().await);
+    let child = start(&world, "laptop", &["prompt", "bot", "--wait", "again"]);
+    until("it is rejected", PATIENCE, refuse).await;
+    let rejected = end(child).await.expect(77);
+    assert!(rejected.err.contains("it takes none"), "{}", rejected.err);
+    run(&world, "laptop", &["prompt", "stranger", "hello"])
+        .await
+        .expect(64);
+    run(&world, "laptop", &["prompt", "bot", " "])
+        .await
+        .expect(64);
+    run(&world, "laptop", &["prompt", "bot"]).await.expect(2);
+}

@@ -1,0 +1,153 @@
+// Artifacts, opened on this device. What is said about one in plain is believed only if its content agrees.
+
+import { Reader, hashWithout, isUuidOrUlid, isWithin, parseCanonical } from './canonical.js';
+import { open, parseCiphertext } from './seal.js';
+import { Problem } from './problem.js';
+
+/** @typedef {import('./json.js').Node} Node */
+/** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
+/** @typedef {import('./types.js').Artifact} Artifact */
+/** @typedef {import('./types.js').JsonObject} JsonObject */
+/** @typedef {import('./types.js').RequestedAction} RequestedAction */
+
+const WHAT = 'artifact';
+const TYPES = /** @type {const} */ ([
+  'plan.review', 'task.review', 'patch.review', 'command.review', 'checkpoint.review',
+]);
+const MAX_WORD_CHARS = 1_024;
+const SALT = 'countersign.salt';
+
+/**
+ * An enforcer whose key this device has authenticated.
+ * @typedef {object} PinnedEnforcer
+ * @property {string} enforcerId
+ * @property {Uint8Array} encryptionKey
+ */
+
+/**
+ * What an `approval.request` says in plain about a sealed artifact.
+ * @typedef {object} ArtifactContext
+ * @property {string} requestId
+ * @property {string} artifactType
+ * @property {string} artifactHash
+ * @property {string} expiresAt as spelled
+ * @property {string} enforcerId
+ */
+
+/**
+ * @param {DeviceKeys} keys
+ * @param {PinnedEnforcer} enforcer
+ * @param {ArtifactContext} context
+ * @param {Node} ciphertext
+ * @returns {Promise<Artifact>}
+ */
+export async function openArtifact(keys, enforcer, context, ciphertext) {
+  agree(context.enforcerId === enforcer.enforcerId, 'enforcerId');
+  const own = { privateKey: keys.decryption, publicKey: keys.bundle.encryptionKey };
+  const parsed = parseCiphertext('artifact', ciphertext);
+  const known = { v: 1, ...context };
+  const content = await open(parsed, keys.bundle.deviceId, own, enforcer.encryptionKey, known);
+  const artifact = await parseArtifact(content);
+  if (artifact.hash !== context.artifactHash) throw Problem.of('contentHash', {});
+  agree(artifact.requestId === context.requestId, 'requestId');
+  agree(artifact.artifactType === context.artifactType, 'artifactType');
+  agree(artifact.expiresAt === context.expiresAt, 'expiresAt');
+  return artifact;
+}
+
+/**
+ * @param {boolean} same
+ * @param {string} member
+ */
+function agree(same, member) {
+  if (!same) throw Problem.of('mismatch', { member });
+}
+
+/**
+ * A complete artifact in canonical form, whose hash is right.
+ * @param {Uint8Array} bytes
+ * @returns {Promise<Artifact>}
+ */
+export async function parseArtifact(bytes) {
+  const node = parseCanonical(WHAT, bytes);
+  const artifact = readArtifact(node);
+  if ((await hashWithout(node, 'artifactHash')) !== artifact.hash) throw Problem.of('contentHash', {});
+  return artifact;
+}
+
+/**
+ * @param {Node} node
+ * @returns {Artifact}
+ */
+function readArtifact(node) {
+  const reader = new Reader(WHAT, node);
+  const requestId = reader.id('requestId');
+  const sessionId = reader.optionalString('sessionId');
+  if (!isUuidOrUlid(requestId)) throw reader.invalid('requestId', 'UUID | ULID');
+  if (sessionId !== null && !isUuidOrUlid(sessionId)) throw reader.invalid('sessionId', 'UUID | ULID');
+  const repoRef = reader.string('repoRef');
+  if (!isWithin(repoRef, MAX_WORD_CHARS)) throw reader.invalid('repoRef', `<= ${MAX_WORD_CHARS}`);
+  reader.oneOf('artifactHashAlg', ['SHA-256']);
+  reader.optionalObject('metadata');
+  const extensions = reader.optionalObject('extensions');
+  const artifact = {
+    text: node.raw,
+    requestId,
+    artifactType: reader.oneOf('artifactType', TYPES),
+    hash: reader.hash('artifactHash'),
+    repoRef,
+    createdAt: reader.time('createdAt'),
+    expiresAt: reader.time('expiresAt'),
+    sessionId,
+    baseRevision: reader.optionalString('baseRevision'),
+    payload: toObject(reader.object('payload')),
+    rest: readRest(node),
+    actions: (extensions && readActions(extensions)) ?? [],
+  };
+  reader.finish();
+  return artifact;
+}
+
+/** @param {Node} node */
+function toObject(node) {
+  return /** @type {JsonObject} */ (JSON.parse(node.raw));
+}
+
+/**
+ * What stands beside the members that have a place of their own.
+ * @param {Node} node
+ * @returns {JsonObject}
+ */
+function readRest(node) {
+  const { metadata, extensions } = toObject(node);
+  /** @type {JsonObject} */
+  const rest = metadata === undefined ? {} : { metadata };
+  const others = Object.entries(extensions ?? {}).filter(([name]) => name !== SALT);
+  return others.length === 0 ? rest : { ...rest, extensions: Object.fromEntries(others) };
+}
+
+/**
+ * The actions that an artifact offers. What is not understood offers nothing.
+ * @param {Node} extensions
+ * @returns {RequestedAction[] | null}
+ */
+function readActions(extensions) {
+  // The name of the protocol is configured at the gateway, and stands between the two.
+  const isWanted = (/** @type {string} */ name) => name.startsWith('org.') && name.endsWith('.requestedActions');
+  const [, wanted] = Object.entries(toObject(extensions)).find(([name]) => isWanted(name)) ?? [];
+  const list = /** @type {JsonObject | undefined} */ (wanted)?.actions;
+  if (!Array.isArray(list)) return null;
+  const actions = list.map(readAction);
+  return actions.every((action) => action !== null) ? /** @type {RequestedAction[]} */ (actions) : null;
+}
+
+/**
+ * @param {any} action
+ * @returns {RequestedAction | null}
+ */
+function readAction(action) {
+  const { id, caption, decision: verdict, style } = action ?? {};
+  if (typeof id !== 'string' || typeof caption !== 'string') return null;
+  if (verdict !== 'approve' && verdict !== 'reject') return null;
+  return { id, caption, verdict, style: ['primary', 'secondary', 'danger'].includes(style) ? style : null };
+}

@@ -1,0 +1,151 @@
+// What the gateway pushes, over a WebSocket. A channel that breaks or falls silent is opened again, at any node.
+
+import { jittered } from './gateway.js';
+
+/** @typedef {import('./gateway.js').GatewayClient} GatewayClient */
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 30_000;
+const OPEN_WITHIN_MS = 15_000;
+/** How often the gateway is asked whether it is still there. A page does not see the pings of WebSockets. */
+const PROBE_MS = 30_000;
+const ANSWER_WITHIN_MS = 10_000;
+/** A person looks at the page again, and should not wait long. */
+const CHECK_WITHIN_MS = 3_000;
+
+/**
+ * @typedef {object} Listener
+ * @property {() => void} opened at first or again: what was missed meanwhile has to be read elsewhere
+ * @property {(text: string) => void} received the same message may come again
+ * @property {() => void} interrupted it is opened again by itself
+ */
+
+export class Channel {
+  /**
+   * @param {GatewayClient} client
+   * @param {string} approverId
+   * @param {() => string} probe a frame that the gateway answers
+   * @param {Listener} listener
+   */
+  constructor(client, approverId, probe, listener) {
+    this.client = client;
+    this.approverId = approverId;
+    this.probe = probe;
+    this.listener = listener;
+    this.isWanted = false;
+    /** @type {WebSocket | null} */
+    this.socket = null;
+    this.pauseMs = 0;
+    this.timer = 0;
+  }
+
+  start() {
+    if (this.isWanted) return;
+    this.isWanted = true;
+    this.open();
+  }
+
+  stop() {
+    this.isWanted = false;
+    this.drop();
+  }
+
+  /** Finds out soon whether it is dead: a machine that slept does not notice. */
+  check() {
+    const { socket } = this;
+    if (!this.isWanted || socket?.readyState !== WebSocket.OPEN) {
+      this.reopen();
+      return;
+    }
+    this.send(this.probe());
+    this.within(CHECK_WITHIN_MS, () => {
+      this.interrupt(socket);
+      this.reopen();
+    });
+  }
+
+  /** Opens the channel at once, when the network has come or gone. */
+  reopen() {
+    if (!this.isWanted) return;
+    this.drop();
+    this.pauseMs = 0;
+    this.open();
+  }
+
+  get isOpen() {
+    return this.socket?.readyState === WebSocket.OPEN;
+  }
+
+  /**
+   * Nothing is sent while the channel is not open.
+   * @param {string} text
+   */
+  send(text) {
+    if (this.isOpen) this.socket?.send(text);
+  }
+
+  drop() {
+    clearTimeout(this.timer);
+    const { socket } = this;
+    this.socket = null;
+    socket?.close();
+  }
+
+  open() {
+    const protocols = ['countersign', `bearer.${this.client.credential}`];
+    /** @type {WebSocket} */
+    let socket;
+    try {
+      socket = new WebSocket(this.client.channelUrl(this.approverId), protocols);
+    } catch {
+      // A credential that cannot be the name of a protocol, or an address that this page may not reach.
+      this.listener.interrupted();
+      return;
+    }
+    this.socket = socket;
+    // Set before it opens, and reset only by a message: a channel that opens and breaks at once is not opened in a tight loop.
+    this.pauseMs = Math.min(Math.max(this.pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
+    this.within(OPEN_WITHIN_MS, () => this.interrupt(socket));
+    socket.onopen = () => {
+      if (this.socket !== socket) return;
+      this.listen(socket);
+      this.listener.opened();
+    };
+    socket.onmessage = ({ data }) => {
+      if (this.socket !== socket) return;
+      this.pauseMs = 0;
+      this.listen(socket);
+      if (typeof data === 'string') this.listener.received(data);
+    };
+    socket.onclose = () => this.interrupt(socket);
+  }
+
+  /**
+   * Asks after silence, and gives the channel up if no answer comes.
+   * @param {WebSocket} socket
+   */
+  listen(socket) {
+    this.within(PROBE_MS, () => {
+      this.send(this.probe());
+      this.within(ANSWER_WITHIN_MS, () => this.interrupt(socket));
+    });
+  }
+
+  /**
+   * @param {number} milliseconds
+   * @param {() => void} act
+   */
+  within(milliseconds, act) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(act, milliseconds);
+  }
+
+  /** @param {WebSocket} socket */
+  interrupt(socket) {
+    if (this.socket !== socket) return;
+    this.drop();
+    this.client.leaveNode();
+    this.within(jittered(this.pauseMs), () => this.open());
+    this.listener.interrupted();
+  }
+}

@@ -1,0 +1,177 @@
+// What becomes of a request: decisions are signed and sent, the gateway's word about its state is read, and who decided is verified.
+
+import { parseArtifact } from './artifact.js';
+import { utf8 } from './bytes.js';
+import { Reader, parse } from './canonical.js';
+import { decideOpened, readDecision, rejectUnopened, verifyDecision } from './decision.js';
+import { readDevices } from './devices.js';
+import { isRefusedWith, loaded, path } from './gateway.js';
+import { readMessage } from './item.js';
+import { parseDeviceBundle } from './keys.js';
+import { Problem } from './problem.js';
+import { spellRecord } from './record.js';
+import { RANDOM } from './seal.js';
+
+/** @typedef {import('./session.js').Session} Session */
+/** @typedef {import('./store.js').DecisionRecord} DecisionRecord */
+/** @typedef {import('./types.js').Choice} Choice */
+/** @typedef {import('./types.js').HistoryEntry} HistoryEntry */
+/** @typedef {import('./types.js').Item} Item */
+/** @typedef {import('./types.js').ItemDecision} ItemDecision */
+
+const STATES = /** @type {const} */ (['pendingApproval', 'decided', 'delivered', 'expired', 'withdrawn', 'cancelled']);
+
+/**
+ * Signs a choice about an item. Only what was opened can be approved.
+ * @param {Session} session
+ * @param {Item} item
+ * @param {Choice} choice
+ */
+async function signChoice(session, item, choice) {
+  const { content, requestId, artifactHash, repoRef } = item;
+  const signing = { keys: session.keys, random: RANDOM, now: Date.now() };
+  const enforcer = session.pinned(item.enforcerId);
+  if (content.opened && enforcer !== null) {
+    if (choice.grant !== undefined) {
+      const { checkGrant } = await loaded(import('./grants.js'));
+      checkGrant(choice.grant, content.artifact);
+    }
+    return decideOpened(content.artifact, enforcer, choice, signing);
+  }
+  const problem = content.opened ? Problem.of('notPaired', {}) : content.problem;
+  if (choice.verdict === 'approve') throw Problem.of('notApprovable', { problem });
+  if (artifactHash === null) throw Problem.of('notRejectable', {});
+  return rejectUnopened({ requestId, artifactHash, repoRef, enforcer }, choice.reason, signing);
+}
+
+/**
+ * Signs and sends a decision. Returns it once the gateway has accepted it.
+ * @param {Session} session
+ * @param {Item} item
+ * @param {Choice} choice
+ * @returns {Promise<DecisionRecord>}
+ */
+export async function decide(session, item, choice) {
+  const body = await signChoice(session, item, choice);
+  const envelope = session.envelope('decision.submit', item.requestId, body);
+  try {
+    // The same decision again changes nothing.
+    await session.client.call({ method: 'POST', path: '/v1/decisions', body: envelope, expect: [200] });
+  } catch (error) {
+    if (isRefusedWith(error, 'SIGNATURE_INVALID', 'KEY_REVOKED')) throw Problem.of('deviceNotInForce', {}, error);
+    if (isRefusedWith(error, 'ALREADY_DECIDED')) throw Problem.of('alreadyDecided', {}, error);
+    if (isRefusedWith(error, 'NOT_FOUND')) throw Problem.of('noLongerPending', {}, error);
+    if (isRefusedWith(error, 'EXPIRED')) throw Problem.of('expired', {}, error);
+    throw error;
+  }
+  return {
+    ...subjectOf(item),
+    body,
+    device: session.keys.bundle.text,
+    isVerified: true,
+    state: 'decided',
+    reason: choice.reason ?? null,
+    actionId: choice.actionId ?? null,
+    grant: choice.grant ?? null,
+  };
+}
+
+/** @param {Item} item */
+function subjectOf({ requestId, enforcerId, label, artifactType, content }) {
+  return {
+    requestId,
+    enforcerId: enforcerId ?? '',
+    label,
+    artifactType: artifactType ?? '',
+    artifact: content.opened ? content.artifact.text : null,
+    decidedAt: new Date().toISOString(),
+  };
+}
+
+/**
+ * What the gateway says about a request.
+ * @param {Session} session
+ * @param {string} requestId
+ * @returns {Promise<{ state: Item['state'], decision: string | null }>}
+ */
+export async function readState({ client }, requestId) {
+  try {
+    const { body } = readMessage(await client.json({ path: path('v1', 'exchanges', requestId), expect: [200] }));
+    const reader = new Reader('answer', body);
+    const state = reader.oneOf('state', STATES);
+    return { state: state === 'pendingApproval' ? 'pending' : state, decision: reader.optionalObject('decision')?.raw ?? null };
+  } catch (error) {
+    if (isRefusedWith(error, 'NOT_FOUND')) return { state: 'withdrawn', decision: null };
+    throw error;
+  }
+}
+
+/**
+ * A decision that the gateway shows, made on another device: who made it is believed if a device that this one trusts has signed it.
+ * @param {Session} session
+ * @param {Item} item
+ * @param {string} body
+ * @param {'decided' | 'delivered'} state
+ * @returns {Promise<DecisionRecord>}
+ */
+export async function recordForeign(session, item, body, state) {
+  const decision = readDecision(parse('decision', body));
+  let device = '';
+  try {
+    const { trust } = await readDevices(session);
+    const bundle = trust.device(decision.signer);
+    const { requestId, artifactHash, content } = item;
+    const repoRef = content.opened ? content.artifact.repoRef : decision.repoRef;
+    await verifyDecision(decision, { requestId, hash: artifactHash ?? '', repoRef }, bundle);
+    device = bundle.text;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+  }
+  const unknown = { reason: null, actionId: null, grant: null };
+  return { ...subjectOf(item), body, device, isVerified: device !== '', state, ...unknown };
+}
+
+/**
+ * @param {Session} session
+ * @param {DecisionRecord} record
+ * @returns {ItemDecision}
+ */
+export function describeDecision({ identity }, { body, isVerified, reason, actionId, grant }) {
+  const { verdict, scope, expiresAt, signer } = readDecision(parse('decision', body));
+  return { verdict, scope, expiresAt, deviceId: signer, isOwn: signer === identity.deviceId, isVerified, reason, actionId, grant };
+}
+
+/**
+ * The newest decisions that this device has made or seen, older than `before`.
+ * @param {Session} session
+ * @param {string | null} before
+ * @param {number} limit
+ * @returns {Promise<HistoryEntry[]>}
+ */
+export async function readHistory(session, before, limit) {
+  const records = await session.store.decisions(before, limit);
+  return Promise.all(records.map(async (record) => {
+    const { requestId, enforcerId, label, artifactType, decidedAt, state, artifact } = record;
+    return {
+      requestId, enforcerId, label, artifactType, decidedAt, state,
+      decision: describeDecision(session, record),
+      artifact: artifact === null ? null : await parseArtifact(utf8(artifact)),
+    };
+  }));
+}
+
+/**
+ * A decision as a file that can be verified offline. Only of what was opened: the file has the artifact.
+ * @param {Session} session
+ * @param {string} requestId
+ */
+export async function exportDecision(session, requestId) {
+  const record = await session.store.decision(requestId);
+  if (record === null || record.artifact === null || record.device === '') throw Problem.of('nothingToSave', {});
+  const { enforcerId, artifact, body: decision, device } = record;
+  const { deviceId } = await parseDeviceBundle(device);
+  // They let others verify it who know another device of this approver. Without them it is still complete.
+  const statements = await readDevices(session).then((devices) => devices.statements, () => []);
+  const text = spellRecord(session.subject, { enforcerId, artifact, decision, device }, statements);
+  return { name: `countersign-${requestId}-${deviceId.slice(0, 6)}.json`, text };
+}

@@ -1,0 +1,214 @@
+// Calls to the gateway: bounded in time, at any of its addresses, and again if that can do no harm.
+
+import { parse } from './canonical.js';
+import { Problem } from './problem.js';
+import { visibleText } from './visible.js';
+
+/** @typedef {import('./json.js').Node} Node */
+
+/** A person waits so long for an answer. */
+const PATIENCE_MS = 15_000;
+const ATTEMPT_MS = 6_000;
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 5_000;
+/** More than the largest page of an inbox. */
+const MAX_ANSWER_CHARS = 32 << 20;
+
+/**
+ * One call. What it does must be the same however often it arrives, unless it is sent `once`.
+ * @typedef {object} Call
+ * @property {'GET' | 'POST' | 'DELETE'} [method] default GET
+ * @property {string} path
+ * @property {string} [body]
+ * @property {boolean} [once]
+ * @property {number} [patienceMs] how long it is tried
+ * @property {number[]} expect statuses that are no refusal
+ */
+
+/** @typedef {{ status: number, text: string }} Answer */
+
+/**
+ * A path with one segment for each part, whatever characters they have.
+ * @param {...string} parts
+ */
+export function path(...parts) {
+  return parts.map((part) => `/${encodeURIComponent(part)}`).join('');
+}
+
+/** @param {number} milliseconds */
+export function jittered(milliseconds) {
+  return milliseconds * (0.5 + Math.random());
+}
+
+/** @param {number} milliseconds */
+export function sleep(milliseconds) {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/**
+ * A module that is loaded when it is needed.
+ * @template T
+ * @param {Promise<T>} module
+ * @returns {Promise<T>}
+ */
+export async function loaded(module) {
+  try {
+    return await module;
+  } catch (error) {
+    throw Problem.of('unreachable', { cause: String(error) }, error);
+  }
+}
+
+export class GatewayClient {
+  /**
+   * @param {string[]} addresses of nodes or of a load balancer
+   * @param {string | null} credential
+   */
+  constructor(addresses, credential) {
+    this.addresses = addresses.map((address) => address.replace(/\/+$/, ''));
+    this.credential = credential;
+    this.current = 0;
+  }
+
+  get address() {
+    return String(this.addresses[this.current % this.addresses.length]);
+  }
+
+  leaveNode() {
+    this.current += 1;
+  }
+
+  /**
+   * Makes a call until it is answered, or for as long as a person waits.
+   * @param {Call} call
+   * @returns {Promise<Answer>}
+   */
+  async call(call) {
+    const until = Date.now() + (call.patienceMs ?? PATIENCE_MS);
+    let pause = FIRST_PAUSE_MS;
+    for (;;) {
+      const left = until - Date.now();
+      // Another node may be fine.
+      const time = this.addresses.length > 1 && call.once !== true ? Math.min(left, ATTEMPT_MS) : left;
+      const { answer, problem, waitMs } = await this.attempt(call, time);
+      if (answer !== null) return answer;
+      if (!problem.isUnavailable) throw problem;
+      this.leaveNode();
+      // Of a call that may have arrived only a limit says that nothing was done.
+      if (call.once === true && Number(problem.values.status) !== 429) throw problem;
+      const wait = waitMs ?? jittered(pause);
+      if (Date.now() + wait >= until) throw problem;
+      await sleep(wait);
+      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+    }
+  }
+
+  /**
+   * @param {Call} call
+   * @param {number} timeMs
+   * @returns {Promise<{ answer: Answer, problem: null, waitMs: null } | { answer: null, problem: Problem, waitMs: number | null }>}
+   */
+  async attempt(call, timeMs) {
+    const aborter = new AbortController();
+    const timer = setTimeout(() => aborter.abort(), timeMs);
+    /** @type {Record<string, string>} */
+    const headers = { Accept: 'application/json, */*' };
+    if (this.credential !== null) headers.Authorization = `Bearer ${this.credential}`;
+    if (call.body !== undefined) headers['Content-Type'] = 'application/json';
+    try {
+      const response = await fetch(this.address + call.path, {
+        method: call.method ?? 'GET',
+        headers,
+        body: call.body ?? null,
+        signal: aborter.signal,
+        credentials: 'omit',
+        cache: 'no-store',
+        redirect: 'error',
+        referrerPolicy: 'no-referrer',
+      });
+      const text = await response.text();
+      if (text.length > MAX_ANSWER_CHARS) throw Problem.of('answer', { expected: '<= 32 MiB' });
+      if (call.expect.includes(response.status)) {
+        return { answer: { status: response.status, text }, problem: null, waitMs: null };
+      }
+      const seconds = Number.parseInt(response.headers.get('Retry-After') ?? '', 10);
+      return { answer: null, problem: refusal(response.status, text), waitMs: Number.isNaN(seconds) ? null : seconds * 1000 };
+    } catch (error) {
+      if (error instanceof Problem) return { answer: null, problem: error, waitMs: null };
+      const cause = error instanceof Error ? error.message : String(error);
+      const problem = aborter.signal.aborted ? Problem.of('slow', {}) : Problem.of('unreachable', { cause }, error);
+      return { answer: null, problem, waitMs: null };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /**
+   * The answer to a call, as strict JSON.
+   * @param {Call} call
+   * @returns {Promise<Node>}
+   */
+  async json(call) {
+    const { text } = await this.call(call);
+    return parse('answer', text);
+  }
+
+  /**
+   * The answer to a call as a plain object, for what is neither hashed nor signed. Its members may be anything.
+   * @param {Call} call
+   * @returns {Promise<{ status: number, members: any }>}
+   */
+  async members(call) {
+    const { status, text } = await this.call(call);
+    /** @type {unknown} */
+    let members = null;
+    try {
+      members = JSON.parse(text);
+    } catch {
+      // No gateway answers so: something stands in between.
+    }
+    if (typeof members !== 'object' || members === null) throw Problem.of('answer', { expected: 'JSON' });
+    return { status, members };
+  }
+
+  /**
+   * Where a WebSocket of this approver is opened.
+   * @param {string} approverId
+   */
+  channelUrl(approverId) {
+    const url = new URL(`${this.address}/v1/ws`);
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+    url.search = new URLSearchParams({ role: 'approver', id: approverId }).toString();
+    return url.href;
+  }
+}
+
+/**
+ * An `error` of the gateway, as an Envelope or as plain JSON. Whatever it wrote is made visible, since it may be hostile.
+ * @param {number} status
+ * @param {string} text
+ */
+function refusal(status, text) {
+  if (status === 401) return Problem.of('credential', {});
+  /** @type {any} */
+  let error = null;
+  try {
+    const value = JSON.parse(text);
+    error = value?.body ?? value;
+  } catch {
+    // Then the status is all that is known.
+  }
+  const read = (/** @type {unknown} */ member) => (typeof member === 'string' ? visibleText(member) : '');
+  const code = read(error?.code).replace(/^.*_ERR_/, '');
+  return Problem.of('refused', { status, code, message: read(error?.message) });
+}
+
+/**
+ * Whether the gateway refused with this code, such as `NOT_FOUND`.
+ * @param {unknown} error
+ * @param {...string} codes
+ * @returns {boolean}
+ */
+export function isRefusedWith(error, ...codes) {
+  return error instanceof Problem && error.code === 'refused' && codes.includes(String(error.values.code));
+}

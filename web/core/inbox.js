@@ -1,0 +1,341 @@
+// What waits for a decision, kept current: pushed over a channel, read again whenever something may have been missed, and asked for
+// again and again where no channel can be opened.
+
+import { uuidv7 } from './bytes.js';
+import { Reader, parse } from './canonical.js';
+import { Channel } from './channel.js';
+import { decide, describeDecision, readState, recordForeign } from './exchange.js';
+import { loaded, sleep } from './gateway.js';
+import { inboxPages, readItem, readMessage, wantsIntroduction } from './item.js';
+import { LiveValue } from './live.js';
+import { Problem } from './problem.js';
+
+/** @typedef {import('./json.js').Node} Node */
+/** @typedef {import('./session.js').Session} Session */
+/** @typedef {import('./store.js').DecisionRecord} DecisionRecord */
+/** @typedef {import('./types.js').Choice} Choice */
+/** @typedef {import('./types.js').Inbox} Inbox */
+/** @typedef {import('./types.js').Item} Item */
+
+const MAX_ITEMS = 200;
+const MAX_FINISHED = 50;
+/** It is read again anyway, and a person should soon see that what is shown is out of date. */
+const PATIENCE_MS = 5_000;
+/** How often the inbox is read while no channel is open. */
+const POLL_MS = 3_000;
+/** How often requests are asked about: nothing is pushed when another device decides. */
+const TICK_MS = 1_000;
+/** Beside the one that a person looks at. */
+const ASKED_PER_TICK = 2;
+/** An acknowledgement counts for all devices of the approver: their channels get this much time to push the message too. */
+const ACK_AFTER_MS = 3_000;
+const WATCH_DELIVERY_MS = 30_000;
+const LOOK_PAUSE_MS = 2_000;
+
+export class InboxModel {
+  /**
+   * @param {Session} session
+   * @param {() => void} learned called when another device has introduced an enforcer
+   */
+  constructor(session, learned) {
+    this.session = session;
+    this.learned = learned;
+    this.live = new LiveValue(/** @type {Inbox} */ ({
+      isLoaded: false, connection: 'connecting', problem: null, items: [], finished: [], hasMore: false,
+    }));
+    /** @type {Map<string, Item>} */
+    this.items = new Map();
+    /** @type {Item[]} */
+    this.finished = [];
+    this.channel = new Channel(session.client, session.identity.approverId, () => this.ackOf(uuidv7(Date.now())), {
+      opened: () => void this.refresh(),
+      received: (text) => void this.received(text),
+      interrupted: () => void this.refresh(),
+    });
+    this.isRunning = false;
+    /** Which start this is: loops of an earlier one end. */
+    this.run = 0;
+    /** @type {string | null} */
+    this.attended = null;
+    this.asked = 0;
+    this.lookedAt = 0;
+    /** @type {Promise<void> | null} */
+    this.reading = null;
+    this.isStale = false;
+    this.reopen = () => this.channel.reopen();
+    this.check = () => {
+      if (!isHidden()) this.channel.check();
+    };
+  }
+
+  start() {
+    if (this.isRunning) return;
+    this.isRunning = true;
+    this.channel.start();
+    globalThis.addEventListener?.('online', this.reopen);
+    globalThis.addEventListener?.('offline', this.reopen);
+    globalThis.document?.addEventListener('visibilitychange', this.check);
+    this.run += 1;
+    void this.tick(this.run);
+    void this.poll(this.run);
+  }
+
+  stop() {
+    this.isRunning = false;
+    this.channel.stop();
+    globalThis.removeEventListener?.('online', this.reopen);
+    globalThis.removeEventListener?.('offline', this.reopen);
+    globalThis.document?.removeEventListener('visibilitychange', this.check);
+  }
+
+  /** @param {Partial<Inbox>} change */
+  publish(change = {}) {
+    const items = [...this.items.values()].sort((one, other) => order(one) - order(other));
+    this.live.set({ ...this.live.value, items, finished: this.finished, ...change });
+  }
+
+  /**
+   * @param {string} requestId
+   * @returns {Item | null}
+   */
+  find(requestId) {
+    return this.items.get(requestId) ?? this.finished.find((item) => item.requestId === requestId) ?? null;
+  }
+
+  /** Reads the inbox; once more if something has changed meanwhile. */
+  async refresh() {
+    if (this.reading !== null) {
+      this.isStale = true;
+      return this.reading;
+    }
+    this.reading = this.readUntilCurrent().finally(() => {
+      this.reading = null;
+    });
+    return this.reading;
+  }
+
+  async readUntilCurrent() {
+    do {
+      this.isStale = false;
+      try {
+        await this.readAll();
+        this.publish({ isLoaded: true, problem: null, connection: this.channel.isOpen ? 'live' : 'polling' });
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        const isRefused = error.code === 'credential';
+        if (isRefused) this.stop();
+        this.publish({ problem: error, connection: isRefused ? 'refused' : 'offline' });
+      }
+    } while (this.isStale && this.isRunning);
+  }
+
+  async readAll() {
+    const before = new Set(this.items.keys());
+    let count = 0;
+    for await (const { nodes, isLast } of inboxPages(this.session, PATIENCE_MS)) {
+      for (const node of nodes) before.delete((await this.take(node)).requestId);
+      count += nodes.length;
+      this.publish({ hasMore: !isLast });
+      // What has left the inbox has ended. If there are more than were read, that cannot be told.
+      if (isLast) await Promise.all([...before].map((requestId) => this.ask(requestId)));
+      else if (count >= MAX_ITEMS) return;
+    }
+  }
+
+  /**
+   * Takes over a request, and opens it unless it is open. Whoever calls publishes, after one or many.
+   * @param {Node} node
+   * @returns {Promise<Item>}
+   */
+  async take(node) {
+    const { requestId, msgId } = readMessage(node);
+    const known = this.find(requestId);
+    const isDone = known !== null && (known.state !== 'pending' || known.content.opened) && known.msgId === msgId;
+    if (isDone) return known;
+    let item = await readItem(this.session, node);
+    if (wantsIntroduction(item) && (await this.look())) item = await readItem(this.session, node);
+    // Meanwhile somebody may have decided.
+    const now = this.find(requestId);
+    if (now !== null && now.state !== 'pending') return now;
+    this.items.set(requestId, item);
+    const { content, enforcerId } = item;
+    if (content.opened && content.artifact.sessionId !== null && enforcerId !== null) {
+      const { sessionId } = content.artifact;
+      await this.session.store.keepSession({ sessionId, enforcerId, seenAt: this.session.timestamp() });
+    }
+    return item;
+  }
+
+  /** Looks whether another device has introduced an enforcer. A gateway that shows no introductions withholds them. */
+  async look() {
+    if (Date.now() - this.lookedAt < LOOK_PAUSE_MS) return false;
+    this.lookedAt = Date.now();
+    try {
+      const { learnEnforcers } = await loaded(import('./introductions.js'));
+      if (await learnEnforcers(this.session)) this.learned();
+      return true;
+    } catch (error) {
+      if (error instanceof Problem) return false;
+      throw error;
+    }
+  }
+
+  /** @param {string} text */
+  async received(text) {
+    try {
+      const node = parse('answer', text);
+      const { msgId, msgType, requestId, body } = readMessage(node);
+      if (msgType === 'approval.request') {
+        await this.take(node);
+        this.publish();
+      } else if (msgType === 'exchange.withdrawn') await this.withdrawn(requestId, body);
+      else return;
+      setTimeout(() => this.channel.send(this.ackOf(msgId, requestId)), ACK_AFTER_MS);
+    } catch (error) {
+      // What cannot be read is not for this list.
+      if (!(error instanceof Problem)) throw error;
+    }
+  }
+
+  /**
+   * @param {string} msgId
+   * @param {string} requestId
+   */
+  ackOf(msgId, requestId = msgId) {
+    const body = JSON.stringify({ msgId, status: 'processed', ackAt: this.session.timestamp() });
+    return this.session.envelope('ack.submit', requestId, body);
+  }
+
+  /**
+   * @param {string} requestId
+   * @param {Node} body
+   */
+  async withdrawn(requestId, body) {
+    const reader = new Reader('answer', body);
+    const state = reader.oneOf('state', /** @type {const} */ (['withdrawn', 'cancelled']));
+    const item = this.items.get(requestId);
+    if (item !== undefined) this.settle({ ...item, state, withdrawalReason: reader.optionalString('reason') });
+  }
+
+  /**
+   * The request has ended.
+   * @param {Item} item
+   */
+  settle(item) {
+    this.items.delete(item.requestId);
+    const others = this.finished.filter(({ requestId }) => requestId !== item.requestId);
+    this.finished = [item, ...others].slice(0, MAX_FINISHED);
+    this.publish();
+  }
+
+  /**
+   * Asks the gateway what has become of a request.
+   * @param {string} requestId
+   */
+  async ask(requestId) {
+    const { state, decision } = await readState(this.session, requestId);
+    const item = this.find(requestId);
+    if (item === null || state === 'pending' || item.state === 'deciding' || item.state === state) return;
+    if ((state === 'decided' || state === 'delivered') && decision !== null) {
+      const known = await this.session.store.decision(requestId);
+      const isKnown = known !== null && known.body === decision;
+      const record = isKnown ? { ...known, state } : await recordForeign(this.session, item, decision, state);
+      await this.keep(item, record);
+    } else {
+      this.settle({ ...item, state });
+    }
+  }
+
+  /**
+   * The same, for when it is asked again later.
+   * @param {string} requestId
+   */
+  async askQuietly(requestId) {
+    try {
+      await this.ask(requestId);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+    }
+  }
+
+  /**
+   * @param {Item} item
+   * @param {DecisionRecord} record
+   */
+  async keep(item, record) {
+    await this.session.store.keepDecision(record);
+    this.settle({ ...item, state: record.state, decision: describeDecision(this.session, record) });
+  }
+
+  /**
+   * @param {string} requestId
+   * @param {Choice} choice
+   */
+  async decide(requestId, choice) {
+    const item = this.items.get(requestId);
+    if (item === undefined || item.state !== 'pending') throw Problem.of('noLongerPending', {});
+    this.items.set(requestId, { ...item, state: 'deciding' });
+    this.publish();
+    try {
+      await this.keep(item, await decide(this.session, item, choice));
+    } catch (error) {
+      this.items.set(requestId, item);
+      this.publish();
+      const isOver = error instanceof Problem && ['alreadyDecided', 'noLongerPending', 'expired'].includes(error.code);
+      if (isOver) await this.askQuietly(requestId);
+      throw error;
+    }
+    void this.watchDelivery(requestId);
+  }
+
+  /**
+   * Waits until the enforcer has confirmed that it got the decision.
+   * @param {string} requestId
+   */
+  async watchDelivery(requestId) {
+    const until = Date.now() + WATCH_DELIVERY_MS;
+    for (let pause = 100; this.isRunning && Date.now() < until; pause = Math.min(pause * 2, 1_000)) {
+      await this.askQuietly(requestId);
+      if (this.find(requestId)?.state === 'delivered') return;
+      await sleep(pause);
+    }
+  }
+
+  /**
+   * Asks about the request that a person looks at, and about others in turn.
+   * @param {number} run
+   */
+  async tick(run) {
+    while (this.isRunning && this.run === run) {
+      await sleep(TICK_MS);
+      if (isHidden() || !this.isRunning || this.live.value.connection === 'offline') continue;
+      const undelivered = this.finished.filter(({ state }) => state === 'decided');
+      const open = [...this.items.values(), ...undelivered].map(({ requestId }) => requestId);
+      const from = this.asked % Math.max(open.length, 1);
+      this.asked = from + ASKED_PER_TICK;
+      const turn = [...open.slice(from), ...open.slice(0, from)].slice(0, ASKED_PER_TICK);
+      const attended = open.filter((requestId) => requestId === this.attended);
+      await Promise.all([...new Set([...attended, ...turn])].map((requestId) => this.askQuietly(requestId)));
+    }
+  }
+
+  /**
+   * Reads the inbox while no channel is open.
+   * @param {number} run
+   */
+  async poll(run) {
+    while (this.isRunning && this.run === run) {
+      await sleep(POLL_MS);
+      if (this.isRunning && !isHidden() && this.live.value.connection !== 'live') await this.refresh();
+    }
+  }
+}
+
+/** @param {Item} item */
+function order({ receivedAt }) {
+  return receivedAt === null ? 0 : Date.parse(receivedAt);
+}
+
+function isHidden() {
+  return globalThis.document?.visibilityState === 'hidden';
+}

@@ -1,0 +1,186 @@
+// Enforcers that another device of this approver has authenticated. This device believes a signature of a device that it trusts, and
+// nothing that the gateway adds: what disagrees, or was ended here, is not taken over.
+
+import { toBase64url } from './bytes.js';
+import { Reader, canonical, canonicalNode, isWithin, readTime } from './canonical.js';
+import { readDevices } from './devices.js';
+import { isRefusedWith, path } from './gateway.js';
+import { INVISIBLE, readDeviceId, readEncryptionKey, sign, verifies } from './keys.js';
+import { Problem } from './problem.js';
+import { readSignature, spellSigned } from './statements.js';
+
+/** @typedef {import('./json.js').Node} Node */
+/** @typedef {import('./session.js').Session} Session */
+/** @typedef {import('./statements.js').DeviceTrust} DeviceTrust */
+/** @typedef {import('./statements.js').Subject} Subject */
+/** @typedef {import('./store.js').EnforcerRecord} EnforcerRecord */
+
+const WHAT = 'introduction';
+const INTRODUCE = 'enforcer.introduce';
+const MAX_LABEL_CHARS = 256;
+/** More than the gateway keeps: one that lists without end is not followed. */
+const MAX_LISTED = 4_096;
+
+/**
+ * A well-formed introduction. Whoever signed it says so; nobody has verified it yet.
+ * @typedef {object} Introduction
+ * @property {Subject} subject
+ * @property {string} enforcerId
+ * @property {string} key in base64url
+ * @property {string | null} label
+ * @property {string} at when the enforcer was paired, on whichever device that was
+ * @property {string} by
+ * @property {string} text what the signature covers
+ * @property {Uint8Array} signature
+ */
+
+/** @param {string} text */
+function isLabel(text) {
+  return text.trim() !== '' && isWithin(text, MAX_LABEL_CHARS) && !INVISIBLE.test(text);
+}
+
+/**
+ * The canonical text of an introduction. A label that may not be shown is left out.
+ * @param {Subject} subject
+ * @param {{ enforcerId: string, key: string, label: string | null, pairedAt: string }} enforcer
+ * @param {string} by
+ */
+export function spellIntroduction({ tenantId, approverId }, { enforcerId, key, label, pairedAt }, by) {
+  const members = { v: 1, statement: INTRODUCE, tenantId, approverId, enforcerId, x25519: key, at: pairedAt, by };
+  return canonical(label !== null && isLabel(label) ? { ...members, label } : members);
+}
+
+/**
+ * @param {Node} node
+ * @returns {Introduction}
+ */
+export function parseIntroduction(node) {
+  const outer = new Reader(WHAT, node);
+  const inner = outer.object('statement');
+  const signature = readSignature(outer.string('signature'));
+  outer.finish();
+  const reader = new Reader(WHAT, inner, '/statement');
+  reader.version();
+  reader.oneOf('statement', [INTRODUCE]);
+  const label = reader.optionalString('label');
+  if (label !== null && !isLabel(label)) throw reader.invalid('label', `1..${MAX_LABEL_CHARS}`);
+  const introduction = {
+    subject: { tenantId: reader.id('tenantId'), approverId: reader.id('approverId') },
+    enforcerId: reader.id('enforcerId'),
+    key: toBase64url(readEncryptionKey(WHAT, reader.string('x25519'))),
+    label,
+    at: reader.time('at'),
+    by: readDeviceId(reader.string('by')),
+    text: canonicalNode(inner),
+    signature,
+  };
+  reader.finish();
+  return introduction;
+}
+
+/**
+ * Refuses an introduction that no device in force has signed for the devices of this approver.
+ * @param {Introduction} introduction
+ * @param {DeviceTrust} trust
+ */
+export async function checkIntroduction({ subject, by, text, signature }, trust) {
+  const { tenantId, approverId } = trust.subject;
+  if (subject.tenantId !== tenantId || subject.approverId !== approverId) throw Problem.of('otherApprover', {});
+  if (!(await verifies(trust.device(by), text, signature))) throw Problem.of('statementSignature', {});
+}
+
+/**
+ * What devices say about enforcers that this one does not know, or knows otherwise.
+ * @param {Introduction[]} introductions that were checked
+ * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here this device's id, what it has pinned,
+ *   and when pairings were ended on it
+ */
+export function judgeIntroductions(introductions, { own, known, ended }) {
+  /** @type {Session['refused']} */
+  const refused = new Map();
+  /** @type {Map<string, Introduction[]>} */
+  const offered = new Map();
+  for (const introduction of introductions) {
+    const { enforcerId, at, by } = introduction;
+    const end = ended.get(enforcerId);
+    // A time that cannot be read is damage, and then nothing brings it back.
+    if (end !== undefined && !(Number(readTime(at)) > (readTime(end) ?? Infinity))) refused.set(enforcerId, 'endedHere');
+    // What this device knows itself, it knows better.
+    else if (by !== own) offered.set(enforcerId, [...(offered.get(enforcerId) ?? []), introduction]);
+  }
+  /** @type {EnforcerRecord[]} */
+  const taken = [];
+  for (const [enforcerId, offers] of offered) {
+    const [first] = offers;
+    if (first === undefined) continue;
+    const isAgreed = offers.every(({ key }) => key === first.key);
+    const record = known.get(enforcerId);
+    refused.delete(enforcerId);
+    if (record !== undefined && (!isAgreed || record.key !== first.key)) refused.set(enforcerId, 'otherKey');
+    else if (!isAgreed) refused.set(enforcerId, 'disagreement');
+    else if (record === undefined) {
+      const pairedAt = offers.map(({ at }) => at).reduce((one, at) => (Number(readTime(at)) > Number(readTime(one)) ? at : one));
+      taken.push({ enforcerId, key: first.key, label: first.label, pairedAt, routingToken: null, introducedBy: first.by });
+    }
+  }
+  return { taken, refused };
+}
+
+/** @param {Session} session */
+function introductionsPath({ identity }) {
+  return path('v1', 'approvers', identity.approverId, 'introductions');
+}
+
+/**
+ * What the gateway lists, well formed and nothing more.
+ * @param {Session} session
+ */
+async function listIntroductions(session) {
+  const node = await session.client.json({ path: introductionsPath(session), expect: [200] });
+  const listed = new Reader('answer', node).array('introductions').slice(0, MAX_LISTED);
+  return listed.flatMap((entry) => {
+    try {
+      return [parseIntroduction(entry)];
+    } catch (error) {
+      if (error instanceof Problem) return [];
+      throw error;
+    }
+  });
+}
+
+/**
+ * Pins the enforcers that devices which this one trusts have introduced. Whether there were any.
+ * @param {Session} session
+ */
+export async function learnEnforcers(session) {
+  const { trust } = await readDevices(session);
+  const listed = await listIntroductions(session);
+  const checks = listed.map((introduction) => checkIntroduction(introduction, trust).then(() => [introduction], () => []));
+  const ended = new Map((await session.store.unpaired()).map(({ enforcerId, at }) => [enforcerId, at]));
+  const here = { own: session.identity.deviceId, known: session.enforcers, ended };
+  const { taken, refused } = judgeIntroductions((await Promise.all(checks)).flat(), here);
+  for (const record of taken) await session.pin(record);
+  session.refused = refused;
+  return taken.length > 0;
+}
+
+/**
+ * Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists it already. Also of those that
+ * were introduced: when the device that was paired is lost, others still learn of them.
+ * @param {Session} session
+ */
+export async function introduceEnforcers(session) {
+  const own = session.identity.deviceId;
+  const listed = new Set((await listIntroductions(session)).map(({ text }) => text));
+  for (const record of session.enforcers.values()) {
+    const text = spellIntroduction(session.subject, record, own);
+    if (listed.has(text)) continue;
+    try {
+      const body = spellSigned(text, await sign(session.keys, text), null);
+      await session.client.call({ method: 'POST', path: introductionsPath(session), body, expect: [200, 201] });
+    } catch (error) {
+      // The pairing has ended, perhaps on another device.
+      if (!isRefusedWith(error, 'POLICY_DENY')) throw error;
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// One request as the gateway shows it, opened with the key of the enforcer that this device has pinned. Whatever does not open, or does
+// not agree with what stands beside it, is an item that can only be rejected.
+
+import { openArtifact } from './artifact.js';
+import { Reader, readTime } from './canonical.js';
+import { path } from './gateway.js';
+import { Problem } from './problem.js';
+
+/** @typedef {import('./json.js').Node} Node */
+/** @typedef {import('./session.js').Session} Session */
+/** @typedef {import('./types.js').Content} Content */
+/** @typedef {import('./types.js').Item} Item */
+
+const PAGE = 50;
+
+/**
+ * What a pushed message says: its id, what it is about, and its body. What else an Envelope has is the gateway's word.
+ * @param {Node} node
+ */
+export function readMessage(node) {
+  const reader = new Reader('answer', node);
+  return {
+    msgId: reader.string('msgId'),
+    msgType: reader.string('msgType'),
+    requestId: reader.id('requestId'),
+    createdAt: reader.optionalString('createdAt'),
+    body: reader.object('body'),
+  };
+}
+
+/**
+ * The pages of the inbox, oldest first.
+ * @param {Session} session
+ * @param {number} patienceMs
+ */
+export async function* inboxPages({ client, identity }, patienceMs) {
+  const base = path('v1', 'approvers', identity.approverId, 'inbox');
+  let cursor = '';
+  for (let isLast = false; !isLast; ) {
+    const from = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const page = readMessage(await client.json({ path: `${base}?limit=${PAGE}${from}`, patienceMs, expect: [200] }));
+    const reader = new Reader('answer', page.body);
+    const nodes = reader.array('items');
+    const next = reader.optional('nextCursor')?.value;
+    isLast = typeof next !== 'string' || next === cursor || nodes.length === 0;
+    cursor = String(next);
+    yield { nodes, isLast };
+  }
+}
+
+/**
+ * The members of an `approval.request`, read and nothing more.
+ * @param {Node} body
+ */
+function readClaims(body) {
+  const outer = new Reader('answer', body);
+  const enforcerId = outer.id('enforcerId');
+  const open = outer.optionalObject('artifact');
+  const artifact = new Reader('answer', open ?? body);
+  return {
+    enforcerId,
+    artifactType: artifact.string('artifactType'),
+    artifactHash: artifact.hash('artifactHash'),
+    expiresAt: artifact.string('expiresAt'),
+    ciphertext: open === undefined ? outer.object('ciphertext') : null,
+    repoRef: open === undefined ? '' : artifact.string('repoRef'),
+  };
+}
+
+/**
+ * @param {Session} session
+ * @param {Node} envelope
+ * @returns {Promise<Item>}
+ */
+export async function readItem(session, envelope) {
+  const { msgId, requestId, createdAt, body } = readMessage(envelope);
+  /** @type {Item} */
+  const item = {
+    requestId, msgId, state: 'pending', enforcerId: null, label: labelOf(body), isPaired: false, artifactType: null,
+    artifactHash: null, repoRef: '', expiresAt: null, receivedAt: createdAt, decision: null, withdrawalReason: null,
+    content: { opened: false, problem: Problem.of('notPaired', {}) },
+  };
+  try {
+    const claims = readClaims(body);
+    const { enforcerId, artifactType, artifactHash, expiresAt, repoRef } = claims;
+    const record = session.enforcers.get(enforcerId);
+    const known = {
+      enforcerId, artifactType, artifactHash, repoRef,
+      expiresAt: readTime(expiresAt) === null ? null : expiresAt,
+      isPaired: record !== undefined,
+      label: record === undefined ? item.label : record.label,
+    };
+    return { ...item, ...known, content: await openItem(session, requestId, claims) };
+  } catch (error) {
+    if (error instanceof Problem) return { ...item, content: { opened: false, problem: error } };
+    throw error;
+  }
+}
+
+/** @param {Node} body */
+function labelOf(body) {
+  const label = body.value instanceof Map ? body.value.get('enforcerLabel')?.value : null;
+  return typeof label === 'string' ? label : null;
+}
+
+/**
+ * @param {Session} session
+ * @param {string} requestId
+ * @param {ReturnType<typeof readClaims>} claims
+ * @returns {Promise<Content>}
+ */
+async function openItem(session, requestId, { enforcerId, artifactType, artifactHash, expiresAt, ciphertext }) {
+  const refused = session.refused.get(enforcerId);
+  try {
+    if (ciphertext === null) throw Problem.of('notEncrypted', {});
+    const enforcer = session.pinned(enforcerId);
+    if (enforcer === null) throw Problem.of(refused ?? 'notPaired', {});
+    const context = { requestId, artifactType, artifactHash, expiresAt, enforcerId };
+    return { opened: true, artifact: await openArtifact(session.keys, enforcer, context, ciphertext) };
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const isOtherKey = error.code === 'keyNotOpened' && refused !== undefined;
+    return { opened: false, problem: isOtherKey ? Problem.of(refused, {}) : error };
+  }
+}
+
+/**
+ * Whether an introduction by another device could change what is known of it.
+ * @param {Item} item
+ */
+export function wantsIntroduction({ content }) {
+  const codes = ['notPaired', 'endedHere', 'disagreement', 'otherKey', 'keyNotOpened'];
+  return !content.opened && codes.includes(content.problem.code);
+}

@@ -1,0 +1,108 @@
+// Pairing with an enforcer: by the link that it printed, or by its short code and digits that a person compares. An enforcer is pinned
+// only once it is authentic.
+
+import { revokePairing, textOrNull } from './agents.js';
+import { randomBytes, toBase64url } from './bytes.js';
+import { requireInForce } from './enrol.js';
+import { isRefusedWith, path } from './gateway.js';
+import { parseEnforcerBundle } from './keys.js';
+import { beginAnswer, checkFingerprint, digitsOf, parseCode, parsePairingLink, proveAnswer } from './pairing.js';
+import { Problem } from './problem.js';
+
+/** @typedef {import('./keys.js').EnforcerBundle} EnforcerBundle */
+/** @typedef {import('./session.js').Session} Session */
+/** @typedef {import('./store.js').EnforcerRecord} EnforcerRecord */
+
+const NONCE = /^[\w-]{43}$/;
+
+/**
+ * What an enforcer offers, as the gateway says.
+ * @param {Session} session
+ * @param {string} code
+ */
+async function resolve({ client }, code) {
+  try {
+    const { members } = await client.members({ path: path('v1', 'pairing', 'resolve', code), expect: [200] });
+    const { nonce, publicKey, enforcerLabel } = members;
+    if (typeof publicKey !== 'string') throw Problem.of('enforcerKey', {});
+    if (typeof nonce !== 'string' || !NONCE.test(nonce)) throw Problem.of('answer', { expected: 'nonce' });
+    return { bundle: parseEnforcerBundle(publicKey), nonce, label: textOrNull(enforcerLabel) };
+  } catch (error) {
+    throw isRefusedWith(error, 'NOT_FOUND') ? Problem.of('noSuchCode', {}, error) : error;
+  }
+}
+
+/**
+ * Returns the routing token. A lost answer is not asked for again: the pairing could be complete, and would be refused.
+ * @param {Session} session
+ * @param {string} nonce
+ * @param {string} publicKey
+ */
+async function complete({ client, identity }, nonce, publicKey) {
+  try {
+    const body = JSON.stringify({ nonce, approverId: identity.approverId, publicKey });
+    const call = { path: '/v1/pairing/complete', body, once: true, expect: [200] };
+    const { routingToken } = (await client.members({ method: 'POST', ...call })).members;
+    if (typeof routingToken !== 'string') throw Problem.of('answer', { expected: 'routingToken' });
+    return routingToken;
+  } catch (error) {
+    throw isRefusedWith(error, 'NOT_FOUND', 'INVALID_STATE') ? Problem.of('noSuchCode', {}, error) : error;
+  }
+}
+
+/**
+ * @param {Session} session
+ * @param {string} text
+ * @returns {Promise<EnforcerRecord>}
+ */
+export async function pairByLink(session, text) {
+  const link = parsePairingLink(text);
+  await requireInForce(session);
+  const { bundle, nonce, label } = await resolve(session, link.code);
+  await checkFingerprint(bundle, link.fingerprint);
+  const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
+  const routingToken = await complete(session, nonce, await proveAnswer(begun, link.secret));
+  return pin(session, bundle, routingToken, label);
+}
+
+/**
+ * Completes a pairing by its typed code. Nothing is pinned before `confirm`.
+ * @param {Session} session
+ * @param {string} text
+ */
+export async function pairByCode(session, text) {
+  const code = parseCode(text);
+  if (code === null) throw Problem.of('pairingCode', {});
+  await requireInForce(session);
+  const { bundle, nonce, label } = await resolve(session, code);
+  const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
+  const digits = await digitsOf(begun.transcript, nonce);
+  const routingToken = await complete(session, nonce, begun.answer);
+  return {
+    digits,
+    enforcerId: bundle.enforcerId,
+    label,
+    confirm: () => pin(session, bundle, routingToken, label),
+    abort: () => revokePairing(session, routingToken),
+  };
+}
+
+/**
+ * @param {Session} session
+ * @param {EnforcerBundle} bundle
+ * @param {string} routingToken
+ * @param {string | null} label
+ * @returns {Promise<EnforcerRecord>}
+ */
+async function pin(session, { enforcerId, encryptionKey }, routingToken, label) {
+  const key = toBase64url(encryptionKey);
+  const record = { enforcerId, key, label, pairedAt: session.timestamp(), routingToken, introducedBy: null };
+  try {
+    await session.pin(record);
+  } catch (error) {
+    // The enforcer must not wait for a device that does not know it.
+    await revokePairing(session, routingToken).catch(() => undefined);
+    throw error;
+  }
+  return record;
+}

@@ -1,0 +1,140 @@
+// What the use cases of one approver share: who it is, its keys, what it has pinned, and how to reach the gateway.
+
+import { fromBase64urlOf } from './bytes.js';
+import { readTime, spellTime } from './canonical.js';
+import { GatewayClient } from './gateway.js';
+import { openKeys, parseDeviceBundle } from './keys.js';
+import { DeviceTrust } from './statements.js';
+
+/** @typedef {import('./artifact.js').PinnedEnforcer} PinnedEnforcer */
+/** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
+/** @typedef {import('./store.js').EnforcerRecord} EnforcerRecord */
+/** @typedef {import('./store.js').Profile} Profile */
+/** @typedef {import('./store.js').Store} Store */
+
+export class Session {
+  /**
+   * @param {Store} store
+   * @param {Profile} profile
+   * @param {{ gateways: string[], page: string }} place
+   */
+  static async open(store, profile, place) {
+    const keys = await openKeys(profile.keys, profile.deviceName);
+    const session = new Session(store, profile, keys, place);
+    await session.reload();
+    return session;
+  }
+
+  /**
+   * @param {Store} store
+   * @param {Profile} profile
+   * @param {DeviceKeys} keys
+   * @param {{ gateways: string[], page: string }} place
+   */
+  constructor(store, profile, keys, place) {
+    this.store = store;
+    this.keys = keys;
+    this.page = place.page;
+    this.client = new GatewayClient(place.gateways, profile.credential);
+    this.identity = {
+      tenantId: profile.tenantId,
+      approverId: profile.approverId,
+      deviceId: keys.bundle.deviceId,
+      deviceName: profile.deviceName,
+      joinedAt: profile.joinedAt,
+    };
+    /** @type {Map<string, EnforcerRecord>} */
+    this.enforcers = new Map();
+    /**
+     * Why introductions were not taken over, by the enforcer's id.
+     * @type {Map<string, 'endedHere' | 'disagreement' | 'otherKey'>}
+     */
+    this.refused = new Map();
+    /** Tells other tabs what has changed: `enforcers` or `logout`. */
+    this.tabs = new BroadcastChannel('countersign');
+  }
+
+  /** Reads the pinned enforcers again. */
+  async reload() {
+    const records = await this.store.enforcers();
+    this.enforcers = new Map(records.map((record) => [record.enforcerId, record]));
+  }
+
+  /** Whose devices these are. */
+  get subject() {
+    return { tenantId: this.identity.tenantId, approverId: this.identity.approverId };
+  }
+
+  /** The time, as it is signed. */
+  timestamp() {
+    return spellTime(Date.now());
+  }
+
+  /**
+   * @param {string | null} enforcerId
+   * @returns {PinnedEnforcer | null} null if this device has not authenticated it
+   */
+  pinned(enforcerId) {
+    const record = enforcerId === null ? undefined : this.enforcers.get(enforcerId);
+    if (record === undefined) return null;
+    return { enforcerId: record.enforcerId, encryptionKey: fromBase64urlOf('key', record.key, 32) };
+  }
+
+  /** @param {EnforcerRecord} record */
+  async pin(record) {
+    await this.store.keepEnforcer(record);
+    await this.store.removeUnpaired(record.enforcerId);
+    this.enforcers.set(record.enforcerId, record);
+    this.refused.delete(record.enforcerId);
+    this.tabs.postMessage('enforcers');
+  }
+
+  /**
+   * What other devices have signed about the enforcer so far does not bring it back.
+   * @param {EnforcerRecord} record
+   */
+  async unpin({ enforcerId, pairedAt }) {
+    // The other device's clock may be ahead.
+    const at = spellTime(Math.max(Date.now(), readTime(pairedAt) ?? 0));
+    await this.store.keepUnpaired({ enforcerId, at });
+    await this.store.removeEnforcer(enforcerId);
+    this.enforcers.delete(enforcerId);
+    this.tabs.postMessage('enforcers');
+  }
+
+  /** What this device trusts without asking anyone: itself, and what led from it to others before. */
+  async trust() {
+    const { devices, revoked } = await this.store.trust();
+    const known = await Promise.all(devices.map(parseDeviceBundle));
+    const trust = new DeviceTrust(this.subject, [this.keys.bundle, ...known.filter(({ deviceId }) => !revoked.includes(deviceId))]);
+    for (const deviceId of revoked) trust.revoked.add(deviceId);
+    return trust;
+  }
+
+  /**
+   * Keeps what was followed. Nothing is forgotten: a device that is known to be revoked stays so.
+   * @param {DeviceTrust} trust
+   */
+  async remember(trust) {
+    const before = await this.store.trust();
+    const own = this.identity.deviceId;
+    const others = trust.inForce.filter(({ deviceId }) => deviceId !== own).map(({ text }) => text);
+    const devices = [...new Set([...before.devices, ...others])];
+    const revoked = [...new Set([...before.revoked, ...trust.revoked])];
+    const isNew = devices.length > before.devices.length || revoked.length > before.revoked.length;
+    if (isNew) await this.store.keepTrust({ devices, revoked });
+  }
+
+  /**
+   * The text of an Envelope around `body`, which is JSON and is not rewritten.
+   * @param {string} msgType
+   * @param {string} requestId
+   * @param {string} body
+   * @param {{ recipient?: { enforcerId: string }, expiresAt?: string }} [further]
+   */
+  envelope(msgType, requestId, body, further) {
+    const sender = { approverId: this.identity.approverId };
+    const head = { msgType, requestId, createdAt: this.timestamp(), sender, ...further };
+    return `${JSON.stringify(head).slice(0, -1)},"body":${body}}`;
+  }
+}

@@ -1,0 +1,182 @@
+// Statements by which a device in force adds or revokes a device of the same approver, and which devices follow from them. A
+// device starts from itself and trusts nothing that no trusted device has signed.
+
+import { fromBase64urlOf } from './bytes.js';
+import { Reader, canonical, canonicalNode } from './canonical.js';
+import { hasSameKeys, parseDeviceBundle, readDeviceId, sign, verifies } from './keys.js';
+import { Problem } from './problem.js';
+
+/** @typedef {import('./json.js').Node} Node */
+/** @typedef {import('./keys.js').DeviceBundle} DeviceBundle */
+/** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
+
+const WHAT = 'statement';
+/** So that a request can be encrypted to all of them within its size limit. */
+export const MAX_DEVICES = 32;
+
+/** @typedef {{ add: DeviceBundle } | { revoke: string }} Change a device's bundle, or a deviceId */
+
+/**
+ * @typedef {object} Subject
+ * @property {string} tenantId
+ * @property {string} approverId
+ */
+
+/**
+ * A well-formed statement with signatures that nobody has verified yet.
+ * @typedef {object} SignedStatement
+ * @property {Subject} subject
+ * @property {Change} change
+ * @property {string} by
+ * @property {string} text what the signatures cover
+ * @property {Uint8Array} signature
+ * @property {Uint8Array | null} possession
+ */
+
+/**
+ * The canonical text of a statement.
+ * @param {Subject} subject
+ * @param {Change} change
+ * @param {string} at
+ * @param {string} by
+ */
+export function spellStatement({ tenantId, approverId }, change, at, by) {
+  const members = { v: 1, tenantId, approverId, at, by };
+  return 'add' in change
+    ? canonical({ ...members, statement: 'device.add', bundle: change.add.text })
+    : canonical({ ...members, statement: 'device.revoke', deviceId: change.revoke });
+}
+
+/**
+ * The text of a signed statement. `possession` is the new device's signature, if the statement adds one other than the signer.
+ * @param {string} statement
+ * @param {string} signature
+ * @param {string | null} possession
+ */
+export function spellSigned(statement, signature, possession) {
+  const proof = possession === null ? '' : `"possession":"${possession}",`;
+  return `{${proof}"signature":"${signature}","statement":${statement}}`;
+}
+
+/**
+ * A statement by this device alone: about itself as the first device, or a revocation.
+ * @param {DeviceKeys} keys
+ * @param {Subject} subject
+ * @param {Change} change
+ * @param {string} at
+ */
+export async function signStatement(keys, subject, change, at) {
+  const text = spellStatement(subject, change, at, keys.bundle.deviceId);
+  return spellSigned(text, await sign(keys, text), null);
+}
+
+/**
+ * @param {Node} node
+ * @returns {Promise<SignedStatement>}
+ */
+export async function parseSigned(node) {
+  const outer = new Reader(WHAT, node);
+  const inner = outer.object('statement');
+  const signature = readSignature(outer.string('signature'));
+  const possession = outer.optionalString('possession');
+  outer.finish();
+  const reader = new Reader(WHAT, inner, '/statement');
+  reader.version();
+  const kind = reader.oneOf('statement', ['device.add', 'device.revoke']);
+  /** @type {Change} */
+  const change = kind === 'device.add'
+    ? { add: await parseDeviceBundle(reader.string('bundle')) }
+    : { revoke: readDeviceId(reader.string('deviceId')) };
+  reader.time('at');
+  const statement = {
+    subject: { tenantId: reader.id('tenantId'), approverId: reader.id('approverId') },
+    change,
+    by: readDeviceId(reader.string('by')),
+    text: canonicalNode(inner),
+    signature,
+    possession: possession === null ? null : readSignature(possession),
+  };
+  reader.finish();
+  return statement;
+}
+
+/** @param {string} text */
+export function readSignature(text) {
+  return fromBase64urlOf('signature', text, 64);
+}
+
+/** The devices of one approver. Revoked ids are kept: an old statement, shown again, brings none of them back. */
+export class DeviceTrust {
+  /**
+   * @param {Subject} subject
+   * @param {DeviceBundle[]} inForce
+   */
+  constructor(subject, inForce) {
+    this.subject = subject;
+    this.inForce = inForce;
+    /** @type {Set<string>} */
+    this.revoked = new Set();
+  }
+
+  /**
+   * The device, if it is in force.
+   * @param {string} deviceId
+   */
+  device(deviceId) {
+    if (this.revoked.has(deviceId)) throw Problem.of('revokedDevice', { deviceId });
+    const found = this.inForce.find((bundle) => bundle.deviceId === deviceId);
+    if (found === undefined) throw Problem.of('unknownDevice', { deviceId });
+    return found;
+  }
+
+  /**
+   * Follows one statement. It changes something only if a device in force signed it.
+   * @param {SignedStatement} signed
+   */
+  async follow(signed) {
+    const { subject, change, by, text } = signed;
+    const isSame = subject.tenantId === this.subject.tenantId && subject.approverId === this.subject.approverId;
+    if (!isSame) throw Problem.of('otherApprover', {});
+    // A list is read again as a whole, and may begin with statements of devices that were revoked since.
+    if ('add' in change ? this.has(change.add) : this.revoked.has(change.revoke)) return;
+    if (!(await verifies(this.device(by), text, signed.signature))) throw Problem.of('statementSignature', {});
+    if ('revoke' in change) {
+      // Also of a device that is not known here: it must not be added later.
+      this.inForce = this.inForce.filter(({ deviceId }) => deviceId !== change.revoke);
+      this.revoked.add(change.revoke);
+      return;
+    }
+    const proven = signed.possession !== null && (await verifies(change.add, text, signed.possession));
+    if (!proven) throw Problem.of('possession', {});
+    this.add(change.add);
+  }
+
+  /**
+   * Follows a list in its order. What cannot be read or followed proves nothing, changes nothing, and does not stop the rest.
+   * @param {Node[]} list
+   */
+  async followAll(list) {
+    for (const node of list) {
+      try {
+        await this.follow(await parseSigned(node));
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+      }
+    }
+  }
+
+  /** @param {DeviceBundle} bundle */
+  has(bundle) {
+    return this.inForce.some((known) => hasSameKeys(known, bundle));
+  }
+
+  /** @param {DeviceBundle} bundle */
+  add(bundle) {
+    const { deviceId } = bundle;
+    if (this.revoked.has(deviceId)) throw Problem.of('revokedDevice', { deviceId });
+    // An id is half a hash. Whoever finds two key pairs with the same id must not replace one by the other.
+    if (this.inForce.some((known) => known.deviceId === deviceId)) throw Problem.of('deviceIdTaken', { deviceId });
+    if (this.inForce.length >= MAX_DEVICES) throw Problem.of('tooManyDevices', { limit: MAX_DEVICES });
+    this.inForce = [...this.inForce, bundle];
+  }
+}

@@ -1,0 +1,240 @@
+// What this browser keeps, in IndexedDB: the profile with keys that cannot be exported, pinned enforcers, sessions that were seen, and
+// decisions. Logging out removes the whole database.
+
+import { Problem } from './problem.js';
+
+/** @typedef {import('./keys.js').KeyPairs} KeyPairs */
+/** @typedef {import('./types.js').Grant} Grant */
+
+const NAME = 'countersign';
+const VERSION = 1;
+
+/**
+ * @typedef {object} Profile
+ * @property {string} tenantId
+ * @property {string} approverId
+ * @property {string} deviceName
+ * @property {string} joinedAt
+ * @property {string} credential
+ * @property {KeyPairs} keys
+ */
+
+/**
+ * @typedef {object} EnforcerRecord
+ * @property {string} enforcerId
+ * @property {string} key in base64url
+ * @property {string | null} label
+ * @property {string} pairedAt
+ * @property {string | null} routingToken null if it was introduced by another device
+ * @property {string | null} introducedBy a deviceId
+ */
+
+/**
+ * @typedef {object} DecisionRecord
+ * @property {string} requestId
+ * @property {string} enforcerId
+ * @property {string | null} label
+ * @property {string} artifactType
+ * @property {string | null} artifact its canonical text
+ * @property {string} body the signed decision, byte for byte
+ * @property {string} device the bundle of the device that signed it; empty if that is not known
+ * @property {boolean} isVerified
+ * @property {string} decidedAt
+ * @property {'decided' | 'delivered'} state
+ * @property {string | null} reason
+ * @property {string | null} actionId
+ * @property {Grant | null} grant
+ */
+
+/**
+ * @typedef {object} SessionRecord
+ * @property {string} sessionId
+ * @property {string} enforcerId
+ * @property {string} seenAt
+ */
+
+/**
+ * What led from this device to others before.
+ * @typedef {object} TrustRecord
+ * @property {string[]} devices bundles in force
+ * @property {string[]} revoked ids
+ */
+
+/**
+ * An enforcer whose pairing was ended on this device. No introduction from before brings it back.
+ * @typedef {object} UnpairedRecord
+ * @property {string} enforcerId
+ * @property {string} at
+ */
+
+/** @typedef {'profile' | 'enforcers' | 'unpaired' | 'decisions' | 'sessions'} Table */
+
+/** @type {Record<Table, string | null>} */
+const KEYS = { profile: null, enforcers: 'enforcerId', unpaired: 'enforcerId', decisions: 'requestId', sessions: 'sessionId' };
+
+/** @param {unknown} cause */
+function storageProblem(cause) {
+  return Problem.of('storage', { cause: cause instanceof Error ? cause.message : String(cause) }, cause);
+}
+
+/**
+ * @template T
+ * @param {IDBRequest<T>} request
+ * @returns {Promise<T>}
+ */
+function resultOf(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(storageProblem(request.error));
+  });
+}
+
+export class Store {
+  /** @returns {Promise<Store>} */
+  static async open() {
+    if (typeof indexedDB === 'undefined') throw Problem.of('browser', {});
+    const request = indexedDB.open(NAME, VERSION);
+    request.onupgradeneeded = () => {
+      for (const [table, keyPath] of Object.entries(KEYS)) {
+        const store = request.result.createObjectStore(table, keyPath === null ? {} : { keyPath });
+        if (table === 'decisions') store.createIndex('decidedAt', 'decidedAt');
+      }
+    };
+    return new Store(await resultOf(request));
+  }
+
+  /** Removes everything, also what other tabs have open. */
+  static async remove() {
+    await resultOf(indexedDB.deleteDatabase(NAME));
+  }
+
+  /** @param {IDBDatabase} database */
+  constructor(database) {
+    this.database = database;
+    // Another tab logs out: its removal must not wait for this one.
+    database.onversionchange = () => database.close();
+  }
+
+  close() {
+    this.database.close();
+  }
+
+  /**
+   * @template T
+   * @param {Table} table
+   * @param {IDBTransactionMode} mode
+   * @param {(store: IDBObjectStore) => IDBRequest<T> | Promise<T>} act
+   * @returns {Promise<T>}
+   */
+  async on(table, mode, act) {
+    try {
+      const transaction = this.database.transaction(table, mode, { durability: 'strict' });
+      const ended = new Promise((resolve, reject) => {
+        transaction.oncomplete = resolve;
+        transaction.onabort = () => reject(storageProblem(transaction.error));
+      });
+      const acting = act(transaction.objectStore(table));
+      const [result] = await Promise.all([acting instanceof IDBRequest ? resultOf(acting) : acting, ended]);
+      return result;
+    } catch (error) {
+      throw error instanceof Problem ? error : storageProblem(error);
+    }
+  }
+
+  /** @returns {Promise<Profile | null>} */
+  async profile() {
+    return (await this.on('profile', 'readonly', (store) => store.get('approver'))) ?? null;
+  }
+
+  /**
+   * Refused if there is one: keys are never overwritten.
+   * @param {Profile} profile
+   */
+  async keepProfile(profile) {
+    await this.on('profile', 'readwrite', (store) => store.add(profile, 'approver'));
+  }
+
+  /** @returns {Promise<TrustRecord>} */
+  async trust() {
+    return (await this.on('profile', 'readonly', (store) => store.get('trust'))) ?? { devices: [], revoked: [] };
+  }
+
+  /** @param {TrustRecord} record */
+  async keepTrust(record) {
+    await this.on('profile', 'readwrite', (store) => store.put(record, 'trust'));
+  }
+
+  /** @returns {Promise<UnpairedRecord[]>} */
+  unpaired() {
+    return this.on('unpaired', 'readonly', (store) => store.getAll());
+  }
+
+  /** @param {UnpairedRecord} record */
+  async keepUnpaired(record) {
+    await this.on('unpaired', 'readwrite', (store) => store.put(record));
+  }
+
+  /** @param {string} enforcerId */
+  async removeUnpaired(enforcerId) {
+    await this.on('unpaired', 'readwrite', (store) => store.delete(enforcerId));
+  }
+
+  /** @returns {Promise<EnforcerRecord[]>} */
+  enforcers() {
+    return this.on('enforcers', 'readonly', (store) => store.getAll());
+  }
+
+  /** @param {EnforcerRecord} record */
+  async keepEnforcer(record) {
+    await this.on('enforcers', 'readwrite', (store) => store.put(record));
+  }
+
+  /** @param {string} enforcerId */
+  async removeEnforcer(enforcerId) {
+    await this.on('enforcers', 'readwrite', (store) => store.delete(enforcerId));
+  }
+
+  /**
+   * The newest decisions that are older than `before`.
+   * @param {string | null} before
+   * @param {number} limit
+   * @returns {Promise<DecisionRecord[]>}
+   */
+  async decisions(before, limit) {
+    const range = before === null ? null : IDBKeyRange.upperBound(before, true);
+    /** @type {DecisionRecord[]} */
+    const found = [];
+    await this.on('decisions', 'readonly', async (store) => {
+      const request = store.index('decidedAt').openCursor(range, 'prev');
+      for (;;) {
+        const cursor = await resultOf(request);
+        if (cursor === null || found.push(cursor.value) >= limit) return;
+        cursor.continue();
+      }
+    });
+    return found;
+  }
+
+  /**
+   * @param {string} requestId
+   * @returns {Promise<DecisionRecord | null>}
+   */
+  async decision(requestId) {
+    return (await this.on('decisions', 'readonly', (store) => store.get(requestId))) ?? null;
+  }
+
+  /** @param {DecisionRecord} record */
+  async keepDecision(record) {
+    await this.on('decisions', 'readwrite', (store) => store.put(record));
+  }
+
+  /** @returns {Promise<SessionRecord[]>} */
+  sessions() {
+    return this.on('sessions', 'readonly', (store) => store.getAll());
+  }
+
+  /** @param {SessionRecord} record */
+  async keepSession(record) {
+    await this.on('sessions', 'readwrite', (store) => store.put(record));
+  }
+}

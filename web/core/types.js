@@ -1,0 +1,332 @@
+// The types that views see. What the gateway says, and what this device has verified, are told apart in their comments.
+
+/** @typedef {import('./problem.js').Problem} Problem */
+
+/** @typedef {{ [name: string]: JsonValue }} JsonObject */
+/** @typedef {null | boolean | number | string | JsonObject | { [index: number]: JsonValue, length: number }} JsonValue */
+
+/** @typedef {'approve' | 'reject'} Verdict */
+/** @typedef {'once' | 'timebox' | 'session'} Scope */
+
+/**
+ * What an approval permits beyond its request: the same tool with the same input, or plain commands that begin with these words.
+ * @typedef {{ match: 'same' } | { match: 'prefix', argv: string[] }} Grant
+ */
+
+/**
+ * One of the actions that an enforcer offers in an artifact. They take the place of the usual two buttons.
+ * @typedef {object} RequestedAction
+ * @property {string} id
+ * @property {string} caption
+ * @property {Verdict} verdict
+ * @property {'primary' | 'secondary' | 'danger' | null} style
+ */
+
+/**
+ * An artifact that a paired enforcer sealed for this device, and that agrees with everything said about it in plain.
+ * @typedef {object} Artifact
+ * @property {string} text the canonical JSON, all of it
+ * @property {string} requestId
+ * @property {string} artifactType `plan.review`, `task.review`, `patch.review`, `command.review` or `checkpoint.review`
+ * @property {string} hash
+ * @property {string} repoRef
+ * @property {string} createdAt
+ * @property {string} expiresAt
+ * @property {string | null} sessionId
+ * @property {string | null} baseRevision
+ * @property {JsonObject} payload
+ * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without the salt
+ * @property {RequestedAction[]} actions empty if the artifact offers none
+ */
+
+/**
+ * `opened: false` can be rejected, never approved.
+ * @typedef {{ opened: true, artifact: Artifact } | { opened: false, problem: Problem }} Content
+ */
+
+/**
+ * `deciding`: signed and sent, no answer yet. `decided`: the gateway has accepted a decision. `delivered`: the enforcer has
+ * confirmed it. The last three came to nothing.
+ * @typedef {'pending' | 'deciding' | 'decided' | 'delivered' | 'expired' | 'withdrawn' | 'cancelled'} ItemState
+ */
+
+/**
+ * @typedef {object} ItemDecision
+ * @property {Verdict} verdict
+ * @property {Scope} scope
+ * @property {string} expiresAt until when it counts
+ * @property {string} deviceId the device that signed it
+ * @property {boolean} isOwn signed by this device
+ * @property {boolean} isVerified signed by a device that this one trusts; otherwise only the gateway says so
+ * @property {string | null} reason known only of this device's own decisions
+ * @property {string | null} actionId known only of this device's own decisions
+ * @property {Grant | null} grant known only of this device's own decisions
+ */
+
+/**
+ * A request. Everything but `content` is what the gateway says, and was compared with the content if that opened. An item is
+ * never changed: a new one takes its place, so views may compare by identity.
+ * @typedef {object} Item
+ * @property {string} requestId
+ * @property {string} msgId
+ * @property {ItemState} state
+ * @property {string | null} enforcerId
+ * @property {string | null} label of a paired enforcer: as this device stored it; otherwise as the gateway says
+ * @property {boolean} isPaired
+ * @property {string | null} artifactType
+ * @property {string | null} artifactHash null: the request is so malformed that it cannot even be rejected
+ * @property {string} repoRef as the gateway says; empty for what came encrypted. Show that of the artifact
+ * @property {string | null} expiresAt
+ * @property {string | null} receivedAt when the gateway accepted it, as it says
+ * @property {Content} content
+ * @property {ItemDecision | null} decision
+ * @property {string | null} withdrawalReason as the gateway says
+ */
+
+/**
+ * `live`: over a WebSocket. `polling`: by asking again and again, since no WebSocket can be opened. `offline`: the gateway cannot
+ * be reached, and what is shown may be out of date. `refused`: the gateway does not accept this device's credential any more.
+ * @typedef {'connecting' | 'live' | 'polling' | 'offline' | 'refused'} Connection
+ */
+
+/**
+ * @typedef {object} Inbox
+ * @property {boolean} isLoaded false until the inbox has been read once
+ * @property {Connection} connection
+ * @property {Problem | null} problem why it is not live
+ * @property {Item[]} items what waits, oldest first; also those in state `deciding`
+ * @property {Item[]} finished what ended while the page was open, newest first, at most 50
+ * @property {boolean} hasMore more waits than is held here; it comes as items are decided
+ */
+
+/**
+ * What a person chose. `scope`, if not `once`, needs `grant` and `lastsSeconds` (at most 86400).
+ * @typedef {object} Choice
+ * @property {Verdict} verdict
+ * @property {Scope} [scope] default `once`
+ * @property {number} [lastsSeconds]
+ * @property {Grant} [grant]
+ * @property {string} [reason] at most 4,000 characters; encrypted to the enforcer
+ * @property {string} [actionId] one of the artifact's actions
+ */
+
+/**
+ * What this device knows about a device: `own`: this one, in force. `trusted`: in force, by statements that lead from this device
+ * to it. `unverified`: in force as the gateway says; no device that this one trusts has added it. `revoked`. `ended`: it ended, as
+ * the gateway says; no statement shows it.
+ * @typedef {'own' | 'trusted' | 'unverified' | 'revoked' | 'ended'} DeviceStanding
+ */
+
+/**
+ * @typedef {object} Device
+ * @property {string} deviceId
+ * @property {string} name
+ * @property {DeviceStanding} standing
+ * @property {boolean} isInForce
+ * @property {string | null} addedAt as the gateway says
+ * @property {string | null} addedBy as the gateway says
+ * @property {string | null} revokedAt as the gateway says
+ */
+
+/**
+ * How far this device has come. `waiting`: a person opens `link` on a device in force, which must show `name` and `deviceId`.
+ * The link counts until `validUntil`; `enrol` makes another.
+ * @typedef {{ state: 'inForce' }
+ *   | { state: 'waiting', link: string, name: string, deviceId: string, validUntil: string }} Enrolment
+ */
+
+/**
+ * A new device that asks this one to be added, as its link says. The person compares name and id with its screen.
+ * @typedef {object} NewDevice
+ * @property {string} deviceId
+ * @property {string} name
+ * @property {string} at
+ * @property {string} link
+ */
+
+/**
+ * A pairing by typed code. Nothing is pinned before `confirm`, which a person causes after comparing the digits.
+ * @typedef {object} Comparing
+ * @property {string} digits three groups of five
+ * @property {string} enforcerId who it claims to be
+ * @property {string | null} label as the gateway says
+ * @property {() => Promise<Agent>} confirm both screens show the same
+ * @property {() => Promise<void>} abort they differ, or the person gives up
+ */
+
+/**
+ * @typedef {object} Presence as the gateway says
+ * @property {'online' | 'offline'} status
+ * @property {string} lastSeenAt
+ * @property {'websocket' | 'sse' | 'poll'} transport
+ * @property {string | null} workspaceName
+ */
+
+/**
+ * The device of this approver that vouches for an enforcer's key. After a theft, look for those that are not known.
+ * @typedef {object} Introducer
+ * @property {string} deviceId
+ * @property {string | null} name null if it is not in force any more
+ * @property {boolean} isRevoked
+ */
+
+/**
+ * An enforcer that this device has pinned.
+ * @typedef {object} Agent
+ * @property {string} enforcerId
+ * @property {string | null} label as it was at pairing
+ * @property {string} pairedAt
+ * @property {Introducer | null} introducedBy null if this device was paired with it itself
+ * @property {Presence | null} presence null if unknown
+ */
+
+/**
+ * @typedef {object} Session what an agent reports about itself, as the gateway says
+ * @property {string} sessionId
+ * @property {string} enforcerId
+ * @property {string} state
+ * @property {string | null} agentHost
+ * @property {string | null} repoRef
+ * @property {string | null} startedAt
+ * @property {string} updatedAt
+ * @property {string | null} endedAt
+ * @property {string | null} reason
+ * @property {{ snapshotId: string, snapshotType: string, createdAt: string }[]} snapshots newest 20
+ */
+
+/**
+ * @typedef {object} SentPrompt
+ * @property {string} requestId
+ * @property {string} enforcerId
+ * @property {'queued' | 'delivered' | 'rejected' | 'error' | 'expired'} status
+ * @property {string | null} reason why it was rejected, as the gateway says
+ */
+
+/**
+ * A decision about a request of this approver, kept on this device.
+ * @typedef {object} HistoryEntry
+ * @property {string} requestId
+ * @property {string} enforcerId
+ * @property {string | null} label
+ * @property {string} artifactType
+ * @property {string} decidedAt when this device decided it, or learned of it
+ * @property {'decided' | 'delivered'} state
+ * @property {ItemDecision} decision
+ * @property {Artifact | null} artifact null if it never opened; then there is nothing to save
+ */
+
+/**
+ * Who this is.
+ * @typedef {object} Identity
+ * @property {string} tenantId
+ * @property {string} approverId
+ * @property {string} deviceId
+ * @property {string} deviceName
+ * @property {string} joinedAt
+ */
+
+/**
+ * @typedef {{ role: 'approver', approver: import('./approver.js').Approver }
+ *   | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }} Joined an invitation works once, whoever it was for:
+ *   a credential that is no approver's is shown, and kept nowhere
+ */
+
+/**
+ * A value that changes. `subscribe` calls at once, then after each change, and returns what ends it.
+ * @template T
+ * @typedef {object} Live
+ * @property {T} value
+ * @property {(listener: (value: T) => void) => () => void} subscribe
+ */
+
+/**
+ * What a malformed thing is.
+ * @typedef {'artifact' | 'ciphertext' | 'deviceBundle' | 'deviceId' | 'enforcerBundle' | 'signature' | 'statement'
+ *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record'} Thing
+ */
+
+/**
+ * Every code with its values, and the words that the terminal client uses for it.
+ *
+ * @typedef {object} Problems
+ * @property {{}} browser this browser lacks what is needed (Ed25519 and X25519 in WebCrypto, IndexedDB); update it
+ * @property {{ cause: string }} storage the browser cannot keep keys here (a private window, a full disk)
+ * @property {{ cause: string }} unreachable the gateway cannot be reached
+ * @property {{}} slow the gateway gave no answer in time
+ * @property {{ status: number, code: string, message: string }} refused the gateway refused this: …
+ * @property {{ expected: string }} answer the gateway's answer is not what was expected: …
+ * @property {{}} credential the gateway does not accept this device's credential any more; join again with a new invitation
+ *
+ * @property {{}} alreadyJoined this browser already has keys of an approver; log out first, which gives them up
+ * @property {{}} invitation this is no invitation; copy all of the link that your administrator sent
+ * @property {{}} noSuchInvitation the gateway does not know this invitation: it was used, has expired or was withdrawn
+ * @property {{}} deviceName a device's name should have 1 to 64 characters, none of them invisible
+ *
+ * @property {{}} pairingLink this is no pairing link; copy all of it, from the page's address to its end
+ * @property {{}} pairingCode this is no pairing code; it has eight letters and digits
+ * @property {{}} noSuchCode the gateway does not know this code: it has expired or was used; start the pairing again
+ * @property {{}} enforcerKey the enforcer sent no key; it may be another program than Countersign's own
+ * @property {{}} fingerprint the enforcer's key is not the one in the link; someone may be interfering: start the pairing again, and
+ *   do not use this gateway if it happens again
+ * @property {{}} notCompared the digits were not confirmed, so nothing was paired
+ *
+ * @property {{}} deviceNotInForce this device is not in force, so its signature does not count
+ * @property {{}} deviceRevoked this device was revoked; log out, and join again with a new invitation
+ * @property {{}} noDeviceInForce all devices of this approver were revoked, so none can add this one; an administrator has to reset them
+ * @property {{}} endorsementLink this is no link of a new device; copy all of it, from the page's address to its end
+ * @property {{}} otherApprover it is about another tenant or approver
+ * @property {{}} notAsked the new device did not ask this device: make a new link there, and open it on a device that is in force
+ * @property {{}} possession the new device has not signed the statement itself, so it may not own these keys
+ * @property {{}} statementSignature the statement's signature does not verify under the device that it names
+ * @property {{ deviceId: string }} unknownDevice device … is not known here; have a known device add it
+ * @property {{ deviceId: string }} revokedDevice device … was revoked; it must create new keys and be added again
+ * @property {{ deviceId: string }} deviceIdTaken device … is known with other keys
+ * @property {{ limit: number }} tooManyDevices an approver may have at most … devices; revoke one first
+ *
+ * @property {{}} notPaired this device is not paired with this enforcer; pair it first
+ * @property {{}} endedHere the pairing with this enforcer was ended on this device; pair again
+ * @property {{}} disagreement your devices know different keys of this enforcer, so someone may be interfering; pair this device with it
+ * @property {{}} otherKey it does not open with the key that this device knows of this enforcer, and another of your devices knows another
+ *   one; if the enforcer was set up anew, pair this device with it; if not, someone may be interfering
+ * @property {{}} notEncrypted it is not encrypted, so the gateway could have written or changed it
+ * @property {{}} notARecipient it is not encrypted for this device; it was added later, or the enforcer does not know it
+ * @property {{}} repeatedRecipient a recipient is named twice
+ * @property {{ limit: number }} tooManyRecipients at most … can be encrypted to at once
+ * @property {{}} keyNotOpened the content key does not open: it was not made by the paired enforcer, or not for this request, or altered
+ * @property {{}} contentNotOpened the content does not open: it, its nonce or its list of recipients was altered
+ * @property {{}} contentHash the content is not what its hash says
+ * @property {{ member: string }} mismatch … inside the encrypted content differs from … outside it
+ * @property {{ what: Thing }} base64 … is not base64url without padding
+ * @property {{ what: Thing, expected: number }} length … should have … bytes
+ * @property {{ what: Thing, reason: import('./json.js').JsonReason, offset: number }} json … is not strict JSON
+ * @property {{ what: Thing, pointer: string, expected: string }} member … at …: should be …
+ * @property {{ what: Thing }} notCanonical … is not in canonical form; the client that made it has a defect
+ * @property {{ what: Thing }} version … has a version that this page does not know; update it
+ * @property {{ what: Thing }} weakKey … is a weak or malformed key; whoever made it must create new keys
+ *
+ * @property {{ problem: Problem }} notApprovable this cannot be approved: …
+ * @property {{}} notRejectable it has no hash that could be rejected
+ * @property {{}} alreadyDecided somebody has decided this already, perhaps on another device
+ * @property {{}} noLongerPending this request does not wait for a decision any more
+ * @property {{}} expired this request has expired
+ * @property {{}} onceHasNoTime a time is for approvals beyond this request
+ * @property {{ limit: number }} grantTooLong a permission lasts at most … seconds (24 hours)
+ * @property {{}} grantIncomplete a permission beyond this request needs to say what it permits, and for how long
+ * @property {{}} grantWords a permission by its first words has 1 to 64 words without control characters
+ * @property {{}} grantNotPlain this is no command of plain words, so no first words cover it; permit the same again, or this once
+ * @property {{}} grantRunsAnother this command runs another one that its later words name, so no first words cover it
+ * @property {{}} grantOther the command does not begin with these words, so the enforcer would not keep this permission
+ * @property {{}} actionOpposite this action is for the opposite decision
+ * @property {{}} actionUnknown the request offers no action of this id
+ * @property {{ limit: number }} longReason a reason may have at most … characters
+ * @property {{ limit: number }} longAction the id of an action may have at most … characters
+ * @property {{}} hintsForNobody this enforcer is not paired, so a reason cannot be encrypted for it; reject without one
+ * @property {{}} decisionSignature the decision's signature does not verify under the device that it names
+ * @property {{ what: 'request' | 'artifact' | 'repository' }} otherSubject the decision is about another …
+ * @property {{}} nothingToSave only the decision about a request that opened can be saved
+ *
+ * @property {{}} emptyPrompt there is nothing to send
+ * @property {{ limit: number }} longPrompt a prompt may have at most … bytes
+ */
+
+export {};

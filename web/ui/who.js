@@ -1,0 +1,23 @@
+// Who asks: as this device knows it, or as the gateway says.
+
+import { texts } from '../texts.js';
+import { el } from './dom.js';
+import { visibleText } from './marked.js';
+
+/** @param {{ enforcerId: string | null, label: string | null }} agent */
+export function agentName(agent) {
+  return visibleText(agent.label || agent.enforcerId || texts.who.nobody);
+}
+
+/**
+ * The name, the id if that is another, and whether this is only what the gateway says.
+ * @param {import('../core/types.js').Item} item
+ */
+export function whoAsks(item) {
+  const id = item.enforcerId && item.label && item.label !== item.enforcerId ? visibleText(item.enforcerId) : null;
+  return [
+    el('strong', null, agentName(item)),
+    id && el('span', { class: 'quiet' }, ` ${id}`),
+    !item.isPaired && el('span', { class: 'quiet' }, ` (${texts.who.asGatewaySays})`),
+  ];
+}

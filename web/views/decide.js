@@ -1,0 +1,183 @@
+// Deciding: one click, with a reason for a rejection, or an approval that reaches further.
+
+import { grantableWords } from '../core/grants.js';
+import { texts } from '../texts.js';
+import { openDialog } from '../ui/dialog.js';
+import { el, fill } from '../ui/dom.js';
+import { marked } from '../ui/marked.js';
+import { busy, button, field } from '../ui/parts.js';
+import { shellLine } from '../ui/shellwords.js';
+
+/** @typedef {import('../core/types.js').Item} Item */
+/** @typedef {import('../core/types.js').Choice} Choice */
+/** @typedef {import('../core/types.js').RequestedAction} RequestedAction */
+
+const LONGEST_REASON = 4000;
+const LONGEST_GRANT = 86_400;
+const MOST_WORDS = 64;
+
+/**
+ * The buttons. The keys `a` and `r` do the same as the first button of each kind.
+ * @param {Item} item
+ * @param {(choice: Choice) => Promise<void>} decide throws what the person should read
+ */
+export function decisionBar(item, decide) {
+  const place = el('div', null);
+  const artifact = item.content.opened ? item.content.artifact : null;
+  const actions = artifact?.actions ?? [];
+  const isOffered = (/** @type {string} */ verdict) => actions.some((action) => action.verdict === verdict);
+
+  const approve = (/** @type {HTMLButtonElement} */ control, /** @type {RequestedAction} */ action) =>
+    busy(control, place, () => decide({ verdict: 'approve', actionId: action?.id }), texts.decide.sending);
+  const reject = (/** @type {RequestedAction | undefined} */ action) => rejectDialog(item, action, decide);
+
+  /** @type {HTMLButtonElement[]} */
+  const buttons = actions.map((action) => {
+    const one = button('', { kind: actionKind(action) });
+    fill(one, marked(action.caption, { singleLine: true }));
+    one.addEventListener('click', () => (action.verdict === 'approve' ? approve(one, action) : reject(action)));
+    return one;
+  });
+  const plainReject = !isOffered('reject') && item.artifactHash !== null
+    ? button(texts.decide.reject, { kind: 'bad-quiet', icon: 'cross', 'aria-keyshortcuts': 'r', on: () => reject(undefined) }) : null;
+  plainReject?.append(keyHint('r'));
+  const plainApprove = artifact && actions.length === 0
+    ? button(texts.decide.approve, { kind: 'good', icon: 'check', 'aria-keyshortcuts': 'a' }) : null;
+  plainApprove?.append(keyHint('a'));
+  plainApprove?.addEventListener('click', () => busy(plainApprove, place, () => decide({ verdict: 'approve' }), texts.decide.sending));
+  const longer = plainApprove && artifact
+    ? button(texts.decide.options, { kind: 'plain small', on: () => longerDialog(artifact, decide) }) : null;
+
+  const press = (/** @type {import('../core/types.js').Verdict} */ verdict) => {
+    const at = actions.findIndex((action) => action.verdict === verdict);
+    const one = at >= 0 ? buttons[at] : verdict === 'approve' ? plainApprove : plainReject;
+    if (one && !one.disabled) one.click();
+  };
+  const element = el('div', { class: 'decision', role: 'group', 'aria-label': texts.decide.label },
+    place,
+    actions.length > 0 && el('p', { class: 'fine quiet' }, texts.decide.choose),
+    el('div', { class: ['decision-buttons', actions.length > 2 && 'many'] }, plainReject, buttons, plainApprove),
+    longer);
+  return { element, approve: () => press('approve'), reject: () => press('reject') };
+}
+
+/** @param {string} key */
+function keyHint(key) {
+  return el('kbd', { 'aria-hidden': 'true' }, key);
+}
+
+/** @param {RequestedAction} action */
+function actionKind(action) {
+  if (action.verdict === 'reject') return action.style === 'danger' ? 'bad' : 'bad-quiet';
+  if (action.style === 'danger') return 'bad';
+  return action.style === 'secondary' ? '' : 'good';
+}
+
+/**
+ * @param {Item} item
+ * @param {RequestedAction | undefined} action
+ * @param {(choice: Choice) => Promise<void>} decide
+ */
+function rejectDialog(item, action, decide) {
+  const reason = el('textarea', { class: 'input', maxlength: LONGEST_REASON, rows: 3 });
+  const place = el('div', null);
+  const go = button(texts.decide.reject, { kind: 'bad', type: 'submit' });
+  if (action) fill(go, marked(action.caption, { singleLine: true }));
+  const send = () => busy(go, place, async () => {
+    await decide({ verdict: 'reject', reason: reason.value.trim() || undefined, actionId: action?.id });
+    dialog.close();
+  }, texts.decide.sending);
+  reason.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      send();
+    }
+  });
+  const quick = el('div', { class: 'row quick', role: 'group', 'aria-label': texts.decide.quickLabel },
+    texts.decide.quick.map((text) => button(text, { kind: 'small', on: () => {
+      reason.value = text;
+      reason.focus();
+    } })));
+  const label = `${texts.decide.reason} (${texts.decide.optional})`;
+  const dialog = openDialog(texts.decide.rejectTitle, () => [
+    el('form', { class: 'flat', on: { submit: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      send();
+    } } },
+    item.isPaired ? [field(label, reason, texts.decide.reasonHint), quick] : el('p', { class: 'quiet' }, texts.decide.noReason),
+    place,
+    el('div', { class: 'dialog-actions' }, button(texts.cancel, { on: () => dialog.close() }), go)),
+  ]);
+  if (item.isPaired) reason.focus();
+  else go.focus();
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ * @param {import('../ui/dom.js').Child} label
+ * @param {boolean} checked
+ */
+function radio(name, value, label, checked) {
+  return el('label', { class: 'radio' }, el('input', { type: 'radio', name, value, checked }), el('span', null, label));
+}
+
+/**
+ * @param {import('../core/types.js').Artifact} artifact
+ * @param {(choice: Choice) => Promise<void>} decide
+ */
+function longerDialog(artifact, decide) {
+  const words = artifact.payload.kind === 'command' ? grantableWords(artifact) : null;
+  let count = Math.min(words?.length ?? 0, 2);
+  const summary = el('p', { class: 'note info', role: 'status' });
+  const place = el('div', null);
+  const reason = el('input', { class: 'input', maxlength: LONGEST_REASON });
+  const wordRow = el('div', { class: 'words', role: 'group', 'aria-label': texts.decide.prefixWords });
+  const wordHint = el('p', { class: 'hint' }, texts.decide.prefixHint);
+  const go = button(texts.decide.approveLonger, { kind: 'good', type: 'submit', icon: 'check' });
+
+  const read = () => {
+    const data = new FormData(form);
+    const lasts = String(data.get('lasts'));
+    const isSession = lasts === 'session';
+    /** @type {import('../core/types.js').Grant} */
+    const grant = data.get('covers') === 'prefix' && words ? { match: 'prefix', argv: words.slice(0, count) } : { match: 'same' };
+    return { isSession, seconds: isSession ? LONGEST_GRANT : Number(lasts), grant };
+  };
+  const show = () => {
+    const { isSession, seconds, grant } = read();
+    const named = texts.decide.lasts.find(([value]) => value === seconds)?.[1];
+    const time = isSession ? texts.decide.summary.session : texts.decide.summary.lasts(String(named));
+    fill(summary, el('span', null, ...(grant.match === 'same' ? [texts.decide.summary.same(time)]
+      : [texts.decide.summary.prefixBefore, el('code', null, marked(shellLine(grant.argv))), texts.decide.summary.prefixAfter(time)])));
+    wordHint.hidden = grant.match === 'same';
+    fill(wordRow, grant.match === 'prefix' && words?.slice(0, MOST_WORDS).map((word, at) =>
+      el('button', { type: 'button', class: 'word-choice', 'aria-pressed': String(at < count), on: { click: () => {
+        count = at + 1;
+        show();
+        /** @type {HTMLElement} */ (wordRow.children[at]).focus();
+      } } }, marked(shellLine([word])))));
+  };
+  const form = el('form', { class: 'flat', on: {
+    change: show,
+    submit: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      const { isSession, seconds, grant } = read();
+      busy(go, place, async () => {
+        await decide({ verdict: 'approve', scope: isSession ? 'session' : 'timebox', lastsSeconds: seconds, grant, reason: reason.value.trim() || undefined });
+        dialog.close();
+      }, texts.decide.sending);
+    },
+  } },
+  el('p', { class: 'quiet' }, texts.decide.optionsLead),
+  el('fieldset', { class: 'field choices' }, el('legend', null, texts.decide.scope),
+    texts.decide.lasts.map(([value, label]) => radio('lasts', String(value), String(label), value === 3600)),
+    artifact.sessionId !== null && radio('lasts', 'session', texts.decide.session, false)),
+  el('fieldset', { class: 'field' }, el('legend', null, texts.decide.covers),
+    radio('covers', 'same', texts.decide.same, true), words && radio('covers', 'prefix', texts.decide.prefix, false), wordHint, wordRow),
+  field(`${texts.decide.note} (${texts.decide.optional})`, reason), place,
+  el('div', { class: 'dialog-actions' }, summary, button(texts.cancel, { on: () => dialog.close() }), go));
+  const dialog = openDialog(texts.decide.optionsTitle, () => [form]);
+  /** @type {HTMLElement | null} */ (form.querySelector('input:checked'))?.focus();
+  show();
+}

@@ -1,0 +1,255 @@
+// A patch as rows: file headings, places, folds and lines. No DOM.
+
+import { cuts, PIECE } from '../ui/mono.js';
+
+/** @typedef {import('../core/diff.js').Diff} Diff */
+/** @typedef {import('../core/diff.js').DiffFile} DiffFile */
+/** @typedef {import('../core/diff.js').DiffLine} DiffLine */
+
+/** So many unchanged lines stay visible around a change; more in one go are folded. */
+const AROUND = 4;
+const WORTH_FOLDING = 12;
+/** Beyond this no differing part of a line is searched for. */
+const LONGEST_COMPARED = 500;
+
+/**
+ * One side of a line. `from` is where this piece of it begins; `changed` is the part that differs from its counterpart.
+ * @typedef {object} Cell
+ * @property {'context' | 'add' | 'remove'} kind
+ * @property {number | null} number
+ * @property {string} text
+ * @property {number} from
+ * @property {number} length
+ * @property {[number, number] | null} changed
+ */
+
+/**
+ * @typedef {{ type: 'text', file: number, text: string }
+ *   | { type: 'file', file: number, path: string }
+ *   | { type: 'place', file: number, skipped: number, section: string }
+ *   | { type: 'fold', file: number, key: string, count: number }
+ *   | { type: 'note', file: number, note: 'binary' | 'noLines' | 'broken' | 'outside' }
+ *   | { type: 'line', file: number, old: number | null, new: number | null, cell: Cell }
+ *   | { type: 'pair', file: number, left: Cell | null, right: Cell | null }} Row
+ */
+
+/**
+ * What a person has opened and closed.
+ * @typedef {{ isSplit: boolean, closed: Set<number>, unfolded: Set<string> }} Arrangement
+ */
+
+/**
+ * @param {Diff} diff
+ * @param {Arrangement} arrangement
+ * @returns {Row[]}
+ */
+export function patchRows(diff, arrangement) {
+  /** @type {Row[]} */
+  const rows = [];
+  for (const text of diff.preamble) pushText(rows, -1, text);
+  diff.files.forEach((file, index) => {
+    rows.push({ type: 'file', file: index, path: pathOf(file) });
+    if (arrangement.closed.has(index)) return;
+    for (const text of unexpectedHeaders(file)) pushText(rows, index, text);
+    if (file.isBinary) rows.push({ type: 'note', file: index, note: 'binary' });
+    else if (file.hunks.length === 0) rows.push({ type: 'note', file: index, note: 'noLines' });
+    let next = 1;
+    file.hunks.forEach((hunk, at) => {
+      rows.push({ type: 'place', file: index, skipped: Math.max(hunk.oldStart - next, 0), section: hunk.section });
+      pushHunk(rows, index, `${index}:${at}`, hunk.lines, arrangement);
+      if (hunk.isBroken) rows.push({ type: 'note', file: index, note: 'broken' });
+      next = hunk.lines.reduce((last, line) => (line.oldNumber === null ? last : line.oldNumber + 1), hunk.oldStart);
+    });
+    if (file.others.length > 0 && !file.isBinary) rows.push({ type: 'note', file: index, note: 'outside' });
+    for (const text of file.others) pushText(rows, index, text);
+  });
+  return rows;
+}
+
+/** @param {DiffFile} file */
+export function pathOf(file) {
+  return file.newPath ?? file.oldPath ?? '';
+}
+
+/**
+ * Header lines that say more than the heading of the file does.
+ * @param {DiffFile} file
+ */
+function unexpectedHeaders(file) {
+  const [old, now] = [file.oldPath ?? pathOf(file), file.newPath ?? pathOf(file)];
+  const expected = new Set([
+    `diff --git a/${old} b/${now}`, `--- a/${old}`, `+++ b/${now}`, `--- ${old}`, `+++ ${now}`, '--- /dev/null', '+++ /dev/null',
+    `rename from ${old}`, `rename to ${now}`,
+  ]);
+  return file.header.filter((line) => !expected.has(line) && !/^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?$/.test(line));
+}
+
+/**
+ * @param {Row[]} rows
+ * @param {number} file
+ * @param {string} text
+ */
+function pushText(rows, file, text) {
+  let from = 0;
+  for (const end of cuts(text)) {
+    rows.push({ type: 'text', file, text: text.slice(from, end) });
+    from = end;
+  }
+}
+
+/**
+ * @param {Row[]} rows
+ * @param {number} file
+ * @param {string} key
+ * @param {DiffLine[]} lines
+ * @param {Arrangement} arrangement
+ */
+function pushHunk(rows, file, key, lines, arrangement) {
+  for (let at = 0; at < lines.length;) {
+    const end = runEnd(lines, at);
+    if (lines[at].kind === 'context') {
+      const fold = `${key}:${at}`;
+      const folded = arrangement.unfolded.has(fold) ? null : foldOf(at, end, lines.length);
+      for (let index = at; index < end; index += 1) {
+        if (index === folded?.from) rows.push({ type: 'fold', file, key: fold, count: folded.to - folded.from });
+        if (folded && index >= folded.from && index < folded.to) continue;
+        const { text, oldNumber, newNumber } = lines[index];
+        pushLine(rows, file, arrangement, piecesOf('context', oldNumber, text, null), piecesOf('context', newNumber, text, null));
+      }
+    } else {
+      pushChange(rows, file, lines.slice(at, end), arrangement);
+    }
+    at = end;
+  }
+}
+
+/**
+ * Where a stretch of unchanged or changed lines ends.
+ * @param {DiffLine[]} lines
+ * @param {number} at
+ */
+function runEnd(lines, at) {
+  const isContext = lines[at].kind === 'context';
+  let end = at;
+  while (end < lines.length && (lines[end].kind === 'context') === isContext) end += 1;
+  return end;
+}
+
+/**
+ * @param {number} at
+ * @param {number} end
+ * @param {number} length
+ */
+function foldOf(at, end, length) {
+  const from = at === 0 ? at : at + AROUND;
+  const to = end === length ? end : end - AROUND;
+  return to - from >= WORTH_FOLDING ? { from, to } : null;
+}
+
+/**
+ * Lines that replace others. A note such as `\ No newline at end of file` stays behind its line.
+ * @param {Row[]} rows
+ * @param {number} file
+ * @param {DiffLine[]} lines
+ * @param {Arrangement} arrangement
+ */
+function pushChange(rows, file, lines, arrangement) {
+  const removed = lines.filter((line) => line.kind === 'remove');
+  const added = lines.filter((line) => line.kind === 'add');
+  /** @type {Map<DiffLine | undefined, string>} */
+  const notes = new Map();
+  lines.forEach((line, at) => {
+    if (line.kind === 'note') notes.set(lines[at - 1], `\\${line.text}`);
+  });
+  const isPaired = removed.length === added.length;
+  const changes = removed.map((line, at) => (isPaired ? differing(line.text, added[at].text) : null));
+  /** @type {(line: DiffLine | undefined, at: number) => Cell[]} */
+  const cells = (line, at) => {
+    if (!line) return [];
+    const kind = line.kind === 'add' ? 'add' : 'remove';
+    return piecesOf(kind, line.oldNumber ?? line.newNumber, line.text, changes[at]?.[kind === 'add' ? 'right' : 'left'] ?? null);
+  };
+  const noteOf = (/** @type {DiffLine | undefined} */ line) => {
+    const note = notes.get(line);
+    if (note !== undefined) pushText(rows, file, note);
+  };
+  if (arrangement.isSplit) {
+    for (let at = 0; at < Math.max(removed.length, added.length); at += 1) {
+      pushLine(rows, file, arrangement, cells(removed[at], at), cells(added[at], at));
+      if (removed[at]) noteOf(removed[at]);
+      if (added[at]) noteOf(added[at]);
+    }
+  } else {
+    removed.forEach((line, at) => {
+      pushLine(rows, file, arrangement, cells(line, at), []);
+      noteOf(line);
+    });
+    added.forEach((line, at) => {
+      pushLine(rows, file, arrangement, [], cells(line, at));
+      noteOf(line);
+    });
+  }
+  if (notes.has(undefined)) noteOf(undefined);
+}
+
+/**
+ * @param {Row[]} rows
+ * @param {number} file
+ * @param {Arrangement} arrangement
+ * @param {Cell[]} left
+ * @param {Cell[]} right
+ */
+function pushLine(rows, file, arrangement, left, right) {
+  if (arrangement.isSplit) {
+    for (let at = 0; at < Math.max(left.length, right.length); at += 1) {
+      rows.push({ type: 'pair', file, left: left[at] ?? null, right: right[at] ?? null });
+    }
+    return;
+  }
+  const cells = left.length > 0 ? left : right;
+  cells.forEach((cell, at) => rows.push({
+    type: 'line', file, cell, old: at === 0 ? left[0]?.number ?? null : null, new: at === 0 ? right[0]?.number ?? null : null,
+  }));
+}
+
+/**
+ * @param {Cell['kind']} kind
+ * @param {number | null} number
+ * @param {string} text
+ * @param {[number, number] | null} changed
+ * @returns {Cell[]}
+ */
+function piecesOf(kind, number, text, changed) {
+  if (text.length <= PIECE) return [{ kind, number, text, from: 0, length: text.length, changed }];
+  let from = 0;
+  return cuts(text).map((end) => {
+    const piece = { kind, number, text: text.slice(from, end), from, length: text.length, changed: null };
+    from = end;
+    return piece;
+  });
+}
+
+/**
+ * The part between the common beginning and the common end, if that helps.
+ * @param {string} left
+ * @param {string} right
+ * @returns {{ left: [number, number], right: [number, number] } | null}
+ */
+function differing(left, right) {
+  if (Math.max(left.length, right.length) > LONGEST_COMPARED) return null;
+  const shorter = Math.min(left.length, right.length);
+  let head = 0;
+  while (head < shorter && left[head] === right[head]) head += 1;
+  let tail = 0;
+  while (tail < shorter - head && left[left.length - 1 - tail] === right[right.length - 1 - tail]) tail += 1;
+  // Not inside a character of two code units.
+  if (head > 0 && isLow(left.charCodeAt(head))) head -= 1;
+  if (tail > 0 && isLow(left.charCodeAt(left.length - tail))) tail -= 1;
+  if ((head + tail) * 3 < shorter) return null;
+  return { left: [head, left.length - tail], right: [head, right.length - tail] };
+}
+
+/** @param {number} code */
+function isLow(code) {
+  return code >= 0xdc00 && code < 0xe000;
+}

@@ -1,0 +1,61 @@
+// This device, appearance, keys, and logging out.
+
+import { texts } from '../texts.js';
+import { toast } from '../ui/announce.js';
+import { dateTime } from '../ui/clock.js';
+import { confirmDialog, helpDialog } from '../ui/dialog.js';
+import { el } from '../ui/dom.js';
+import { busy, button, facts, page, segments } from '../ui/parts.js';
+import { chooseTheme, currentTheme } from '../ui/theme.js';
+
+/**
+ * @param {import('../ui/view.js').JoinedContext} context
+ * @returns {import('../ui/view.js').View}
+ */
+export function view(context) {
+  const { identity } = context.approver;
+  const { settings } = texts;
+  const themes = segments(settings.theme, [['system', settings.themes.system], ['light', settings.themes.light], ['dark', settings.themes.dark]],
+    currentTheme(), chooseTheme);
+  const element = page(settings.title, {},
+    section(settings.identity, facts([
+      [settings.approver, el('strong', null, identity.approverId)], [settings.tenant, identity.tenantId], [settings.name, identity.deviceName],
+      [settings.id, el('code', null, identity.deviceId)], [settings.joined, dateTime(identity.joinedAt)],
+    ])),
+    section(settings.appearance, el('div', { class: 'row spread' }, el('span', null, settings.theme), themes)),
+    section(settings.keyboard, el('div', { class: 'row spread' }, el('span', { class: 'quiet' }, settings.keyboardText),
+      button(settings.showKeys, { kind: 'small', on: helpDialog }))),
+    section(settings.logout, el('p', { class: 'quiet' }, settings.logoutText),
+      el('div', { class: 'row' }, button(settings.logoutAction, { kind: 'bad-quiet', on: () => askToLogOut(context) }))),
+    section(settings.about, el('p', { class: 'quiet' }, settings.aboutText)));
+  return { title: settings.title, element };
+}
+
+/**
+ * @param {string} title
+ * @param {...import('../ui/dom.js').Child} children
+ */
+function section(title, ...children) {
+  return el('section', { class: 'card' }, el('div', { class: 'card-head' }, el('h2', null, title)), el('div', { class: 'card-body' }, children));
+}
+
+/** @param {import('../ui/view.js').JoinedContext} context */
+function askToLogOut({ approver }) {
+  const revoke = el('input', { type: 'checkbox', checked: true });
+  confirmDialog({
+    title: texts.settings.logoutTitle,
+    text: [texts.settings.logoutText, el('label', { class: 'radio' }, revoke, el('span', null, texts.settings.logoutRevoke)), texts.settings.logoutLast],
+    action: texts.settings.logoutAction,
+    kind: 'bad',
+  }, async (place, control) => {
+    let isDone = false;
+    await busy(control, place, async () => {
+      await approver.logout({ revoke: revoke.checked });
+      isDone = true;
+    });
+    if (!isDone) return false;
+    localStorage.clear();
+    toast(texts.settings.loggedOut);
+    return true;
+  });
+}

@@ -1,0 +1,37 @@
+// What a browser shows that has not joined.
+
+import { texts } from '../texts.js';
+import { el, fill } from '../ui/dom.js';
+import { brand, icon } from '../ui/icons.js';
+import { linkArgs } from '../ui/links.js';
+import { button, field, note } from '../ui/parts.js';
+import { problemText } from '../texts/problems.js';
+import { Problem } from '../core/problem.js';
+
+/**
+ * @param {import('../ui/view.js').Context} context
+ * @returns {import('../ui/view.js').View}
+ */
+export function view(context) {
+  const input = el('input', { class: 'input', placeholder: texts.welcome.placeholder, autocomplete: 'off', spellcheck: 'false' });
+  const place = el('div', null);
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const code = linkArgs(input.value, 'join');
+    if (code) context.go(`#/join/${code}`);
+    else fill(place, note('bad', problemText(Problem.of('invitation', {}))));
+  };
+  const points = texts.welcome.points.map(([name, text]) =>
+    el('li', { class: 'point' }, icon(/** @type {import('../ui/icons.js').IconName} */ (name)), el('span', null, text)));
+  const element = el('div', { class: 'page' },
+    el('div', { class: 'welcome-brand' }, brand(), texts.product),
+    el('h1', { class: 'display', tabindex: '-1' }, texts.welcome.title),
+    el('p', { class: 'welcome-lead' }, texts.welcome.lead),
+    (context.args[0] === 'pair' || context.args[0] === 'device') && note('info', texts.welcome.joinFirst),
+    el('form', { class: 'card card-body', on: { submit } },
+      field(texts.welcome.field, input, texts.welcome.hint), place,
+      button(texts.welcome.action, { kind: 'primary', type: 'submit' })),
+    el('ul', { class: 'points' }, points),
+  );
+  return { title: texts.product, element };
+}
