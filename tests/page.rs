@@ -2,6 +2,7 @@
 //! and allowed to do nothing but what it does.
 
 mod files;
+mod origins;
 
 use std::io::Read as _;
 
