@@ -5,7 +5,9 @@ mod files;
 mod origins;
 
 use std::io::Read as _;
+use std::net::IpAddr;
 
+use countersign::config::{Config, TlsMode};
 use countersign::page::page;
 use flate2::read::GzDecoder;
 use reqwest::Method;
@@ -233,6 +235,47 @@ async fn a_node_without_the_page_serves_none_of_it() {
     }
     let landing = nobody.get("/").await.expect(200);
     assert!(landing.text.contains("href=\"/docs\""));
+}
+
+/// Behind a proxy that terminates TLS.
+async fn proxied(change: impl Fn(&mut Config)) -> Cluster {
+    Cluster::with(1, |config| {
+        config.tls.mode = TlsMode::Upstream;
+        config.tls.proxies = vec![IpAddr::from([127, 0, 0, 1]).into()];
+        change(config);
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_office_behind_one_address_loads_the_page_at_once() {
+    let cluster = proxied(|config| {
+        config.rates.enabled = true;
+        (config.rates.address, config.rates.address_burst) = (1, 5);
+    })
+    .await;
+    let nobody = cluster.client(None);
+    let from_office = async |path: &str| {
+        let call = nobody.call(Method::GET, path);
+        let call = call.header("x-forwarded-proto", "https");
+        call.header("x-forwarded-for", "192.0.2.7").send().await
+    };
+    for (path, ..) in paths().into_iter().filter(|(.., is_kept)| *is_kept) {
+        from_office(&path).await.expect(200);
+    }
+    // Whatever is asked for each time counts like any call.
+    for path in ["/", "/sw.js"] {
+        let mut last = from_office(path).await;
+        for _ in 0..10 {
+            last = from_office(path).await;
+        }
+        let refused = last.refused(429, "RATE_LIMITED");
+        assert!(refused.header("ratelimit").unwrap().contains("address"));
+    }
+    // Without TLS in front there is no page.
+    nobody.get("/").await.refused(403, "FORBIDDEN");
+    let path = format!("/page/{}/app.js", page().version);
+    nobody.get(&path).await.refused(403, "FORBIDDEN");
 }
 
 #[tokio::test(flavor = "multi_thread")]
