@@ -95,6 +95,10 @@ class App {
     this.go('#/welcome', true);
   }
 
+  async renewNotifications() {
+    await this.#approver?.renewNotifications();
+  }
+
   /** Whether this device is in force. Being offline says nothing about that. */
   async #judge() {
     const approver = this.#approver;
@@ -230,4 +234,4 @@ async function keepPage() {
 
 applyTheme();
 const app = new App();
-app.start().then(keepPage).catch(console.warn);
+app.start().then(keepPage).catch(console.warn).then(() => app.renewNotifications()).catch(console.warn);

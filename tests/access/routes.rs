@@ -38,6 +38,7 @@ impl Route {
             .replace("{credentialId}", "c")
             .replace("{invitationId}", "i")
             .replace("{sessionId}", "s")
+            .replace("{notificationId}", "01a1dd30-a1b2-7004-b20c-8d6678c773dd")
     }
 
     pub fn method(&self) -> Method {
@@ -69,7 +70,10 @@ const PLAIN: [&str; 10] = [
 
 /// Whether a path answers in plain JSON: whatever is not of the protocol, and some of what is.
 pub fn is_plain(path: &str) -> bool {
-    if path.contains("/devices") || path.contains("/introductions") {
+    if ["/devices", "/introductions", "/notifications"]
+        .iter()
+        .any(|area| path.contains(area))
+    {
         return true;
     }
     let area = path
@@ -172,6 +176,26 @@ pub const ROUTES: &[Route] = &[
         "GET",
         "/v1/approvers/{approverId}/introductions",
         &[Approver],
+    ),
+    route(
+        "GET",
+        "/v1/approvers/{approverId}/notifications",
+        &[Approver, Admin],
+    ),
+    route(
+        "POST",
+        "/v1/approvers/{approverId}/notifications",
+        &[Approver, Admin],
+    ),
+    route(
+        "DELETE",
+        "/v1/approvers/{approverId}/notifications/{notificationId}",
+        &[Approver, Admin],
+    ),
+    route(
+        "POST",
+        "/v1/approvers/{approverId}/notifications/{notificationId}/test",
+        &[Approver, Admin],
     ),
     route(
         "GET",
