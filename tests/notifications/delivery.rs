@@ -135,8 +135,9 @@ async fn many_requests_are_one_notification() {
     scene.receiver.awaited("/hook", 1).await;
     scene.noted(1).await;
     for _ in 0..30 {
-        let submitted = scene.bot.submit(&request_id(), "alice", sealed_for(DAY));
-        submitted.await.expect(202);
+        let request = request_id();
+        let submitted = scene.bot.submit(&request, "alice", sealed_for(DAY)).await;
+        submitted.expect(202);
     }
     sleep(Duration::from_millis(700)).await;
     assert_eq!(scene.receiver.at("/hook").len(), 1);
