@@ -266,6 +266,12 @@ async fn a_slow_place_delays_neither_exchanges_nor_other_places() {
         .await
         .expect(201);
 
+    scene.submit().await;
+    // All turns of the tenant are taken by slow places; another tenant has its own.
+    until("they hang", Duration::from_secs(10), async || {
+        scene.receiver.at("/slow").len() >= 7
+    })
+    .await;
     let begun = tokio::time::Instant::now();
     let request = scene.submit().await;
     scene
@@ -274,11 +280,6 @@ async fn a_slow_place_delays_neither_exchanges_nor_other_places() {
         .await
         .expect(200);
     assert!(begun.elapsed() < Duration::from_secs(5));
-    // All turns of the tenant are taken by slow places; another tenant has its own.
-    until("they hang", Duration::from_secs(10), async || {
-        scene.receiver.at("/slow").len() >= 7
-    })
-    .await;
     let role = countersign::store::credential::RoleName::Enforcer;
     let key = scene.cluster.key(&tenant, role, Some("bot")).await;
     let there = Enforcer {

@@ -39,6 +39,7 @@ async fn bad_input_is_refused_by_its_member() {
             "/url",
         ),
         (with(&hook, "/url", json!(long)), "/url"),
+        (with(&hook, "/url", json!("https://[::1/")), "/url"),
         (with(&hook, "/secret", json!("secret")), "/secret"),
         (with(&hook, "/secret", json!("whsec_c2hvcnQ=")), "/secret"),
         (with(&hook, "/secret", json!(null)), "/secret"),

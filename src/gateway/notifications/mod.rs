@@ -8,6 +8,7 @@ mod webhook;
 
 use std::sync::Arc;
 
+use axum::http::Uri;
 use time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -122,6 +123,9 @@ impl Notifications {
     pub fn read(&self, document: &Node<'_>) -> Result<NewNotification> {
         let new = NewNotification::parse(document)?;
         let (pointer, url) = new.url();
+        if Uri::try_from(url.as_str()).is_err() {
+            return Err(Error::invalid(pointer, "an https URL"));
+        }
         if !self.sender.permits(url) {
             return Err(NotificationError::Address { pointer }.into());
         }
