@@ -169,6 +169,7 @@ impl App {
         let generated = config.security.cluster_secret.is_empty();
         if generated {
             config.security.cluster_secret = secret::generate()?;
+            config.security.is_generated = true;
         }
         let config = Arc::new(config);
         let address = listener.local_addr().map_err(|error| AppError::Listen {

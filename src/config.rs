@@ -25,6 +25,7 @@ macro_rules! section {
 
 mod auth;
 mod load;
+mod notifications;
 mod page;
 mod secret;
 mod telemetry;
@@ -32,6 +33,7 @@ mod tls;
 
 pub use self::auth::Auth;
 pub use self::load::ConfigError;
+pub use self::notifications::Notifications;
 pub use self::page::Page;
 pub use self::secret::Secret;
 pub use self::telemetry::Telemetry;
@@ -297,9 +299,12 @@ section! {
 section! {
     /// `[security]`: what the nodes of a cluster share.
     Security {
-        /// Key of the hashes of pairing codes and of routing tokens: the same on every node, at least 32 characters.
+        /// Key of the hashes of pairing codes, of routing tokens and of notifications: the same on every node, at least 32 characters.
         cluster_secret: Secret = Secret::default(),
         cluster_secret_file: Option<PathBuf> = None,
+        /// Whether the node made up its secret, so that it lasts no longer than the node.
+        #[serde(skip)]
+        is_generated: bool = false,
     }
 }
 
@@ -375,6 +380,7 @@ pub struct Config {
     pub presence: Presence,
     pub platform: Platform,
     pub page: Page,
+    pub notifications: Notifications,
     pub auth: Auth,
     pub log: Log,
     pub telemetry: Telemetry,

@@ -1,6 +1,8 @@
 //! Calls to other services: one client, bounded in time and size, that follows no redirect and uses no proxy. Errors say what
 //! went wrong and contain nothing that was sent.
 
+mod guard;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +11,22 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self as client, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
+pub use self::guard::Guard;
+use self::guard::{Resolver, is_not_permitted};
 use crate::protocol::trace::TraceContext;
 
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// Of an answer that nobody reads: so much may follow before its connection is used again.
+const MAX_UNREAD_BYTES: usize = 4 << 10;
+const MAX_UNREAD_TIME: Duration = Duration::from_secs(1);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -28,6 +35,8 @@ pub enum OutboundError {
     Slow,
     #[error("no connection: {0}")]
     Unreachable(String),
+    #[error("the address is not one that may be connected to")]
+    NotPermitted,
     /// The status is not 200.
     #[error("the answer is {0}")]
     Status(StatusCode),
@@ -37,9 +46,17 @@ pub enum OutboundError {
     Malformed,
 }
 
+/// What was answered, without the body.
+#[derive(Debug)]
+pub struct Answered {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+}
+
 #[derive(Debug, Clone)]
 pub struct Outbound {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>,
+    guard: Guard,
     /// The trace context of the task that makes a call.
     context: fn() -> Option<TraceContext>,
 }
@@ -48,6 +65,11 @@ impl Outbound {
     /// A client that trusts the system's root certificates, or those in `SSL_CERT_FILE`. Without `tls` it trusts none, and
     /// none have to be installed.
     pub fn new(tls: bool) -> io::Result<Self> {
+        Self::guarded(tls, Guard::Any)
+    }
+
+    /// A client for URLs that callers choose: it connects to permitted addresses only.
+    pub fn guarded(tls: bool, guard: Guard) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -57,17 +79,21 @@ impl Outbound {
         } else {
             builder.with_root_certificates(RootCertStore::empty())
         };
+        let mut connector = HttpConnector::new_with_resolver(Resolver(guard.clone()));
+        // TLS is up to the connector around it.
+        connector.enforce_http(false);
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(builder.with_no_client_auth())
             .https_or_http()
             .enable_http1()
-            .build();
+            .wrap_connector(connector);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .build(connector);
         Ok(Self {
             client,
+            guard,
             context: || None,
         })
     }
@@ -121,6 +147,33 @@ impl Outbound {
         self.call(request, deadline).await
     }
 
+    /// Posts, and returns whatever is answered, a redirect too.
+    pub async fn post(
+        &self,
+        url: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        deadline: Instant,
+    ) -> Result<Answered, OutboundError> {
+        if !self.guard.permits_host(url) {
+            return Err(OutboundError::NotPermitted);
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = url.clone();
+        *request.headers_mut() = headers;
+        let answer = timeout_at(deadline, self.client.request(request)).await;
+        let answer = answer.map_err(|_| OutboundError::Slow)?;
+        let (parts, body) = answer.map_err(unreachable)?.into_parts();
+        // What it says is not needed. A short one is read, so that the connection can be used again.
+        let unread = Limited::new(body, MAX_UNREAD_BYTES).collect();
+        let _unread = timeout(MAX_UNREAD_TIME, unread).await;
+        Ok(Answered {
+            status: parts.status,
+            headers: parts.headers,
+        })
+    }
+
     async fn call(
         &self,
         request: Result<Request<Full<Bytes>>, axum::http::Error>,
@@ -137,8 +190,7 @@ impl Outbound {
         }
         let calling = async {
             let response = self.client.request(request).await;
-            let response =
-                response.map_err(|error| OutboundError::Unreachable(error.to_string()))?;
+            let response = response.map_err(unreachable)?;
             if response.status() != StatusCode::OK {
                 return Err(OutboundError::Status(response.status()));
             }
@@ -150,6 +202,13 @@ impl Outbound {
             .await
             .unwrap_or(Err(OutboundError::Slow))
     }
+}
+
+fn unreachable(error: client::Error) -> OutboundError {
+    if is_not_permitted(&error) {
+        return OutboundError::NotPermitted;
+    }
+    OutboundError::Unreachable(error.to_string())
 }
 
 /// `text` as a value of a form. A space is `%20`, which is right for those that only decode percent signs too.

@@ -199,6 +199,12 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             json!({ "role": "approver", "boundId": "bob" }),
             false,
         ),
+        post(
+            "/v1/approvers/alice/notifications",
+            &admin,
+            json!({ "kind": "webhook", "url": "https://hooks.example.com/" }),
+            false,
+        ),
         post("/v1/join", &nobody, json!({ "code": "none" }), false),
     ];
     let handlers = include_str!("../src/http/mod.rs");
@@ -210,6 +216,8 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         "/certificates\" => certificate",
         "/devices\" => device::add",
         "/introductions\" => introduction::introduce",
+        // It has no body.
+        "/test\" => notification::test",
     ];
     for other in elsewhere {
         assert_eq!(handlers.matches(other).count(), 1, "{other}");

@@ -93,6 +93,10 @@ class App {
     this.go('#/welcome', true);
   }
 
+  async renewNotifications() {
+    await this.#approver?.renewNotifications();
+  }
+
   /** Whether this device is in force. Being offline says nothing about that. */
   async #judge() {
     const approver = this.#approver;
@@ -216,4 +220,4 @@ function loadAll() {
 
 applyTheme();
 const app = new App();
-app.start().then(() => keepPage(loadAll)).catch(console.warn);
+app.start().then(() => keepPage(loadAll)).catch(console.warn).then(() => app.renewNotifications()).catch(console.warn);

@@ -1,4 +1,4 @@
-// Keeps the page itself, so that it opens without a network. What the gateway says is never kept here.
+// Keeps the page itself, so that it opens without a network, and shows notifications. What the gateway says is never kept here.
 
 // `keep.js` has the same name.
 const CACHE = 'countersign-page';
@@ -49,4 +49,45 @@ async function networkFirst(request) {
     if (kept) return kept;
     throw error;
   }
+}
+
+// A notification says that something waits, and nothing of it: the gateway knows no more, and a locked screen may be seen by others.
+
+const NOTICES = {
+  waiting: 'A request waits for your decision.',
+  test: 'Notifications work on this device.',
+  changed: 'Open this page once, so that it can go on telling you of requests.',
+};
+
+/** @param {keyof typeof NOTICES} type */
+function notify(type) {
+  const options = { body: NOTICES[type], tag: `countersign-${type}`, renotify: true, icon: 'icon.svg' };
+  return worker.registration.showNotification('Countersign', options);
+}
+
+worker.addEventListener('push', (/** @type {any} */ event) => {
+  // Browsers want something to be shown for every message, whatever it holds.
+  let type = 'waiting';
+  try {
+    type = event.data?.json()?.type;
+  } catch {
+    // Then it is not the gateway's.
+  }
+  event.waitUntil(notify(type === 'test' ? 'test' : 'waiting'));
+});
+
+// Only the page has the credential to tell the gateway. It does when it is opened.
+worker.addEventListener('pushsubscriptionchange', (/** @type {any} */ event) => event.waitUntil(notify('changed')));
+
+worker.addEventListener('notificationclick', (/** @type {any} */ event) => {
+  event.notification.close();
+  event.waitUntil(openInbox());
+});
+
+async function openInbox() {
+  const inbox = new URL('./#/inbox', worker.registration.scope).href;
+  const [open] = await worker.clients.matchAll({ type: 'window' });
+  if (!open) return worker.clients.openWindow(inbox);
+  await open.focus();
+  return open.navigate(inbox);
 }

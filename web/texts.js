@@ -1,9 +1,11 @@
 // Every text that a person reads, with those about requests and problems in `texts/`. A translation replaces these files.
 
 import { count } from './texts/count.js';
+import { notificationTexts } from './texts/notifications.js';
 import { requestTexts } from './texts/requests.js';
 
 export const texts = {
+  notifications: notificationTexts,
   product: 'Countersign',
   skip: 'Skip to content',
   mainNavigation: 'Main',

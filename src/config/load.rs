@@ -272,6 +272,7 @@ impl Config {
         )?;
         require_length("platform.operator_key", &self.platform.operator_key)?;
         self.page.validate()?;
+        self.notifications.validate()?;
         self.telemetry.validate()?;
         self.auth.validate()
     }

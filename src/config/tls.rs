@@ -140,7 +140,7 @@ impl Tls {
 }
 
 /// Reads a list of networks. A plain address is a network of its own.
-fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+pub(super) fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let parse = |text: &String| {
         let address = |_| text.parse::<IpAddr>().map(IpNet::from);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::notices::Notices;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::error::Names;
@@ -33,6 +34,8 @@ pub struct Context {
     pub tracer: Tracer,
     pub(super) store: Arc<Store>,
     pub(super) wake: Hub,
+    /// Whom submissions have asked, for notifications.
+    pub(super) notices: Notices,
     /// Work that outlives a request but not the node.
     pub(super) tasks: TaskTracker,
     /// Set when the node begins to drain.

@@ -27,6 +27,8 @@ mod keys;
 mod lease;
 pub mod limit;
 mod load;
+mod notices;
+pub mod notifications;
 mod page;
 mod paired;
 mod pairing;
@@ -60,6 +62,7 @@ pub use self::health::{Health, Readiness};
 pub use self::introductions::IntroductionCommand;
 pub use self::invitations::InvitationRequest;
 pub use self::limit::Limiter;
+pub use self::notifications::Notifications;
 pub use self::page::{Page, PageRequest};
 pub use self::paired::PairingLine;
 pub use self::pairing::{Completed, Initiated, PairingStatus, PairingWord, Pairings};
@@ -74,6 +77,7 @@ pub use self::withdraw::Ended;
 pub use crate::store::signing_key::NewSigningKey;
 
 use self::authenticate::Tokens;
+use self::notices::Notices;
 use self::secret::ClusterSecret;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -93,6 +97,7 @@ pub struct Gateway {
     pub sessions: Arc<Sessions>,
     pub platform: Arc<Platform>,
     pub devices: Arc<Devices>,
+    pub notifications: Arc<Notifications>,
     pub authenticator: Arc<Authenticator>,
     pub limiter: Arc<Limiter>,
     pub health: Arc<Health>,
@@ -111,7 +116,9 @@ impl Gateway {
     ) -> std::io::Result<Arc<Self>> {
         // First, as it may fail: nothing is running yet.
         let tokens = Tokens::new(config, &clock, draining)?;
+        let (notices, asked) = Notices::new(notifications::off(config).is_none());
         let context = Arc::new(Context {
+            notices,
             config: Arc::clone(config),
             names: Names::new(&config.protocol.name),
             node: store.database.node().clone(),
@@ -127,12 +134,16 @@ impl Gateway {
         let presence = Arc::new(EnforcerPresence::new(&context));
         let exchanges = Arc::new(Exchanges::new(&context, &presence));
         let channels = Arc::new(Channels::new(&context, &presence, &secret));
+        let notifications = Notifications::new(&context, &secret);
+        let notifications = Arc::new(notifications.map_err(std::io::Error::other)?);
+        notifications.start(asked, stopped);
         Ok(Arc::new(Self {
             pairings: Arc::new(Pairings::new(&context, &presence, &secret)),
             prompts: Arc::new(Prompts::new(&context, &presence)),
             sessions: Arc::new(Sessions::new(&context, &presence)),
             platform: Arc::new(Platform::new(&context)),
             devices: Arc::new(Devices::new(&context)),
+            notifications,
             authenticator: Arc::new(Authenticator::new(&context, &channels, tokens)),
             limiter: Arc::new(Limiter::new(&context)),
             health: Arc::new(Health::new(&context, &exchanges, &channels)),

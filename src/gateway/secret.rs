@@ -1,5 +1,5 @@
-//! The secret that the nodes of a cluster share, and what is derived from it: hashes of pairing codes, routing tokens, and
-//! a check value by which nodes compare theirs. The secret itself is never stored or printed.
+//! The secret that the nodes of a cluster share, and what is derived from it: hashes of pairing codes, routing tokens, the
+//! keys of notifications, and a check value by which nodes compare theirs. The secret itself is never stored or printed.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +32,7 @@ impl ClusterSecret {
     }
 
     /// The MAC of `parts` for one purpose. Each part is preceded by its length, so that different lists never collide.
-    fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+    pub(super) fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = hmac::Context::with_key(&self.0);
         for part in [purpose.as_bytes()].iter().chain(parts) {
             mac.update(&(part.len() as u64).to_be_bytes());

@@ -101,6 +101,7 @@ impl Exchanges {
         if !submitted.duplicate {
             self.context
                 .note_transition("none", ExchangeState::PendingApproval, 1);
+            self.context.notices.leave(tenant, &approvers);
             let asked = approvers
                 .into_iter()
                 .map(|approver| Key::Approver(tenant.clone(), approver));

@@ -77,6 +77,10 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     sweeps.every("calls", write_every, |gateway| async move {
         gateway.presence.write_calls().await
     });
+    let notify_every = Duration::from_millis(config.notifications.sweep_ms);
+    sweeps.every("notifications", notify_every, |gateway| async move {
+        gateway.notifications.sweep().await
+    });
     let auth = &config.auth;
     if auth.jwt() && auth.jwt_secret.is_empty() {
         // Shorter than configured, because jitter adds up to a fifth.

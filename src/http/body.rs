@@ -25,6 +25,7 @@ use crate::protocol::device::{MAX_INTRODUCTION_BYTES, MAX_STATEMENT_BYTES};
 use crate::protocol::framing::Framing;
 use crate::protocol::id::{RequestId, TextId};
 use crate::protocol::json;
+use crate::protocol::notification::MAX_NOTIFICATION_BYTES;
 
 const MAX_KEY_BYTES: usize = 255;
 
@@ -43,6 +44,8 @@ pub enum Kind {
     Statement,
     /// A signed introduction of an enforcer.
     Introduction,
+    /// A place to notify an approver at.
+    Notification,
     Other,
     /// Anything else; the body may be missing.
     Optional,
@@ -114,6 +117,7 @@ pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received,
         Kind::Snapshot => limits.snapshot_bytes + limits.envelope_bytes,
         Kind::Statement => MAX_STATEMENT_BYTES.min(limits.body_bytes),
         Kind::Introduction => MAX_INTRODUCTION_BYTES.min(limits.body_bytes),
+        Kind::Notification => MAX_NOTIFICATION_BYTES.min(limits.body_bytes),
         Kind::Other | Kind::Optional => limits.body_bytes,
     };
     let stated = parts

@@ -27,6 +27,7 @@ pub mod listener_mode;
 mod memory;
 mod metered;
 pub mod metrics;
+mod notification;
 mod openapi;
 mod origin;
 mod page;
@@ -119,6 +120,10 @@ fn plain() -> Routes {
         delete "/v1/approvers/{approverId}/devices/{deviceId}" => device::revoke;
         post "/v1/approvers/{approverId}/introductions" => introduction::introduce;
         get "/v1/approvers/{approverId}/introductions" => introduction::list;
+        get "/v1/approvers/{approverId}/notifications" => notification::list;
+        post "/v1/approvers/{approverId}/notifications" => notification::add;
+        delete "/v1/approvers/{approverId}/notifications/{notificationId}" => notification::remove;
+        post "/v1/approvers/{approverId}/notifications/{notificationId}/test" => notification::test;
         get "/v1/presence/enforcers" => presence::list;
         get "/v1/presence/enforcers/{enforcerDeviceId}" => presence::one;
         post "/platform/v1/tenants" => platform::create_tenant;

@@ -19,8 +19,8 @@ use super::parsing::Parsing;
 use super::request_scope::RequestScope;
 use crate::gateway::error::Error;
 use crate::gateway::{
-    Context, Devices, EnforcerPresence, Exchanges, Gateway, Health, Pairings, Platform, Prompts,
-    Sessions,
+    Context, Devices, EnforcerPresence, Exchanges, Gateway, Health, Notifications, Pairings,
+    Platform, Prompts, Sessions,
 };
 use crate::protocol::envelope::Outgoing;
 use crate::protocol::error::Description;
@@ -75,7 +75,7 @@ macro_rules! subjects {
 
 subjects! {
     exchanges: Exchanges, presence: EnforcerPresence, pairings: Pairings, prompts: Prompts, sessions: Sessions,
-    platform: Platform, devices: Devices, health: Health
+    platform: Platform, devices: Devices, notifications: Notifications, health: Health
 }
 
 impl Node {

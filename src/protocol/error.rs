@@ -3,6 +3,7 @@
 
 mod code;
 mod device;
+mod notification;
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::code::{Code, Names};
 pub use self::device::DeviceError;
+pub use self::notification::NotificationError;
 use super::json::{JsonError, Reason};
 use super::reader::{Fault, Invalid, clip};
 
@@ -84,6 +86,8 @@ pub enum Error {
     KeyRevoked,
     #[error("{0}")]
     Device(#[from] DeviceError),
+    #[error("{0}")]
+    Notification(#[from] NotificationError),
     #[error("the routing token was revoked, or replaced by a newer pairing")]
     PairingRevoked,
     #[error("there is no such thing, or it is not for this caller")]
@@ -253,6 +257,7 @@ impl Error {
                 .expecting(&format!("an Ed25519 signature by this key over {text:?}")),
             Self::KeyRevoked => refusal(403, Code::KeyRevoked).at("/body/signerKeyId"),
             Self::Device(error) => error.describe(),
+            Self::Notification(error) => error.describe(),
             Self::PairingRevoked => refusal(403, Code::PairingRevoked)
                 .at("/body/metadata/routingToken")
                 .expecting("the token of a pairing in force"),

@@ -21,6 +21,7 @@ pub mod json;
 pub mod key_proof;
 pub mod listing;
 pub mod message;
+pub mod notification;
 pub mod pairing;
 pub mod presence;
 pub mod prompt;

@@ -30,7 +30,7 @@ impl AuditSource {
 
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator`, `certificate holder`,
+    /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator`, `gateway`, `certificate holder`,
     /// `invitation holder` or `command line`.
     pub name: String,
     pub source: AuditSource,
@@ -56,6 +56,14 @@ impl Actor {
                 principal: None,
                 address,
             },
+        }
+    }
+
+    /// What a node does of itself.
+    pub fn gateway() -> Self {
+        Self {
+            name: "gateway".into(),
+            source: AuditSource::default(),
         }
     }
 

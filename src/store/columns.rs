@@ -18,6 +18,7 @@ use crate::protocol::id::{
     ApproverId, CredentialId, EnforcerId, InvitationId, MessageId, OperationId, RequestId,
     SessionId, SignerKeyId, SnapshotId, TenantId, TextId as _,
 };
+use crate::protocol::notification::NotificationKind;
 use crate::protocol::pairing::Nonce;
 use crate::protocol::presence::Transport;
 use crate::protocol::signature::PublicKey;
@@ -66,7 +67,7 @@ stored_as! { &str: Sha256Hex; |hash| hash.to_string(); |text| Self::parse(text) 
 stored_as! {
     &str:
         TenantId, EnforcerId, ApproverId, RequestId, SessionId, SnapshotId, SignerKeyId, CredentialId, InvitationId, Nonce,
-        Form, RoleName, ExchangeState, Transport, Verification, DeviceChange,
+        Form, RoleName, ExchangeState, Transport, Verification, DeviceChange, NotificationKind,
         prompt::PromptStatus, session::EndReason, session::SnapshotType, session::SessionState;
     |value| value.as_str();
     |text| Self::parse(text)

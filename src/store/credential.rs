@@ -95,6 +95,9 @@ impl CredentialStore {
             changed as (
                 update credentials c set changed_at = clock_timestamp() from disabled d where c.tenant_id = d.tenant_id
             ),
+            silenced as (
+                delete from notifications n using disabled d where n.tenant_id = d.tenant_id
+            ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
                 select d.tenant_id, d.disabled_at + $2::interval, $3, $4, $5, 'tenant.disabled', d.tenant_id, $6, $7

@@ -210,6 +210,10 @@ impl CredentialStore {
                 delete from introductions i using written w
                  where $4 = 'revoke' and i.tenant_id = $1 and i.approver_id = $2 and i.device_id = $5
             ),
+            silenced as (
+                delete from notifications n using written w
+                 where $4 = 'revoke' and n.tenant_id = $1 and n.approver_id = $2 and n.device_id = $5
+            ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
                 select $1, w.accepted_at, $15, $16, $17,
@@ -297,6 +301,10 @@ impl CredentialStore {
             ),
             forgotten as (
                 delete from introductions i using written w where i.tenant_id = $1 and i.approver_id = $2
+            ),
+            silenced as (
+                delete from notifications n using written w
+                 where n.tenant_id = $1 and n.approver_id = $2 and n.kind = 'webpush'
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)

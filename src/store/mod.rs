@@ -44,6 +44,8 @@ pub mod introduction;
 pub mod invitation;
 pub mod lease;
 pub mod listing;
+pub mod notification;
+pub mod notification_delivery;
 pub mod notify;
 pub mod pairing;
 pub mod pairing_code;
@@ -80,6 +82,7 @@ pub use self::credentials::CredentialStore;
 use self::database::Database;
 use self::error::Result;
 pub use self::exchange::ExchangeStore;
+pub use self::notification::NotificationStore;
 pub use self::pairing::PairingStore;
 pub use self::prompt_status::PromptStore;
 pub use self::session::SessionStore;
@@ -98,6 +101,7 @@ pub struct Store {
     pub prompts: Arc<PromptStore>,
     pub sessions: Arc<SessionStore>,
     pub audit: AuditStore,
+    pub notifications: NotificationStore,
 }
 
 /// Seconds as an interval.
@@ -132,6 +136,9 @@ impl Store {
                 database: Arc::clone(&database),
             }),
             audit: AuditStore {
+                database: Arc::clone(&database),
+            },
+            notifications: NotificationStore {
                 database: Arc::clone(&database),
             },
             database,

@@ -161,6 +161,10 @@ impl CredentialStore {
                 delete from introductions i using revoked r
                  where i.tenant_id = r.tenant_id and i.approver_id = r.approver_id and i.device_id = r.signer_key_id
             ),
+            silenced as (
+                delete from notifications n using revoked r
+                 where n.tenant_id = r.tenant_id and n.approver_id = r.approver_id and n.device_id = r.signer_key_id
+            ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
                 select r.tenant_id, r.revoked_at, $5, $6, $7, 'key.revoked', r.approver_id || '/' || r.signer_key_id, $8, $9

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::config;
 use crate::protocol::error::Code;
 use crate::protocol::exchange::ExchangeState;
+use crate::protocol::notification::NotificationKind;
 
 /// From half a millisecond to half a minute: calls, statements, pushes.
 const LATENCY: &[f64] = &[
@@ -107,6 +108,10 @@ table! {
         "Channels open on this node.";
     closed: Family<Counter, 1> = "countersign_channels_closed_total" ["reason"],
         "Channels that the gateway ended.";
+    notifications: Family<Counter, 2> = "countersign_notifications_total" ["kind", "outcome"],
+        "Notifications of approvers that were sent, by what came of it.";
+    notification_delay: Family<Histogram, 1> = "countersign_notification_delay_seconds" ["kind"] in LAG,
+        "Time from the oldest request that a notification is about to its delivery, by the database's clock.";
     waits: Observed<0> = "countersign_waits" [],
         "Waits under way on this node.";
 
@@ -299,6 +304,12 @@ impl Metrics {
             "token",
         ] {
             self.unauthenticated.of([reason]);
+        }
+        for kind in NotificationKind::ALL.map(NotificationKind::as_str) {
+            for outcome in ["delivered", "failed", "gone", "disabled"] {
+                self.notifications.of([kind, outcome]);
+            }
+            self.notification_delay.of([kind]);
         }
         for waiter in ["approver", "enforcer", "exchange"] {
             self.missed.of([waiter]);

@@ -42,6 +42,7 @@ impl Route {
             .replace("{version}", &page().version)
             .replace("{directory}/{file}", "core/approver.js")
             .replace("{file}", "app.js")
+            .replace("{notificationId}", "01a1dd30-a1b2-7004-b20c-8d6678c773dd")
     }
 
     pub fn method(&self) -> Method {
@@ -73,7 +74,10 @@ const PLAIN: [&str; 10] = [
 
 /// Whether a path answers in plain JSON: whatever is not of the protocol, and some of what is.
 pub fn is_plain(path: &str) -> bool {
-    if path.contains("/devices") || path.contains("/introductions") {
+    if ["/devices", "/introductions", "/notifications"]
+        .iter()
+        .any(|area| path.contains(area))
+    {
         return true;
     }
     let area = path
@@ -176,6 +180,26 @@ pub const ROUTES: &[Route] = &[
         "GET",
         "/v1/approvers/{approverId}/introductions",
         &[Approver],
+    ),
+    route(
+        "GET",
+        "/v1/approvers/{approverId}/notifications",
+        &[Approver, Admin],
+    ),
+    route(
+        "POST",
+        "/v1/approvers/{approverId}/notifications",
+        &[Approver, Admin],
+    ),
+    route(
+        "DELETE",
+        "/v1/approvers/{approverId}/notifications/{notificationId}",
+        &[Approver, Admin],
+    ),
+    route(
+        "POST",
+        "/v1/approvers/{approverId}/notifications/{notificationId}/test",
+        &[Approver, Admin],
     ),
     route(
         "GET",

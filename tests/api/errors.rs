@@ -8,8 +8,9 @@ use countersign::e2e::MAX_DEVICES;
 use countersign::gateway::limit::{Kind, Rate};
 use countersign::http::error::{Refusal, TransportError, add_headers};
 use countersign::protocol::device::{MAX_INTRODUCTIONS, MAX_STATEMENTS};
-use countersign::protocol::error::{Code, DeviceError, Error, Throttled};
+use countersign::protocol::error::{Code, DeviceError, Error, NotificationError, Throttled};
 use countersign::protocol::json;
+use countersign::protocol::notification::MAX_NOTIFICATIONS;
 use countersign::protocol::reader::{Fault, Invalid};
 use serde_json::{Value, json};
 
@@ -115,6 +116,10 @@ fn rules() -> Vec<(&'static str, Error)> {
             "invalidDeviceId",
             parameter("deviceId", "22 characters of base64url"),
         ),
+        (
+            "invalidNotificationId",
+            parameter("notificationId", "a UUID"),
+        ),
         ("invalidIdempotencyKey", parameter("Idempotency-Key", key)),
         ("decisionExpired", Error::DecisionExpired),
         ("decisionHash", Error::DecisionHash),
@@ -164,6 +169,26 @@ fn rules() -> Vec<(&'static str, Error)> {
         ("deviceTaken", DeviceError::Taken.into()),
         ("keyOfDevice", DeviceError::KeyOfDevice.into()),
         ("notPairedEnforcer", DeviceError::NotPaired.into()),
+        (
+            "notificationsOff",
+            NotificationError::Off {
+                reason: "notifications.enabled is false",
+            }
+            .into(),
+        ),
+        (
+            "notifiedAddress",
+            NotificationError::Address { pointer: "/url" }.into(),
+        ),
+        ("notifiedDevice", NotificationError::NoDevice.into()),
+        (
+            "tooManyNotifications",
+            NotificationError::TooMany {
+                limit: MAX_NOTIFICATIONS,
+            }
+            .into(),
+        ),
+        ("staleNotification", NotificationError::Stale.into()),
         (
             "tooManyIntroductions",
             DeviceError::TooManyIntroductions {

@@ -9,7 +9,7 @@ use crate::support::contract::Operation;
 use crate::support::{Cluster, Contract, until};
 
 /// Calls whose examples name what only a node can make up; as they stand, there is no such thing.
-pub const MADE_UP: [&str; 11] = [
+pub const MADE_UP: [&str; 13] = [
     "acknowledge",
     "resolvePairing",
     "completePairing",
@@ -21,6 +21,8 @@ pub const MADE_UP: [&str; 11] = [
     "issueCode",
     "withdrawInvitation",
     "join",
+    "removeNotification",
+    "testNotification",
 ];
 
 /// Where a call stands in the order of the examples: what others are about comes first, and ends come last.

@@ -1,5 +1,6 @@
 //! The approver's commands as processes: what they print, for people and for programs, and how they end.
 
+mod notifications;
 mod people;
 mod second;
 mod shown;

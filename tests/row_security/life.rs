@@ -61,6 +61,7 @@ impl Tenant {
         tenant.platform().await;
         tenant.devices().await;
         tenant.invitations().await;
+        tenant.notifications().await;
         tenant
     }
 
@@ -287,6 +288,33 @@ impl Tenant {
         }
         let listed = client.get(&owner.introductions()).await.expect(200).json();
         assert_eq!(listed["introductions"].as_array().unwrap().len(), 1);
+    }
+
+    /// A webhook that cannot be reached is added, tried, and removed.
+    async fn notifications(&mut self) {
+        let path = "/v1/approvers/alice/notifications";
+        let client = &self.alice.client;
+        let webhook = json!({ "kind": "webhook", "url": "https://localhost:1/" });
+        for status in [201, 200] {
+            client.post(path, &webhook).await.expect(status);
+        }
+        let submitted = self.bot.submit(&request_id(), "alice", sealed()).await;
+        submitted.expect(202);
+        let line = async || {
+            let listed = client.get(path).await.expect(200).json();
+            listed["notifications"][0].clone()
+        };
+        until("it was tried", Duration::from_secs(20), async || {
+            line().await["state"] == "failing"
+        })
+        .await;
+        let place = format!(
+            "{path}/{}",
+            line().await["notificationId"].as_str().unwrap()
+        );
+        let test = client.call(Method::POST, &format!("{place}/test"));
+        assert_eq!(test.send().await.expect(200).json()["delivered"], false);
+        client.delete(&place).await.expect(204);
     }
 
     /// Somebody is invited and joins.

@@ -281,6 +281,38 @@ export class Approver {
   }
 
   /**
+   * Whether this device is notified of requests while the page is closed, or why it cannot be.
+   * @returns {Promise<import('./types.js').Notifications>}
+   */
+  async notifications() {
+    const { readNotifications } = await loaded(import('./notifications.js'));
+    return readNotifications(this.session);
+  }
+
+  /** Lets this device be notified. The browser asks for permission. */
+  async notifyHere() {
+    const { notifyHere } = await loaded(import('./notifications.js'));
+    await notifyHere(this.session);
+  }
+
+  async silenceHere() {
+    const { silenceHere } = await loaded(import('./notifications.js'));
+    await silenceHere(this.session);
+  }
+
+  /** @param {string} notificationId */
+  async testNotification(notificationId) {
+    const { testNotification } = await loaded(import('./notifications.js'));
+    await testNotification(this.session, notificationId);
+  }
+
+  /** Registers for notifications anew, if that has become necessary. Nothing else depends on it. */
+  async renewNotifications() {
+    const { renewNotifications } = await loaded(import('./notifications.js'));
+    await renewNotifications(this.session);
+  }
+
+  /**
    * Removes keys, credential and history from this browser. With `revoke`, the device is revoked first; if that fails, nothing
    * is removed.
    * @param {{ revoke: boolean }} options
@@ -288,6 +320,8 @@ export class Approver {
    */
   async logout({ revoke }) {
     if (revoke) await revokeDevice(this.session, this.identity.deviceId);
+    // The gateway may be away; then the subscription is gone, and the gateway learns of it when it next uses it.
+    await this.silenceHere().catch(() => {});
     this.session.tabs.postMessage('logout');
     this.end();
     await Store.remove();

@@ -246,6 +246,19 @@
  */
 
 /**
+ * Why this device cannot be notified: the browser lacks push; notifications of this page are denied; the question was closed; the page
+ * came over plain http; iOS wants it on the home screen; the gateway sends none; the push service does not answer; a test failed.
+ * @typedef {'unsupported' | 'denied' | 'dismissed' | 'insecure' | 'homeScreen' | 'gateway' | 'service' | 'failed'} NotificationHindrance
+ */
+
+/**
+ * Whether this device is notified.
+ * @typedef {{ state: 'off' }
+ *   | { state: 'on', notificationId: string, failure: string | null }
+ *   | { state: 'hindered', hindrance: NotificationHindrance, reason: string }} Notifications
+ */
+
+/**
  * Every code with its values, and the words that the terminal client uses for it.
  *
  * @typedef {object} Problems
@@ -256,6 +269,8 @@
  * @property {{ status: number, code: string, message: string }} refused the gateway refused this: …
  * @property {{ expected: string }} answer the gateway's answer is not what was expected: …
  * @property {{}} credential the gateway does not accept this device's credential any more; join again with a new invitation
+ *
+ * @property {{ hindrance: NotificationHindrance, cause?: string, reason?: string }} notNotified this device cannot be notified
  *
  * @property {{}} alreadyJoined this browser already has keys of an approver; log out first, which gives them up
  * @property {{}} invitation this is no invitation; copy all of the link that your administrator sent

@@ -1,6 +1,7 @@
 // What went wrong, in words, and what to do about it. One entry for each code of `core/problem.js`.
 
 import { visibleText } from '../core/visible.js';
+import { hindranceText } from './notifications.js';
 
 const THINGS = /** @type {Record<string, string>} */ ({
   artifact: 'The content', ciphertext: 'The encrypted request', deviceBundle: 'The key of the device', deviceId: 'The id of the device',
@@ -24,6 +25,8 @@ const words = {
   refused: (v) => `The gateway refused this: ${shown(v.message)} (${v.status} ${shown(v.code)}).`,
   answer: (v) => `The gateway’s answer is not what was expected: ${shown(v.expected)}.`,
   credential: () => 'The gateway does not accept this device’s credential any more. Ask for a new invitation, log out, and join again.',
+
+  notNotified: (v) => hindranceText({ ...v, cause: shown(v.cause ?? '') }),
 
   alreadyJoined: () => 'This browser already has the keys of an approver. Log out first, which gives them up.',
   invitation: () => 'This is no invitation. Copy all of the link that your administrator sent, to its end.',

@@ -7,6 +7,7 @@ import { confirmDialog, helpDialog } from '../ui/dialog.js';
 import { el } from '../ui/dom.js';
 import { busy, button, facts, page, segments } from '../ui/parts.js';
 import { chooseTheme, currentTheme } from '../ui/theme.js';
+import { notificationSettings } from './notifications.js';
 
 /**
  * @param {import('../ui/view.js').JoinedContext} context
@@ -22,6 +23,7 @@ export function view(context) {
       [settings.approver, el('strong', null, identity.approverId)], [settings.tenant, identity.tenantId], [settings.name, identity.deviceName],
       [settings.id, el('code', null, identity.deviceId)], [settings.joined, dateTime(identity.joinedAt)],
     ])),
+    section(texts.notifications.title, notificationSettings(context.approver)),
     section(settings.appearance, el('div', { class: 'row spread' }, el('span', null, settings.theme), themes)),
     section(settings.keyboard, el('div', { class: 'row spread' }, el('span', { class: 'quiet' }, settings.keyboardText),
       button(settings.showKeys, { kind: 'small', on: helpDialog }))),

@@ -6,6 +6,7 @@ mod devices;
 mod inbox;
 mod introductions;
 mod join;
+mod notifications;
 mod pairing;
 mod prompt;
 
@@ -20,6 +21,9 @@ pub use self::devices::{DeviceStanding, Devices, ListedDevice};
 pub use self::inbox::{Item, Unopened};
 pub use self::introductions::Introducer;
 pub use self::join::{Enrolment, Invitation, Joined, join};
+pub use self::notifications::{
+    AddedWebhook, ListedNotification, NotificationList, TestedNotification,
+};
 pub use self::pairing::Comparing;
 pub use self::prompt::SentPrompt;
 use super::channel::{ChannelRole, Watch};

@@ -4,6 +4,7 @@ mod decide;
 mod devices;
 mod inbox;
 mod join;
+mod notifications;
 mod pair;
 mod payload;
 mod prompt;
@@ -62,6 +63,9 @@ pub enum ApproverCommand {
     /// List the devices of this approver, add one or revoke one.
     #[command(after_help = devices::EXAMPLES, args_conflicts_with_subcommands = true)]
     Devices(devices::DevicesArgs),
+    /// List where this approver is notified that something waits; add a webhook, test or remove one.
+    #[command(after_help = notifications::EXAMPLES, args_conflicts_with_subcommands = true)]
+    Notifications(notifications::NotificationsArgs),
     /// Verify a saved decision, offline.
     ///
     /// Exit status: 0 if a device that this profile trusts, or that --device names, has signed it; 77 if not; 65 if the file is
@@ -79,6 +83,7 @@ pub async fn run(command: ApproverCommand) -> anyhow::Result<Ending> {
         ApproverCommand::Reject(args) => decide::reject(args).await,
         ApproverCommand::Prompt(args) => prompt::run(args).await,
         ApproverCommand::Devices(args) => devices::run(args).await,
+        ApproverCommand::Notifications(args) => notifications::run(args).await,
         ApproverCommand::Verify(args) => verify::run(&args),
     }
 }

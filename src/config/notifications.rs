@@ -1,0 +1,55 @@
+//! `[notifications]`: telling approvers that something waits.
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
+use super::load::require;
+use super::tls::networks;
+
+section! {
+    /// `[notifications]`: telling approvers that something waits, by Web Push and webhooks.
+    Notifications {
+        /// Whether anything is sent. It also needs `security.cluster_secret`.
+        enabled: bool = true,
+        /// Whom a push service may contact about this gateway, as `mailto:` or `https:`; `page.url` if empty and https.
+        contact: String = String::new(),
+        /// Networks that may be notified although they are not public, also without TLS.
+        #[serde(deserialize_with = "networks")]
+        allow: Vec<IpNet> = Vec::new(),
+        /// Least time between two notifications to the same place. What comes meanwhile is one notification.
+        pause_seconds: u64 = 10,
+        /// First delay before a notification that failed is sent again; it doubles.
+        retry_seconds: u64 = 5,
+        retry_max_seconds: u64 = 300,
+        /// How long a place may fail before it is disabled.
+        give_up_seconds: u64 = 3 * 24 * 3_600,
+        /// How often a node looks for what was not sent when it was submitted.
+        sweep_ms: u64 = 15_000,
+    }
+}
+
+impl Notifications {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let visible = self.contact.bytes().all(|byte| byte.is_ascii_graphic());
+        let known = ["mailto:", "https://"]
+            .iter()
+            .filter_map(|scheme| self.contact.strip_prefix(scheme))
+            .any(|rest| !rest.is_empty());
+        require(
+            self.contact.is_empty() || (visible && known),
+            "notifications.contact",
+            "must be such as mailto:security@example.com or https://example.com",
+        )?;
+        require(
+            self.sweep_ms > 0 && self.retry_seconds > 0,
+            "notifications.sweep_ms",
+            "this and notifications.retry_seconds must be at least 1",
+        )?;
+        require(
+            self.retry_max_seconds >= self.retry_seconds,
+            "notifications.retry_max_seconds",
+            "must be at least notifications.retry_seconds",
+        )
+    }
+}

@@ -1,0 +1,35 @@
+//! Where submissions leave whom they have asked, for the notifier: in memory, and without ever waiting.
+
+use tokio::sync::mpsc;
+
+use crate::protocol::id::{ApproverId, TenantId};
+
+/// Approvers that wait to be looked at. What does not fit is left to the sweep.
+const MAX_NOTICES: usize = 8_192;
+
+pub type Asked = (TenantId, ApproverId);
+
+#[derive(Clone)]
+pub struct Notices(Option<mpsc::Sender<Asked>>);
+
+impl Notices {
+    /// A queue, or none if nothing is to be sent.
+    pub fn new(enabled: bool) -> (Self, mpsc::Receiver<Asked>) {
+        let (sender, receiver) = mpsc::channel(MAX_NOTICES);
+        (Self(enabled.then_some(sender)), receiver)
+    }
+
+    pub fn leave<'a>(
+        &self,
+        tenant: &TenantId,
+        approvers: impl IntoIterator<Item = &'a ApproverId>,
+    ) {
+        let Some(sender) = &self.0 else {
+            return;
+        };
+        for approver in approvers {
+            // Full: the sweep finds it.
+            let _full = sender.try_send((tenant.clone(), approver.clone()));
+        }
+    }
+}

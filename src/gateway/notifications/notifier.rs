@@ -1,0 +1,350 @@
+//! Tells approvers that something waits. A submission hands over, after its commit, whom it asked: in memory, and never waiting. What is
+//! lost so, because there is too much or a node dies, is found by the sweep. No exchange waits for a notification.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Notifications;
+use super::send::{Letter, Outcome, TIME_LIMIT};
+use crate::gateway::error::Result;
+use crate::gateway::notices::Asked;
+use crate::jitter::jitter;
+use crate::protocol::id::TenantId;
+use crate::protocol::notification::{Notice, NotificationKind};
+use crate::store::audit::Actor;
+use crate::store::error::StoreError;
+use crate::store::notification_delivery::Claimed;
+
+/// Approvers that one statement looks at.
+const HINTS_PER_ROUND: usize = 512;
+/// Pause between rounds, so that a busy node asks the database this often and not for every submission.
+const ROUND_PAUSE: Duration = Duration::from_millis(50);
+/// Places that one statement claims.
+const CLAIMS: usize = 64;
+/// How long a claim lasts. A node that dies is replaced after that.
+const CLAIM_SECONDS: u64 = 30;
+/// A claim that could not be sent by then is given back: the rest is for the sending itself, and for writing down what came of it.
+const START_WITHIN: Duration = Duration::from_secs(CLAIM_SECONDS - TIME_LIMIT.as_secs() - 5);
+/// Notifications under way on a node, and of one tenant, so that slow places of some delay no one else's.
+const MAX_SENDING: usize = 64;
+const MAX_SENDING_PER_TENANT: usize = 8;
+/// Claimed and not yet done, in all and of one tenant.
+const MAX_CLAIMED: usize = 1_024;
+const MAX_CLAIMED_PER_TENANT: usize = 64;
+/// Places that one statement of the sweep looks at.
+const SWEEP_PAGE: i64 = 500;
+
+/// How much is under way.
+pub(super) struct Load {
+    sending: Arc<Semaphore>,
+    /// By tenant; held for a few instructions, never across an await.
+    claimed: Mutex<HashMap<TenantId, (usize, Arc<Semaphore>)>>,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            sending: Arc::new(Semaphore::new(MAX_SENDING)),
+            claimed: Mutex::default(),
+        }
+    }
+}
+
+impl Load {
+    /// How many more may be claimed, and the tenants that have enough.
+    fn room(&self) -> (usize, Vec<TenantId>) {
+        let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = claimed.values().map(|(count, _)| *count).sum();
+        let busy = claimed
+            .iter()
+            .filter(|(_, (count, _))| *count >= MAX_CLAIMED_PER_TENANT);
+        let busy = busy.map(|(tenant, _)| tenant.clone()).collect();
+        (MAX_CLAIMED.saturating_sub(all), busy)
+    }
+
+    /// Counts a claim until it is done.
+    fn enter(self: &Arc<Self>, tenant: &TenantId) -> Slot {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || (0, Arc::new(Semaphore::new(MAX_SENDING_PER_TENANT)));
+        let (count, turns) = claimed.entry(tenant.clone()).or_insert_with(fresh);
+        *count += 1;
+        Slot {
+            load: Arc::clone(self),
+            tenant: tenant.clone(),
+            turns: Arc::clone(turns),
+        }
+    }
+}
+
+struct Slot {
+    load: Arc<Load>,
+    tenant: TenantId,
+    turns: Arc<Semaphore>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut claimed = self
+            .load
+            .claimed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((count, _)) = claimed.get_mut(&self.tenant) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                claimed.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+impl Notifications {
+    /// Looks at whom submissions have asked, until the node stops.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        mut hints: mpsc::Receiver<Asked>,
+        stop: CancellationToken,
+    ) {
+        let mut asked = Vec::new();
+        loop {
+            let next = hints.recv_many(&mut asked, HINTS_PER_ROUND);
+            if !matches!(stop.run_until_cancelled(next).await, Some(1..)) {
+                return;
+            }
+            let round: BTreeSet<_> = asked.drain(..).collect();
+            let round: Vec<_> = round.into_iter().collect();
+            if let Err(error) = self.claim(&round, &stop).await {
+                tracing::debug!(%error, "notifications are left to the sweep");
+            }
+            sleep(ROUND_PAUSE).await;
+        }
+    }
+
+    /// Claims what is due of these approvers, and sends it.
+    async fn claim(
+        self: &Arc<Self>,
+        asked: &[Asked],
+        stop: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        loop {
+            let (room, busy) = self.load.room();
+            let limit = room.min(CLAIMS);
+            if limit == 0 || stop.is_cancelled() {
+                return Ok(());
+            }
+            let claim = self.context.clock.operation_id().0;
+            let store = &self.context.store.notifications;
+            let found = i64::try_from(limit).unwrap_or(i64::MAX);
+            let found = store
+                .claim_notifications(asked, self.keys.check, &busy, claim, CLAIM_SECONDS, found)
+                .await?;
+            let full = found.len() >= limit;
+            for claimed in found {
+                let slot = self.load.enter(&claimed.tenant);
+                let (this, stop) = (Arc::clone(self), stop.clone());
+                let delivery = async move { this.deliver(claimed, claim, slot, stop).await };
+                self.context.tasks.spawn(delivery);
+            }
+            if !full {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn deliver(
+        self: Arc<Self>,
+        claimed: Claimed,
+        claim: Uuid,
+        slot: Slot,
+        stop: CancellationToken,
+    ) {
+        let outcome = self.send_in_turn(&claimed, &slot, &stop).await;
+        let noted = match outcome {
+            Some(outcome) => self.note(&claimed, claim, &outcome).await,
+            None => {
+                let store = &self.context.store.notifications;
+                store
+                    .release_notification(&claimed, claim)
+                    .await
+                    .map(|_| None)
+            }
+        };
+        drop(slot);
+        match noted {
+            Ok(Some(delay)) => {
+                let again = stop.run_until_cancelled(sleep(delay));
+                // What came meanwhile, or failed. Later than that, the sweep looks anyway.
+                if delay <= self.sweep_period() && again.await.is_some() {
+                    self.context
+                        .notices
+                        .leave(&claimed.tenant, [&claimed.approver]);
+                }
+            }
+            Ok(None) => {}
+            // It is claimed again when the claim has ended.
+            Err(error) => {
+                tracing::warn!(%error, "what came of a notification could not be written")
+            }
+        }
+    }
+
+    /// Sends when it is this claim's turn. `None` if that takes too long, or the node stops.
+    async fn send_in_turn(
+        &self,
+        claimed: &Claimed,
+        slot: &Slot,
+        stop: &CancellationToken,
+    ) -> Option<Outcome> {
+        let latest = Instant::now() + START_WITHIN;
+        let turn = async {
+            let own = slot.turns.acquire().await;
+            (own, self.load.sending.acquire().await)
+        };
+        let turn = stop.run_until_cancelled(timeout_at(latest, turn)).await;
+        let _turn = turn?.ok()?;
+        stop.run_until_cancelled(self.send_claimed(claimed)).await
+    }
+
+    async fn send_claimed(&self, claimed: &Claimed) -> Outcome {
+        let target = self.keys.open(
+            &claimed.tenant,
+            &claimed.approver,
+            &claimed.url_hash,
+            &claimed.target,
+        );
+        let Some(target) = target else {
+            return Outcome::Failed {
+                status: None,
+                failure: "what was stored of it cannot be read".into(),
+                retry_after: None,
+            };
+        };
+        let letter = Letter {
+            approver: &claimed.approver,
+            notice: Notice::Waiting(claimed.waiting),
+            id: format!("{}-{}", claimed.id, claimed.delivered),
+            until: claimed.latest_expiry,
+        };
+        self.sender.send(&self.keys, &target, &letter).await
+    }
+
+    /// Writes down what came of it, and returns after which time to look again.
+    async fn note(
+        &self,
+        claimed: &Claimed,
+        claim: Uuid,
+        outcome: &Outcome,
+    ) -> Result<Option<Duration>, StoreError> {
+        let (store, config) = (
+            &self.context.store.notifications,
+            &self.context.config.notifications,
+        );
+        let (kind, place) = (claimed.kind.as_str(), claimed.id);
+        let Claimed {
+            tenant, approver, ..
+        } = claimed;
+        let count = |outcome| {
+            self.context
+                .metrics
+                .notifications
+                .of([kind, outcome])
+                .increment()
+        };
+        let (failure, retry_after, gone) = match outcome {
+            Outcome::Delivered(_) => {
+                count("delivered");
+                let age = self.context.store.database.database_now() - claimed.oldest;
+                let times = self.context.metrics.notification_delay.of([kind]);
+                times.observe(age.as_seconds_f64().max(0.0));
+                store
+                    .note_delivered(claimed, claim, config.pause_seconds)
+                    .await?;
+                return Ok(Some(Duration::from_secs(config.pause_seconds)));
+            }
+            // A browser that has unsubscribed does not come back under this URL.
+            Outcome::Gone(status) if claimed.kind == NotificationKind::WebPush => {
+                count("gone");
+                let why = format!("the push service answers {}", status.as_u16());
+                store
+                    .remove_notification(&Actor::gateway(), tenant, approver, place, Some(&why))
+                    .await?;
+                tracing::info!(%tenant, %approver, notification = %place, "a browser is no longer notified: its subscription has ended");
+                return Ok(None);
+            }
+            Outcome::Gone(status) => (
+                format!("the answer is {}", status.as_u16()),
+                None,
+                status.as_u16() == 410,
+            ),
+            Outcome::Failed {
+                failure,
+                retry_after,
+                ..
+            } => (failure.clone(), *retry_after, false),
+        };
+        count("failed");
+        let delay = self
+            .backoff(claimed.attempts)
+            .max(retry_after.unwrap_or_default());
+        let give_up = if gone { 0 } else { config.give_up_seconds };
+        let disabled = store
+            .note_failed(claimed, claim, &failure, delay.as_secs_f64(), give_up)
+            .await?;
+        if disabled {
+            count("disabled");
+            tracing::warn!(%tenant, %approver, notification = %place, %failure, "a notification is disabled: it failed for too long");
+            return Ok(None);
+        }
+        tracing::debug!(%tenant, %approver, notification = %place, %failure, "a notification failed and will be sent again");
+        Ok(Some(delay))
+    }
+
+    fn backoff(&self, attempts: i32) -> Duration {
+        let config = &self.context.config.notifications;
+        let doubled = 2_u64.saturating_pow(u32::try_from(attempts).unwrap_or_default().min(32));
+        let seconds = config.retry_seconds.saturating_mul(doubled);
+        jitter(Duration::from_secs(seconds.min(config.retry_max_seconds)))
+    }
+
+    fn sweep_period(&self) -> Duration {
+        Duration::from_millis(self.context.config.notifications.sweep_ms)
+    }
+
+    /// Finds what no hint has told of, one node for all.
+    pub(in crate::gateway) async fn sweep(&self) -> Result<()> {
+        if self.off().is_some() {
+            return Ok(());
+        }
+        let (store, database) = (
+            &self.context.store.notifications,
+            &self.context.store.database,
+        );
+        let period = self.sweep_period();
+        // Shorter than the period, which varies, so that each of them is taken by someone.
+        if !database
+            .take_sweep("notifications", period * 3 / 4, period)
+            .await?
+        {
+            return Ok(());
+        }
+        let mut after = None;
+        loop {
+            let (due, last) = store
+                .due_approvers(self.keys.check, after.as_ref(), SWEEP_PAGE)
+                .await?;
+            for (tenant, approver) in &due {
+                self.context.notices.leave(tenant, [approver]);
+            }
+            if last.is_none() || self.context.draining.is_cancelled() {
+                return Ok(());
+            }
+            after = last;
+        }
+    }
+}

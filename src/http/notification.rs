@@ -1,0 +1,80 @@
+//! Where an approver is notified, in plain JSON.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use uuid::Uuid;
+
+use super::auth::As;
+use super::body::{self, Kind, Path};
+use super::error::Refusal;
+use super::reply::{Node, plain};
+use crate::gateway::Notifications;
+use crate::gateway::caller::ApproverOrAdmin;
+use crate::gateway::error::Error;
+use crate::protocol::id::ApproverId;
+
+fn place(text: &str) -> Result<Uuid, Error> {
+    Uuid::try_parse(text).map_err(|_| Error::Parameter {
+        name: "notificationId",
+        expected: "a UUID",
+    })
+}
+
+/// `GET /v1/approvers/{approverId}/notifications`.
+pub async fn list(
+    State(notifications): State<Arc<Notifications>>,
+    As(caller): As<ApproverOrAdmin>,
+    Path(approver): Path<String>,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    let list = notifications.list(&caller, &approver).await?;
+    Ok(plain(StatusCode::OK, &list))
+}
+
+/// `POST /v1/approvers/{approverId}/notifications`.
+pub async fn add(
+    State(node): State<Node>,
+    State(notifications): State<Arc<Notifications>>,
+    As(caller): As<ApproverOrAdmin>,
+    Path(approver): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    notifications.check_caller(&caller, &approver)?;
+    let bytes = body::read(&node, request, Kind::Notification).await?;
+    let new = body::parsed(&bytes, |document| notifications.read(document))?;
+    let (added, is_new) = notifications.add(&caller, &approver, new).await?;
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(plain(status, &added))
+}
+
+/// `DELETE /v1/approvers/{approverId}/notifications/{notificationId}`.
+pub async fn remove(
+    State(notifications): State<Arc<Notifications>>,
+    As(caller): As<ApproverOrAdmin>,
+    Path((approver, id)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    let id = place(&id)?;
+    notifications.remove(&caller, &approver, id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /v1/approvers/{approverId}/notifications/{notificationId}/test`.
+pub async fn test(
+    State(notifications): State<Arc<Notifications>>,
+    As(caller): As<ApproverOrAdmin>,
+    Path((approver, id)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let approver: ApproverId = body::path_id("approverId", &approver)?;
+    let id = place(&id)?;
+    let tested = notifications.test(&caller, &approver, id).await?;
+    Ok(plain(StatusCode::OK, &tested))
+}

@@ -1,0 +1,38 @@
+//! Why the gateway refuses a place to notify an approver at.
+
+use super::{Code, Description};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotificationError {
+    #[error("this gateway sends no notifications: {reason}")]
+    Off { reason: &'static str },
+    #[error("notifications go to public addresses over https only")]
+    Address { pointer: &'static str },
+    #[error("this approver has no such device in force")]
+    NoDevice,
+    #[error("an approver may be notified at no more than {limit} places")]
+    TooMany { limit: usize },
+    #[error("this notification was added under another cluster secret")]
+    Stale,
+}
+
+impl NotificationError {
+    pub(super) fn describe(&self) -> Description {
+        let refusal = |status, code| Description::new(status, code, self.to_string());
+        match self {
+            Self::Off { .. } => {
+                refusal(403, Code::PolicyDeny).expecting("an operator that enables notifications")
+            }
+            Self::Address { pointer } => refusal(403, Code::PolicyDeny)
+                .at(pointer)
+                .expecting("an https URL with a public address, or one in notifications.allow"),
+            Self::NoDevice => refusal(403, Code::PolicyDeny)
+                .at("/deviceId")
+                .expecting("a device of this approver that is in force"),
+            Self::TooMany { limit } => refusal(422, Code::TooLarge)
+                .expecting("fewer notifications: remove one first")
+                .with("limit", *limit),
+            Self::Stale => refusal(409, Code::InvalidState).expecting("the same URL, added again"),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Notifications of approvers: where they are sent, and what is said. Nothing of a request is: only that something waits.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::alphabet::URL_SAFE;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::id::ApproverId;
+use super::json::Node;
+use super::reader::{Invalid, Reader};
+use super::timestamp::Timestamp;
+use super::words::words;
+
+/// Most places an approver may be notified at.
+pub const MAX_NOTIFICATIONS: usize = 16;
+/// Most bytes of a registration: a URL and keys.
+pub const MAX_NOTIFICATION_BYTES: usize = 4 << 10;
+const MAX_URL_BYTES: usize = 1_024;
+/// How the secret of a webhook is spelled, as Standard Webhooks say.
+const SECRET_PREFIX: &str = "whsec_";
+const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+
+/// Browsers leave the padding out; programs may not.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+words! {
+    NotificationKind {
+        WebPush = "webpush",
+        Webhook = "webhook",
+    }
+    /// Whether notifications get through.
+    NotificationState {
+        Active = "active",
+        /// The last ones failed. It is tried again.
+        Failing = "failing",
+        /// It failed for too long. Adding it again, or a test that gets through, enables it.
+        Disabled = "disabled",
+        /// It was added under another cluster secret, and has to be added again.
+        Stale = "stale",
+    }
+}
+
+/// An absolute `https:` or `http:` URL without credentials and fragment. It is a capability, and never printed.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct TargetUrl(String);
+
+impl TargetUrl {
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text
+            .strip_prefix("https://")
+            .or_else(|| text.strip_prefix("http://"))?;
+        let authority = rest.split(['/', '?']).next()?;
+        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let fits =
+            visible && text.len() <= MAX_URL_BYTES && !text.contains(['#', '\\', '"', '<', '>']);
+        (fits && !authority.is_empty() && !authority.contains('@') && !authority.starts_with(':'))
+            .then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_secure(&self) -> bool {
+        self.0.starts_with("https://")
+    }
+
+    /// Scheme, host and port.
+    pub fn origin(&self) -> &str {
+        let start = self.0.find("://").map_or(0, |at| at + 3);
+        let rest = self.0.get(start..).unwrap_or_default();
+        let length = rest.find(['/', '?']).unwrap_or(rest.len());
+        self.0.get(..start + length).unwrap_or_default()
+    }
+
+    /// Host and port.
+    pub fn authority(&self) -> &str {
+        self.origin().split("://").nth(1).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for TargetUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(redacted)")
+    }
+}
+
+/// The key that a webhook's body is signed with.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct WebhookSecret(String);
+
+impl WebhookSecret {
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(format!("{SECRET_PREFIX}{}", STANDARD.encode(bytes)))
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text.strip_prefix(SECRET_PREFIX)?).ok()?;
+        SECRET_BYTES
+            .contains(&bytes.len())
+            .then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let text = self.0.strip_prefix(SECRET_PREFIX).unwrap_or_default();
+        STANDARD.decode(text).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(redacted)")
+    }
+}
+
+/// The keys of a browser's subscription (RFC 8291): a point of P-256, and a secret that authenticates.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct PushKeys {
+    pub p256dh: Vec<u8>,
+    pub auth: Vec<u8>,
+}
+
+impl fmt::Debug for PushKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(redacted)")
+    }
+}
+
+/// A place that an approver wants to be notified at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewNotification {
+    WebPush {
+        device: String,
+        endpoint: TargetUrl,
+        keys: PushKeys,
+    },
+    Webhook {
+        url: TargetUrl,
+        /// One is made, or stays as it is, if none is given.
+        secret: Option<WebhookSecret>,
+    },
+}
+
+impl NewNotification {
+    /// The pointer of the URL.
+    pub fn url(&self) -> (&'static str, &TargetUrl) {
+        match self {
+            Self::WebPush { endpoint, .. } => ("/endpoint", endpoint),
+            Self::Webhook { url, .. } => ("/url", url),
+        }
+    }
+
+    pub fn kind(&self) -> NotificationKind {
+        match self {
+            Self::WebPush { .. } => NotificationKind::WebPush,
+            Self::Webhook { .. } => NotificationKind::Webhook,
+        }
+    }
+
+    pub fn device(&self) -> Option<&str> {
+        match self {
+            Self::WebPush { device, .. } => Some(device),
+            Self::Webhook { .. } => None,
+        }
+    }
+
+    pub fn parse(document: &Node<'_>) -> Result<Self, Invalid> {
+        let mut reader = Reader::new(document, "")?;
+        let kind = NotificationKind::parse(reader.str("kind")?);
+        let Some(kind) = kind else {
+            return Err(Invalid::shape("/kind", "webpush or webhook"));
+        };
+        let new = match kind {
+            NotificationKind::WebPush => {
+                let device = reader.str("deviceId")?.to_owned();
+                let endpoint = url(&mut reader, "endpoint")?;
+                let keys = push_keys(&mut reader)?;
+                Self::WebPush {
+                    device,
+                    endpoint,
+                    keys,
+                }
+            }
+            NotificationKind::Webhook => {
+                let url = url(&mut reader, "url")?;
+                let secret = reader.optional_str("secret")?;
+                let secret = secret.map(|text| {
+                    let expected =
+                        "whsec_ and 24 to 64 bytes in base64, or nothing to have one made";
+                    WebhookSecret::parse(text).ok_or_else(|| Invalid::shape("/secret", expected))
+                });
+                Self::Webhook {
+                    url,
+                    secret: secret.transpose()?,
+                }
+            }
+        };
+        reader.finish()?;
+        Ok(new)
+    }
+}
+
+fn url(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<TargetUrl, Invalid> {
+    let expected = "an https URL of at most 1024 characters, without credentials and without #";
+    let text = reader.str(name)?;
+    TargetUrl::parse(text).ok_or_else(|| Invalid::shape(reader.at(name), expected))
+}
+
+fn push_keys(reader: &mut Reader<'_, '_>) -> Result<PushKeys, Invalid> {
+    let mut keys = Reader::new(reader.nested("keys")?, "/keys")?;
+    let p256dh = LENIENT.decode(keys.str("p256dh")?).ok();
+    let p256dh = p256dh.filter(|key| key.len() == 65 && key.first() == Some(&4));
+    let expected = "65 bytes in base64url: an uncompressed point of P-256";
+    let p256dh = p256dh.ok_or_else(|| Invalid::shape("/keys/p256dh", expected))?;
+    let auth = LENIENT.decode(keys.str("auth")?).ok();
+    let auth = auth.filter(|secret| secret.len() == 16);
+    let auth = auth.ok_or_else(|| Invalid::shape("/keys/auth", "16 bytes in base64url"))?;
+    keys.finish()?;
+    Ok(PushKeys { p256dh, auth })
+}
+
+/// A place that an approver is notified at, without anything secret.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotificationLine {
+    pub notification_id: Uuid,
+    pub kind: NotificationKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_id: Option<String>,
+    /// Host and port of its URL; unknown if it is stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    pub state: NotificationState,
+    pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
+    /// Why the last one failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotificationList {
+    pub approver_id: ApproverId,
+    pub enabled: bool,
+    /// Why nothing is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// The key that browsers subscribe with (RFC 8292), if anything is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vapid_key: Option<String>,
+    pub notifications: Vec<NotificationLine>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddedNotification {
+    pub notification_id: Uuid,
+    /// The webhook's secret, if the gateway has made it just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+/// What came of a test.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TestedNotification {
+    pub delivered: bool,
+    /// The status that was answered, if anything was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// What is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// So many requests wait.
+    Waiting(i64),
+    Test,
+}
+
+impl Notice {
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Self::Waiting(_) => "waiting",
+            Self::Test => "test",
+        }
+    }
+
+    /// A constant, so that nothing of a request is in it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Waiting(_) => "A request waits for your decision.",
+            Self::Test => "This is a test. You will be told here when a request waits for you.",
+        }
+    }
+
+    /// What a browser is sent.
+    pub fn push_payload(self) -> String {
+        format!("{{\"type\":\"{}\"}}", self.type_name())
+    }
+}
+
+/// What a webhook is sent. Chat services show `text` (Slack, Mattermost), or `title` and `message` (Gotify).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookBody<'a> {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub approver_id: &'a ApproverId,
+    pub waiting: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<&'a str>,
+    pub at: Timestamp,
+    pub title: &'static str,
+    pub text: &'static str,
+    pub message: &'static str,
+}

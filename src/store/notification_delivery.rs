@@ -1,0 +1,286 @@
+//! Which approvers are to be notified, and what came of it. A claim is a lease on a place: whoever has it sends, and says afterwards
+//! what the place has seen. If the node dies between, the place is claimed again, so that nothing is lost and something may be
+//! sent twice.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::audit::Actor;
+use super::error::Result;
+use super::notification::NotificationStore;
+use super::rows::column;
+use super::seconds;
+use super::tenant_scope::TenantScope;
+use crate::protocol::id::{ApproverId, TenantId};
+use crate::protocol::notification::NotificationKind;
+
+/// Messages that a place remembers to have seen. Of more than these only the time is kept.
+const MAX_SEEN: i64 = 256;
+/// How late a submission may commit and still be told of, after a younger one was.
+const LATE_SECONDS: u64 = 15 * 60;
+/// Requests are counted up to here.
+const MAX_COUNTED: i64 = 1_000;
+
+/// A place that this node may send to, and what it will have seen then.
+#[derive(Debug)]
+pub struct Claimed {
+    pub tenant: TenantId,
+    pub approver: ApproverId,
+    pub id: Uuid,
+    pub kind: NotificationKind,
+    pub url_hash: Vec<u8>,
+    pub target: Vec<u8>,
+    pub delivered: i64,
+    pub attempts: i32,
+    pub waiting: i64,
+    /// When the oldest request that it has not seen was made, and when the last one ends.
+    pub oldest: OffsetDateTime,
+    pub latest_expiry: OffsetDateTime,
+    pub seen_until: OffsetDateTime,
+    pub seen: Vec<Uuid>,
+}
+
+/// Where a pass over all places stands.
+#[derive(Debug, Clone)]
+pub struct PlaceKey {
+    pub tenant: TenantId,
+    pub approver: ApproverId,
+    pub id: Uuid,
+}
+
+impl NotificationStore {
+    /// Claims up to `limit` places of these approvers at which something is due that they have not seen, but none of the `busy` tenants.
+    pub async fn claim_notifications(
+        &self,
+        asked: &[(TenantId, ApproverId)],
+        secret_check: [u8; 32],
+        busy: &[TenantId],
+        claim: Uuid,
+        lease_seconds: u64,
+        limit: i64,
+    ) -> Result<Vec<Claimed>> {
+        let query = sqlx::query_as!(
+            Claimed,
+            r#"
+            with clock as materialized (
+                select clock_timestamp() + $3::interval as now
+            ),
+            due as materialized (
+                select n.tenant_id, n.approver_id, n.notification_id
+                  from unnest($1::text[], $2::text[]) as a (tenant_id, approver_id)
+                  join notifications n on n.tenant_id = a.tenant_id and n.approver_id = a.approver_id
+                 cross join clock c
+                 where n.disabled_at is null and n.secret_check = $4 and n.next_attempt_at <= c.now and n.claimed_until <= c.now
+                   and n.tenant_id <> all ($5::text[])
+                   and exists (select from tenants t where t.tenant_id = n.tenant_id and t.disabled_at is null)
+                   and exists (select from inbox_items x
+                                where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
+                                  and x.closed_at is null and x.removed_at is null and x.expires_at > c.now
+                                  and x.created_at > n.seen_until and x.message_id <> all (n.seen))
+                 limit $6
+                   for no key update of n skip locked
+            ),
+            claimed as (
+                update notifications n
+                   set claim = $7, claimed_until = c.now + $8::interval
+                  from due d
+                 cross join clock c
+                 where n.tenant_id = d.tenant_id and n.approver_id = d.approver_id and n.notification_id = d.notification_id
+                returning n.tenant_id, n.approver_id, n.notification_id, n.kind, n.url_hash, n.target, n.delivered, n.attempts,
+                          n.seen_until, n.seen, c.now
+            )
+            select n.tenant_id as "tenant!: TenantId", n.approver_id as "approver!: ApproverId", n.notification_id as "id!",
+                   n.kind as "kind!: NotificationKind", n.url_hash as "url_hash!", n.target as "target!",
+                   n.delivered as "delivered!", n.attempts as "attempts!",
+                   (select count(*)
+                      from (select from inbox_items x
+                             where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
+                               and x.closed_at is null and x.removed_at is null and x.expires_at > n.now
+                             limit $9) y) as "waiting!",
+                   coalesce(w.oldest, n.now) as "oldest!", coalesce(w.latest, n.now) as "latest_expiry!",
+                   case when w.found >= $10 then w.first
+                        else greatest(n.seen_until, n.now - $11::interval) end as "seen_until!",
+                   coalesce(w.ids, '{}') as "seen!"
+              from claimed n
+             cross join lateral (
+                 select count(*) as found, min(x.created_at) as first, array_agg(x.message_id) as ids,
+                        min(x.created_at) filter (where x.message_id <> all (n.seen)) as oldest,
+                        max(x.expires_at) as latest
+                   from (select x.message_id, x.created_at, x.expires_at
+                           from inbox_items x
+                          where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
+                            and x.closed_at is null and x.removed_at is null and x.created_at > n.seen_until
+                          order by x.created_at desc, x.message_id desc
+                          limit $10) x) w
+            "#,
+            column(asked, |(tenant, _)| tenant) as _,
+            column(asked, |(_, approver)| approver) as _,
+            self.database.clock.offset(),
+            secret_check.as_slice(),
+            column(busy, |tenant| tenant) as _,
+            limit,
+            claim,
+            seconds(lease_seconds),
+            MAX_COUNTED,
+            MAX_SEEN,
+            seconds(LATE_SECONDS),
+        );
+        let scope = TenantScope::of(asked.iter().map(|(tenant, _)| tenant));
+        self.database.background.fetch_all(scope, query).await
+    }
+
+    /// The approvers of up to `limit` places after this one at which something is due, and the last place that was looked at, if there
+    /// may be more.
+    pub async fn due_approvers(
+        &self,
+        secret_check: [u8; 32],
+        after: Option<&PlaceKey>,
+        limit: i64,
+    ) -> Result<(Vec<(TenantId, ApproverId)>, Option<PlaceKey>)> {
+        let query = sqlx::query!(
+            r#"
+            select n.tenant_id as "tenant: TenantId", n.approver_id as "approver: ApproverId", n.notification_id as id,
+                   n.disabled_at is null and n.secret_check = $1 and n.next_attempt_at <= c.now and n.claimed_until <= c.now
+                   and exists (select from inbox_items x
+                                where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
+                                  and x.closed_at is null and x.removed_at is null and x.expires_at > c.now
+                                  and x.created_at > n.seen_until and x.message_id <> all (n.seen)) as "due!"
+              from notifications n
+             cross join (select clock_timestamp() + $2::interval as now) c
+             where (n.tenant_id, n.approver_id, n.notification_id) > ($3, $4, $5)
+             order by n.tenant_id, n.approver_id, n.notification_id
+             limit $6
+            "#,
+            secret_check.as_slice(),
+            self.database.clock.offset(),
+            after.map_or("", |key| key.tenant.as_str()),
+            after.map_or("", |key| key.approver.as_str()),
+            after.map_or_else(Uuid::nil, |key| key.id),
+            limit,
+        );
+        // All: the sweep serves every tenant.
+        let scope = TenantScope::All;
+        let rows = self.database.background.fetch_all(scope, query).await?;
+        let full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= limit;
+        let last = rows.last().filter(|_| full).map(|row| PlaceKey {
+            tenant: row.tenant.clone(),
+            approver: row.approver.clone(),
+            id: row.id,
+        });
+        let due = rows.into_iter().filter(|row| row.due);
+        Ok((due.map(|row| (row.tenant, row.approver)).collect(), last))
+    }
+
+    /// Notes that a place was told. Without its claim, because another has it by now, only that it works.
+    pub async fn note_delivered(
+        &self,
+        claimed: &Claimed,
+        claim: Uuid,
+        pause_seconds: u64,
+    ) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            update notifications
+               set seen_until = $5, seen = $6, delivered = delivered + 1, delivered_at = clock_timestamp() + $7::interval,
+                   attempts = 0, next_attempt_at = clock_timestamp() + $7::interval + $8::interval, failing_since = null,
+                   failure = null, disabled_at = null, claim = null, claimed_until = '-infinity'
+             where tenant_id = $1 and approver_id = $2 and notification_id = $3 and claim = $4
+            "#,
+            claimed.tenant.as_str(),
+            claimed.approver.as_str(),
+            claimed.id,
+            claim,
+            claimed.seen_until,
+            &claimed.seen,
+            self.database.clock.offset(),
+            seconds(pause_seconds),
+        );
+        let (tenant, background) = (&claimed.tenant, &self.database.background);
+        background.execute(tenant, query).await
+    }
+
+    /// Notes that a notification failed, and when it is sent again. A place that has failed for `give_up_seconds`, or that is to be
+    /// given up, is disabled; returns whether it was.
+    pub async fn note_failed(
+        &self,
+        claimed: &Claimed,
+        claim: Uuid,
+        failure: &str,
+        delay_seconds: f64,
+        give_up_seconds: u64,
+    ) -> Result<bool> {
+        let query = sqlx::query!(
+            r#"
+            with noted as (
+                update notifications n
+                   set attempts = n.attempts + 1, failure = $5, failing_since = coalesce(n.failing_since, c.now),
+                       next_attempt_at = c.now + make_interval(secs => $6), claim = null, claimed_until = '-infinity',
+                       disabled_at = case when coalesce(n.failing_since, c.now) + $7::interval <= c.now then c.now end
+                  from (select clock_timestamp() + $8::interval as now) c
+                 where n.tenant_id = $1 and n.approver_id = $2 and n.notification_id = $3 and n.claim = $4
+                returning n.disabled_at, n.kind
+            ),
+            audited as (
+                insert into audit_events (tenant_id, at, event_id, actor, action, subject, detail, node)
+                select $1, n.disabled_at, $9, $10, 'notification.disabled', $2 || '/' || $3::uuid,
+                       concat_ws(': ', n.kind, $5::text), $11
+                  from noted n
+                 where n.disabled_at is not null
+            )
+            select exists (select from noted n where n.disabled_at is not null) as "disabled!"
+            "#,
+            claimed.tenant.as_str(),
+            claimed.approver.as_str(),
+            claimed.id,
+            claim,
+            failure,
+            delay_seconds,
+            seconds(give_up_seconds),
+            self.database.clock.offset(),
+            self.database.clock.operation_id().0,
+            Actor::gateway().name,
+            self.database.node.as_str(),
+        )
+        .map(|row| row.disabled);
+        let (tenant, background) = (&claimed.tenant, &self.database.background);
+        background.fetch_one(tenant, query).await
+    }
+
+    /// Gives a claim back, for any node to take.
+    pub async fn release_notification(&self, claimed: &Claimed, claim: Uuid) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            update notifications set claim = null, claimed_until = '-infinity'
+             where tenant_id = $1 and approver_id = $2 and notification_id = $3 and claim = $4
+            "#,
+            claimed.tenant.as_str(),
+            claimed.approver.as_str(),
+            claimed.id,
+            claim,
+        );
+        let (tenant, background) = (&claimed.tenant, &self.database.background);
+        background.execute(tenant, query).await
+    }
+
+    /// Notes that a test got through: the place works, and is enabled.
+    pub async fn note_working(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        id: Uuid,
+    ) -> Result<u64> {
+        let query = sqlx::query!(
+            r#"
+            update notifications
+               set delivered_at = clock_timestamp() + $4::interval, attempts = 0,
+                   next_attempt_at = clock_timestamp() + $4::interval, failing_since = null, failure = null, disabled_at = null
+             where tenant_id = $1 and approver_id = $2 and notification_id = $3
+            "#,
+            tenant.as_str(),
+            approver.as_str(),
+            id,
+            self.database.clock.offset(),
+        );
+        self.database.pool.execute(tenant, query).await
+    }
+}
