@@ -25,6 +25,7 @@ macro_rules! section {
 
 mod auth;
 mod load;
+mod oidc;
 mod page;
 mod secret;
 mod telemetry;
@@ -32,6 +33,7 @@ mod tls;
 
 pub use self::auth::Auth;
 pub use self::load::ConfigError;
+pub use self::oidc::Oidc;
 pub use self::page::Page;
 pub use self::secret::Secret;
 pub use self::telemetry::Telemetry;

@@ -67,6 +67,7 @@ mod row_security;
 mod secrets;
 mod serving;
 mod session;
+mod sign_in;
 mod strict_json;
 mod stuck;
 mod submission;

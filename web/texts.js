@@ -2,6 +2,7 @@
 
 import { count } from './texts/count.js';
 import { requestTexts } from './texts/requests.js';
+import { signInTexts } from './texts/signin.js';
 
 export const texts = {
   product: 'Countersign',
@@ -32,7 +33,7 @@ export const texts = {
     refused: 'The gateway does not accept this device’s credential any more. Ask for a new invitation, then log out in the settings and join again.',
     waiting: 'This device is not in force yet: another device has to add it.',
     finish: 'Show how',
-    revoked: 'This device was revoked, so it cannot decide. Log out, and join again with a new invitation.',
+    revoked: 'This device was revoked, so it cannot decide. Log out, and join again.',
     settings: 'Settings',
   },
 
@@ -169,6 +170,7 @@ export const texts = {
   verdicts: { approve: 'Approved', reject: 'Rejected' },
 
   ...requestTexts,
+  signIn: signInTexts,
 
   agents: {
     title: 'Agents',
@@ -242,7 +244,7 @@ export const texts = {
     revokeOwnText: 'This is the device you are using. It can then no longer decide, and this cannot be undone.',
     revoked: (/** @type {string} */ name) => `${name} was revoked`,
     addTitle: 'Add a device',
-    addLead: 'Get another invitation from your administrator and open it on the new device. It then shows a QR code and a link.',
+    addLead: 'On the new device open another invitation from your administrator, or sign in. It then shows a QR code and a link.',
     linkField: 'Link of the new device',
     linkHint: 'Or scan its QR code.',
     continue: 'Continue',

@@ -273,7 +273,8 @@ impl Config {
         require_length("platform.operator_key", &self.platform.operator_key)?;
         self.page.validate()?;
         self.telemetry.validate()?;
-        self.auth.validate()
+        self.auth.validate()?;
+        self.page.oidc.validate(&self.auth)
     }
 }
 

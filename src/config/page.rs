@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::load::require;
-use super::{Config, ConfigError, TlsMode};
+use super::{Config, ConfigError, Oidc, TlsMode};
 
 section! {
     /// `[page]`: the page of the approvers.
     Page {
         /// Its public URL, for links; where a call reached the gateway, if empty.
         url: String = String::new(),
+        /// Sign-in with OpenID Connect.
+        oidc: Oidc = Oidc::default(),
     }
 }
 

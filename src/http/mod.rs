@@ -29,6 +29,7 @@ mod metered;
 pub mod metrics;
 mod openapi;
 mod origin;
+mod page_settings;
 mod pairing;
 mod parsing;
 pub mod peer;
@@ -48,6 +49,7 @@ mod status;
 pub mod tls;
 mod token;
 mod watchdog;
+mod whoami;
 mod ws;
 
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -140,6 +142,8 @@ fn plain() -> Routes {
         get "/platform/v1/exchanges" => platform::list_exchanges;
         post "/platform/v1/exchanges/{requestId}/cancel" => platform::cancel;
         get "/platform/v1/audit" => audit::list;
+        get "/v1/whoami" => whoami::read;
+        get "/v1/page" => page_settings::read;
         get "/v1/status" => status::status;
         get "/" => openapi::landing;
         get "/docs" => openapi::docs;
