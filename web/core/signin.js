@@ -96,7 +96,9 @@ async function whoami(gateways, token) {
 async function keep(store, who, tokens, deviceName) {
   const profile = await store.profile();
   if (profile === null) {
-    await keepDevice(store, { ...who, deviceName: deviceName ?? 'Browser', credential: null }, tokens);
+    // It has logged out since it began to sign in again.
+    if (deviceName === null) throw Problem.of('signInUnknown', {});
+    await keepDevice(store, { ...who, deviceName, credential: null }, tokens);
     return true;
   }
   if (profile.credential !== null) throw Problem.of('alreadyJoined', {});

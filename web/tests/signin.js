@@ -289,6 +289,7 @@ export const tests = {
     store.kept = null;
     assertEqual(await signIn(store, [200, who], null), { finished: { isNew: false }, refused: '', isRevoked: false });
     assert(store.kind.keys === keys && store.kept.accessToken === 'second', 'the keys are kept');
+    assertEqual((await signIn(keeping(null), [200, who], null)).refused, 'signInUnknown');
     for (const [answered, code] of /** @type {[[number, unknown], string][]} */ ([
       [[200, { ...who, boundId: 'bob' }], 'otherPerson'], [[200, { ...who, tenantId: 'other' }], 'otherPerson'],
       [[200, { ...who, role: 'admin' }], 'notAnApprover'], [[200, { tenantId: 't', role: 'approver' }], 'notAnApprover'],
