@@ -171,6 +171,17 @@ async fn anyone_may_ask_how_to_sign_in_and_is_told_nothing_else() {
         config.page.oidc.origins = vec!["https://api.example.com".into()];
     })
     .await;
+    for path in ["/", "/sw.js"] {
+        let page = cluster.client(None).get(path).await.expect(200);
+        let policy = page.header("content-security-policy").unwrap();
+        let connect = policy
+            .split("; ")
+            .find(|part| part.starts_with("connect-src"));
+        assert_eq!(
+            connect,
+            Some("connect-src 'self' https://login.example.com https://api.example.com")
+        );
+    }
     let answer = cluster.client(None).get("/v1/page").await.expect(200);
     assert_eq!(answer.header("cache-control"), Some("public, max-age=60"));
     assert_eq!(

@@ -9,7 +9,9 @@ use time::Duration;
 use super::operations;
 use super::template::fill;
 use crate::config::{Config, TlsMode};
+use crate::http::page_settings;
 use crate::http::status::described;
+use crate::page::page;
 use crate::protocol::canonical::{Sha256Hex, canonical_without};
 use crate::protocol::decision::CompactRule;
 use crate::protocol::error::Names;
@@ -63,6 +65,7 @@ fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "now": now, "later": Timestamp::from(later).to_string(),
         "status": described(config, names, &["apiKey"], "node-1", &now),
+        "page_settings": page_settings::described(&config.page.oidc),
         "media_type": names.media_type, "error_prefix": names.error_prefix,
         "requested_actions": names.requested_actions, "prompt_extension": names.prompt,
         "server": { "gateway_id": config.server.gateway_id },
@@ -77,7 +80,7 @@ fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
         "compact_decisions": config.decisions.compact != CompactRule::Refuse,
         "full_only": config.decisions.compact == CompactRule::Refuse,
         "pairing": { "required": config.pairing.required }, "pending_share": limits.pending_per_enforcer(),
-        "upstream_tls": config.tls.mode == TlsMode::Upstream,
+        "page_version": page().version, "upstream_tls": config.tls.mode == TlsMode::Upstream,
     })
 }
 
