@@ -347,6 +347,8 @@ export class Approver {
 
   /** The person has signed in again, here or in another tab, or has to. */
   async tokensChanged() {
+    const { credential } = this.session.client;
+    if (typeof credential === 'object') credential?.forget();
     if (this.model.isRunning) await this.model.refresh();
     else this.start();
   }

@@ -28,8 +28,9 @@ const MAX_ANSWER_CHARS = 32 << 20;
 /** @typedef {{ status: number, text: string }} Answer */
 
 /**
- * A credential that changes. `renew` gives another one than the one that was refused. Both throw a `Problem`.
- * @typedef {{ current: () => Promise<string>, renew: (refused: string) => Promise<string> }} Credential
+ * A credential that changes. `renew` gives another one than the one that was refused. Both throw a `Problem`. `forget` drops what is
+ * held in memory.
+ * @typedef {{ current: () => Promise<string>, renew: (refused: string) => Promise<string>, forget: () => void }} Credential
  */
 
 /**

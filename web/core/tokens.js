@@ -67,6 +67,12 @@ export class TokenSource {
     this.retryAt = 0;
   }
 
+  /** What is kept counts, since another tab may have changed it. */
+  forget() {
+    this.held = null;
+    this.retryAt = 0;
+  }
+
   /** @returns {Promise<string>} */
   async current() {
     this.held ??= await this.store.tokens();

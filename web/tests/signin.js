@@ -319,6 +319,10 @@ export const tests = {
     assertEqual(asked.filter(({ url }) => url.endsWith('/token')).length, 1);
     assertEqual([store.kept.accessToken, store.kept.refreshToken], ['second', 'again']);
     // Another tab has renewed it: nothing is asked.
+    store.kept = tokens({ accessToken: 'other', expiresAt: Date.now() + 600_000 });
+    assertEqual(await source.current(), 'second');
+    source.forget();
+    assertEqual(await source.current(), 'other');
     store.kept = tokens({ accessToken: 'third', expiresAt: Date.now() + 600_000 });
     assertEqual(await answering({}, async () => assertEqual(await source.renew('second'), 'third')), []);
   },
