@@ -22,9 +22,12 @@ export function view(context) {
     if (code) context.go(`#/join/${code}`);
     else fill(place, note('bad', problemText(Problem.of('invitation', {}))));
   };
-  const signIn = el('div', null);
+  const signIn = el('div', { class: 'stack' });
+  const next = button(texts.welcome.action, { kind: 'primary', type: 'submit' });
   Approver.signInHost(context.place).then((host) => {
-    if (host) fill(signIn, el('div', { class: 'card card-body' }, linkButton(texts.signIn.action(host), '#/signin', 'primary'), el('p', { class: 'hint' }, texts.signIn.or)));
+    if (!host) return;
+    fill(signIn, linkButton(texts.signIn.action(host), '#/signin', 'primary'), el('p', { class: 'hint' }, texts.signIn.or));
+    next.classList.remove('primary');
   }).catch(() => {
     // An invitation may do. Signing in needs the gateway, which cannot be reached.
   });
@@ -38,7 +41,7 @@ export function view(context) {
     signIn,
     el('form', { class: 'card card-body', on: { submit } },
       field(texts.welcome.field, input, texts.welcome.hint), place,
-      button(texts.welcome.action, { kind: 'primary', type: 'submit' })),
+      next),
     el('ul', { class: 'points' }, points),
   );
   return { title: texts.product, element };
