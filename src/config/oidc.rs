@@ -38,6 +38,11 @@ impl Oidc {
             .collect()
     }
 
+    /// Whether the page's policy allows it to call this URL.
+    pub fn may_call(&self, url: &str) -> bool {
+        origin_of(url).is_some_and(|origin| self.connect_origins().contains(&origin))
+    }
+
     /// Checks what types cannot express.
     pub(super) fn validate(&self, auth: &Auth) -> Result<(), ConfigError> {
         let rest = [&self.client_id, &self.audience, &self.resource];

@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
-use axum::extract::{Form, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Url;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
@@ -140,10 +141,7 @@ async fn jwks(State(shared): State<Arc<Shared>>) -> Response {
     open(StatusCode::OK, &json!({ "keys": [shared.key.jwk()] }))
 }
 
-async fn authorize(
-    State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Parameters>,
-) -> Response {
+async fn authorize(State(shared): State<Arc<Shared>>, Query(asked): Query<Parameters>) -> Response {
     let mut desk = shared.desk.lock().unwrap();
     assert_eq!(asked["response_type"], "code");
     assert_eq!(asked["client_id"], CLIENT);
@@ -164,24 +162,25 @@ async fn authorize(
     if let Answer::Altered(name, value) = desk.answer {
         answer.insert(name.to_owned(), value.to_owned());
     }
-    let query = serde_urlencoded(&answer);
-    let to = format!("{}?{query}", asked["redirect_uri"]);
+    let to = Url::parse_with_params(&asked["redirect_uri"], &answer).unwrap();
     desk.asked = asked;
-    Redirect::to(&to).into_response()
+    Redirect::to(to.as_str()).into_response()
 }
 
-/// None of the values needs more than this.
-fn serde_urlencoded(parameters: &Parameters) -> String {
-    let pairs: Vec<String> = parameters
-        .iter()
-        .map(|(name, value)| format!("{name}={}", value.replace(' ', "%20")))
-        .collect();
-    pairs.join("&")
+fn form(body: &str) -> Parameters {
+    let url = Url::parse(&format!("http://form/?{body}")).unwrap();
+    url.query_pairs().into_owned().collect()
 }
 
-async fn token(State(shared): State<Arc<Shared>>, Form(asked): Form<Parameters>) -> Response {
+async fn token(State(shared): State<Arc<Shared>>, body: String) -> Response {
+    let asked = form(&body);
     let mut desk = shared.desk.lock().unwrap();
-    let refused = || open(StatusCode::BAD_REQUEST, &json!({ "error": "invalid_grant" }));
+    let refused = || {
+        open(
+            StatusCode::BAD_REQUEST,
+            &json!({ "error": "invalid_grant" }),
+        )
+    };
     assert_eq!(asked["client_id"], CLIENT);
     let nonce = if asked["grant_type"] == "authorization_code" {
         let Some(begun) = desk.codes.remove(&asked["code"]) else {
@@ -230,7 +229,8 @@ async fn token(State(shared): State<Arc<Shared>>, Form(asked): Form<Parameters>)
     open(StatusCode::OK, &answer)
 }
 
-async fn revoke(State(shared): State<Arc<Shared>>, Form(asked): Form<Parameters>) -> Response {
+async fn revoke(State(shared): State<Arc<Shared>>, body: String) -> Response {
+    let asked = form(&body);
     let mut desk = shared.desk.lock().unwrap();
     desk.refresh_tokens.remove(&asked["token"]);
     desk.revoked.push(asked["token"].clone());
