@@ -11,6 +11,7 @@ mod keeping;
 mod live;
 mod page;
 mod pairing;
+mod sign_in;
 mod stage;
 mod unreadable;
 mod views;
