@@ -26,6 +26,7 @@ macro_rules! section {
 mod auth;
 mod load;
 mod notifications;
+mod oidc;
 mod page;
 mod secret;
 mod telemetry;
@@ -34,6 +35,7 @@ mod tls;
 pub use self::auth::Auth;
 pub use self::load::ConfigError;
 pub use self::notifications::Notifications;
+pub use self::oidc::Oidc;
 pub use self::page::Page;
 pub use self::secret::Secret;
 pub use self::telemetry::Telemetry;

@@ -19,17 +19,29 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 /// Every key with its default, by its path.
 fn keys() -> BTreeMap<String, Value> {
-    let Value::Object(sections) = serde_json::to_value(Config::default()).unwrap() else {
-        panic!("sections")
+    let mut found = BTreeMap::new();
+    collect(
+        "",
+        serde_json::to_value(Config::default()).unwrap(),
+        &mut found,
+    );
+    found
+}
+
+/// Every key of a section and of the sections in it.
+fn collect(path: &str, value: Value, found: &mut BTreeMap<String, Value>) {
+    let Value::Object(members) = value else {
+        found.insert(path.to_owned(), value);
+        return;
     };
-    let keys = sections.into_iter().flat_map(|(section, keys)| {
-        let Value::Object(keys) = keys else {
-            panic!("{section} has no keys")
+    for (name, value) in members {
+        let path = if path.is_empty() {
+            name
+        } else {
+            format!("{path}.{name}")
         };
-        keys.into_iter()
-            .map(move |(key, value)| (format!("{section}.{key}"), value))
-    });
-    keys.collect()
+        collect(&path, value, found);
+    }
 }
 
 /// Every key that holds a secret, recognised by its debug output.
@@ -51,7 +63,7 @@ fn secrets() -> Vec<String> {
 
 /// The environment variable of a key.
 fn variable(key: &str) -> String {
-    format!("COUNTERSIGN_{}", key.replacen('.', "__", 1).to_uppercase())
+    format!("COUNTERSIGN_{}", key.replace('.', "__").to_uppercase())
 }
 
 /// The default that a cell of the reference states.

@@ -25,6 +25,7 @@ import { applyTheme } from './ui/theme.js';
 const ROUTES = {
   welcome: { tab: null, open: true, load: () => import('./views/welcome.js') },
   join: { tab: null, open: true, load: () => import('./views/join.js') },
+  signin: { tab: null, open: true, load: () => import('./views/signin.js') },
   pair: { tab: 'agents', load: () => import('./views/pair.js') },
   device: { tab: 'devices', load: () => import('./views/device.js') },
   inbox: { tab: 'inbox', load: () => import('./views/inbox.js') },
@@ -51,6 +52,7 @@ class App {
   #standing = null;
   #turn = 0;
   #title = '';
+  #answer = takeAnswer();
 
   async start() {
     window.addEventListener('hashchange', () => this.show());
@@ -117,7 +119,10 @@ class App {
     this.#shell.count(waits);
     document.title = texts.title(this.#title || texts.product, waits);
     const settings = { href: '#/settings', text: texts.connection.settings };
-    if (inbox.connection === 'refused') this.#shell.warn(texts.connection.refused, settings);
+    const isSigningIn = location.hash.startsWith('#/signin');
+    if (inbox.connection === 'refused' && this.#approver?.isSignIn) {
+      this.#shell.warn(isSigningIn ? null : texts.signIn.ended, { href: '#/signin', text: texts.signIn.again });
+    } else if (inbox.connection === 'refused') this.#shell.warn(texts.connection.refused, settings);
     else if (this.#standing instanceof Problem) this.#shell.warn(texts.connection.revoked, settings);
     else if (inbox.connection === 'offline') this.#shell.warn(texts.connection.offline);
     else if (this.#standing === 'waiting' && !location.hash.startsWith('#/join')) this.#shell.warn(texts.connection.waiting, { href: '#/join', text: texts.connection.finish });
@@ -155,6 +160,11 @@ class App {
       args,
       go: (hash, replace) => this.go(hash, replace),
       joined: (approver) => this.#adopt(approver),
+      answer: () => {
+        const answer = this.#answer;
+        this.#answer = null;
+        return answer;
+      },
       enrolled: () => this.#judge(),
     };
     try {
@@ -205,6 +215,17 @@ function decode(part) {
   } catch {
     return part;
   }
+}
+
+/**
+ * What the sign-in service has put into the page's address. It leaves the address, and so the history, at once.
+ * @returns {URLSearchParams | null}
+ */
+function takeAnswer() {
+  const answer = new URLSearchParams(location.search);
+  if (!answer.has('state') || !(answer.has('code') || answer.has('error'))) return null;
+  history.replaceState(null, '', `${location.pathname}#/signin`);
+  return answer;
 }
 
 /** A page that is hosted elsewhere says where the gateway is. @returns {import('./core/approver.js').Place} */

@@ -3,6 +3,7 @@
 import { count } from './texts/count.js';
 import { notificationTexts } from './texts/notifications.js';
 import { requestTexts } from './texts/requests.js';
+import { signInTexts } from './texts/signin.js';
 
 export const texts = {
   notifications: notificationTexts,
@@ -34,7 +35,7 @@ export const texts = {
     refused: 'The gateway does not accept this device’s credential any more. Ask for a new invitation, then log out in the settings and join again.',
     waiting: 'This device is not in force yet: another device has to add it.',
     finish: 'Show how',
-    revoked: 'This device was revoked, so it cannot decide. Log out, and join again with a new invitation.',
+    revoked: 'This device was revoked, so it cannot decide. Log out, and join again.',
     settings: 'Settings',
   },
 
@@ -171,6 +172,7 @@ export const texts = {
   verdicts: { approve: 'Approved', reject: 'Rejected' },
 
   ...requestTexts,
+  signIn: signInTexts,
 
   agents: {
     title: 'Agents',
@@ -244,7 +246,7 @@ export const texts = {
     revokeOwnText: 'This is the device you are using. It can then no longer decide, and this cannot be undone.',
     revoked: (/** @type {string} */ name) => `${name} was revoked`,
     addTitle: 'Add a device',
-    addLead: 'Get another invitation from your administrator and open it on the new device. It then shows a QR code and a link.',
+    addLead: 'On the new device open another invitation from your administrator, or sign in. It then shows a QR code and a link.',
     linkField: 'Link of the new device',
     linkHint: 'Or scan its QR code.',
     continue: 'Continue',

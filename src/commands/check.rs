@@ -1,6 +1,8 @@
 //! `countersign check`: finds what would keep a node from starting or working well, and says what to do about it. One finding
 //! does not hide the next, unless nothing more can be checked. It changes nothing.
 
+mod sign_in;
+
 use std::io::Read as _;
 use std::time::Duration;
 
@@ -67,6 +69,9 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
     }
     if config.auth.jwt() && config.auth.jwt_secret.is_empty() {
         issuer_keys(&config.auth, report).await;
+    }
+    if config.page.oidc.is_enabled() {
+        sign_in::check(&config.page.oidc, report).await;
     }
     if config.security.cluster_secret.is_empty() {
         report.warn(

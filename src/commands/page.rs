@@ -21,6 +21,9 @@ pub struct PageArgs {
     /// The gateway's address; several times for several nodes. Without it the page calls the host that it comes from.
     #[arg(long, value_name = "URL")]
     gateway: Vec<String>,
+    /// A further origin that the page may call, such as that of the sign-in service in page.oidc; several times for several.
+    #[arg(long, value_name = "ORIGIN")]
+    connect: Vec<String>,
     /// Write among other files, and replace those of the same name.
     #[arg(long)]
     force: bool,
@@ -30,8 +33,10 @@ pub fn write(args: &PageArgs) -> anyhow::Result<()> {
     let out = &args.out;
     let gateways = args.gateway.iter().map(|text| gateway(text));
     let gateways = gateways.collect::<anyhow::Result<Vec<_>>>()?;
-    let origins: Vec<_> = gateways.iter().flat_map(|(_, origins)| origins).collect();
-    let policy = policy(origins.into_iter().map(String::as_str));
+    let further = args.connect.iter().map(|text| origin(text));
+    let further = further.collect::<anyhow::Result<Vec<_>>>()?;
+    let origins = gateways.iter().flat_map(|(_, origins)| origins);
+    let policy = policy(origins.chain(&further).map(String::as_str));
     let gateways: Vec<_> = gateways.iter().map(|(url, _)| url.as_str()).collect();
 
     let is_ours = prepare(out, args.force)?;
@@ -53,8 +58,8 @@ pub fn write(args: &PageArgs) -> anyhow::Result<()> {
     explain(out, &policy, gateways.is_empty())
 }
 
-/// An address as the page is told, and the origins that it connects to for it.
-fn gateway(text: &str) -> anyhow::Result<(String, [String; 2])> {
+/// An address whose origin can be named in the policy.
+fn address(text: &str) -> anyhow::Result<reqwest::Url> {
     let url = parse_url(text, false)?;
     let host = url.host_str().unwrap_or_default();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
@@ -62,6 +67,22 @@ fn gateway(text: &str) -> anyhow::Result<(String, [String; 2])> {
         host.bytes().all(is_plain),
         "{text}: expected a host name or an address"
     );
+    Ok(url)
+}
+
+/// An origin that the page connects to.
+fn origin(text: &str) -> anyhow::Result<String> {
+    let origin = address(text)?.origin().ascii_serialization();
+    anyhow::ensure!(
+        text.trim_end_matches('/') == origin,
+        "{text}: expected an origin such as {origin}, without a path"
+    );
+    Ok(origin)
+}
+
+/// An address as the page is told, and the origins that it connects to for it.
+fn gateway(text: &str) -> anyhow::Result<(String, [String; 2])> {
+    let url = address(text)?;
     let origin = url.origin().ascii_serialization();
     let socket = origin.replacen("http", "ws", 1);
     let url = url.as_str().trim_end_matches('/').replace('&', "&amp;");

@@ -175,7 +175,7 @@ impl Auth {
 }
 
 /// Rejects a URL over which keys or tokens would be sent unencrypted.
-fn require_encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
+pub(super) fn require_encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
     let safe = url.parse::<Uri>().is_ok_and(|url| {
         let host = url.host().unwrap_or_default();
         let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -274,7 +274,8 @@ impl Config {
         self.page.validate()?;
         self.notifications.validate()?;
         self.telemetry.validate()?;
-        self.auth.validate()
+        self.auth.validate()?;
+        self.page.oidc.validate(&self.auth)
     }
 }
 

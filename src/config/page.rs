@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::load::require;
-use super::{Config, ConfigError, TlsMode};
+use super::{Config, ConfigError, Oidc, TlsMode};
 
 section! {
     /// `[page]`: the page of the approvers.
@@ -12,6 +12,8 @@ section! {
         enabled: bool = true,
         /// Its public URL, for links; where a call reached the gateway, if empty.
         url: String = String::new(),
+        /// Sign-in with OpenID Connect.
+        oidc: Oidc = Oidc::default(),
     }
 }
 

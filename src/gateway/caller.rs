@@ -168,6 +168,23 @@ impl Member {
             Self::Admin(caller) => &caller.origin,
         }
     }
+
+    pub fn role(&self) -> RoleName {
+        match self {
+            Self::Enforcer(_) => RoleName::Enforcer,
+            Self::Approver(_) => RoleName::Approver,
+            Self::Admin(_) => RoleName::Admin,
+        }
+    }
+
+    /// The one id it may act as.
+    pub fn bound(&self) -> Option<&str> {
+        match self {
+            Self::Enforcer(caller) => caller.bound.as_ref().map(EnforcerId::as_str),
+            Self::Approver(caller) => caller.bound.as_ref().map(ApproverId::as_str),
+            Self::Admin(_) => None,
+        }
+    }
 }
 
 impl EnforcerOrApprover {

@@ -31,6 +31,7 @@ mod notification;
 mod openapi;
 mod origin;
 mod page;
+mod page_settings;
 mod pairing;
 mod parsing;
 pub mod peer;
@@ -50,6 +51,7 @@ mod status;
 pub mod tls;
 mod token;
 mod watchdog;
+mod whoami;
 mod ws;
 
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -146,6 +148,8 @@ fn plain() -> Routes {
         get "/platform/v1/exchanges" => platform::list_exchanges;
         post "/platform/v1/exchanges/{requestId}/cancel" => platform::cancel;
         get "/platform/v1/audit" => audit::list;
+        get "/v1/whoami" => whoami::read;
+        get "/v1/page" => page_settings::read;
         get "/v1/status" => status::status;
         get "/" => page::index;
         get "/sw.js" => page::fixed;

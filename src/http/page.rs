@@ -30,7 +30,7 @@ pub async fn index(
     if !node.context.config.page.enabled {
         return Ok(openapi::landing(admitted).await);
     }
-    respond(&page().index, ASK_AGAIN, &headers)
+    respond(&node, &page().index, ASK_AGAIN, &headers)
 }
 
 /// `GET /sw.js` and the other files with names of their own.
@@ -43,6 +43,7 @@ pub async fn fixed(
     let file = page().fixed.get(uri.path().trim_start_matches('/'));
     let file = file.filter(|_| node.context.config.page.enabled);
     respond(
+        &node,
         file.ok_or(TransportError::NoSuchRoute)?,
         ASK_AGAIN,
         &headers,
@@ -63,11 +64,22 @@ pub async fn versioned(
         .and_then(|rest| rest.strip_prefix(&page.version)?.strip_prefix('/'))
         .and_then(|name| page.versioned.get(name))
         .filter(|_| node.context.config.page.enabled);
-    respond(file.ok_or(TransportError::NoSuchRoute)?, FOR_GOOD, &headers)
+    respond(
+        &node,
+        file.ok_or(TransportError::NoSuchRoute)?,
+        FOR_GOOD,
+        &headers,
+    )
 }
 
-fn respond(file: &File, caching: HeaderValue, asked: &HeaderMap) -> Result<Response, Refusal> {
-    let policy = policy([]);
+fn respond(
+    node: &Node,
+    file: &File,
+    caching: HeaderValue,
+    asked: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let origins = node.context.config.page.oidc.connect_origins();
+    let policy = policy(origins.iter().map(String::as_str));
     // A browser that has the file keeps its policy too, so a changed policy has to change the tag.
     let tag = Sha256::new().chain_update(file.hash).chain_update(&policy);
     // Weak, because the same tag stands for the compressed file.

@@ -59,17 +59,19 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
 }
 
 /// The protocol's paths that answer in plain JSON.
-const PLAIN: [&str; 10] = [
+const PLAIN: [&str; 12] = [
     "artifact",
     "decision",
     "enforcers",
     "join",
+    "page",
     "pairing",
     "pairings",
     "presence",
     "prompt",
     "session",
     "status",
+    "whoami",
 ];
 
 /// Whether a path answers in plain JSON: whatever is not of the protocol, and some of what is.
@@ -143,6 +145,8 @@ pub const ROUTES: &[Route] = &[
         "/v1/enforcers/{enforcerId}/prompts",
         &[Enforcer, Admin],
     ),
+    route("GET", "/v1/whoami", &[Enforcer, Approver, Admin]),
+    route("GET", "/v1/page", &[]),
     route("GET", "/v1/status", &[]),
     route("POST", "/v1/pairing/initiate", &[Enforcer]),
     route("GET", "/v1/pairing/resolve/{code}", &[Approver]),

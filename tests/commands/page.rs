@@ -134,6 +134,39 @@ fn gateways_elsewhere_are_named_and_may_be_called() {
 }
 
 #[test]
+fn further_origins_may_be_called_for_the_sign_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let sign_in = [
+        "--connect",
+        "https://login.example.org/",
+        "--connect",
+        "https://api.example.org:8443",
+    ];
+    let printed = written(directory.path(), &sign_in);
+    let index = std::fs::read_to_string(directory.path().join("index.html")).unwrap();
+    let connect = "connect-src 'self' https://login.example.org https://api.example.org:8443;";
+    assert!(
+        index.contains(connect) && printed.contains(connect),
+        "{index}"
+    );
+    assert!(!printed.contains("server.origins"), "{printed}");
+    for (origin, why) in [
+        (
+            "https://login.example.org/realms/acme",
+            "expected an origin such as https://login.example.org",
+        ),
+        ("login.example.org", "expected an address such as"),
+        ("http://login.example.org", "use https"),
+        ("https://*", "expected"),
+        ("https://a;b.example.org", "expected a host name"),
+    ] {
+        let other = tempfile::tempdir().unwrap();
+        refused(other.path(), &["--connect", origin], why);
+        assert!(files(other.path()).is_empty(), "{origin}");
+    }
+}
+
+#[test]
 fn a_page_that_was_written_before_is_replaced_and_other_files_are_not() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path();

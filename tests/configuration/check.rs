@@ -1,12 +1,16 @@
 //! `countersign check` finds what would keep a node from working, says what to do, and goes on to the next.
 
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
+use axum::Router;
+use axum::routing::get;
 use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::process::{countersign, run};
 use crate::support::tls::Authority;
+use crate::support::with;
 
 /// What `check --json` says, by check.
 fn findings(command: &mut Command) -> (bool, Value) {
@@ -160,4 +164,82 @@ async fn each_thing_that_is_wrong_is_found_with_a_remedy_and_hides_no_other() {
     let (_, found) = findings(node().env("COUNTERSIGN_DATABASE__POOL_SIZE", "14"));
     assert_eq!(found["issuer's keys"]["status"], "warning", "{found}");
     assert_eq!(found["connections"]["status"], "warning", "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_with_which_nobody_could_sign_in_is_found() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let issuer = format!("http://{}/realm/", listener.local_addr().unwrap());
+    let said = Arc::new(Mutex::new(Value::Null));
+    let answer = {
+        let said = Arc::clone(&said);
+        async move || said.lock().unwrap().to_string()
+    };
+    let path = "/realm/.well-known/openid-configuration";
+    let router = Router::new().route(path, get(answer));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let database = Database::create().await;
+    let check = async |issuer: &str, origins: &str| {
+        let mut command = countersign();
+        command
+            .env("COUNTERSIGN_DATABASE__URL", &database.url)
+            .env("COUNTERSIGN_AUTH__JWT_ISSUER", issuer)
+            .env("COUNTERSIGN_AUTH__JWT_AUDIENCE", "us")
+            .env("COUNTERSIGN_AUTH__JWT_SECRET", super::SECRET)
+            .env("COUNTERSIGN_AUTH__JWT_ALGORITHMS", "[\"HS256\"]")
+            .env("COUNTERSIGN_PAGE__OIDC__ISSUER", issuer)
+            .env("COUNTERSIGN_PAGE__OIDC__CLIENT_ID", "page")
+            .env("COUNTERSIGN_PAGE__OIDC__ORIGINS", origins);
+        let found = tokio::task::spawn_blocking(move || findings(&mut command));
+        let (_, mut found) = found.await.unwrap();
+        found["sign-in"].take()
+    };
+    let good = json!({
+        "issuer": issuer, "authorization_endpoint": "https://login.example.com/authorize",
+        "token_endpoint": format!("{issuer}token"), "revocation_endpoint": "https://api.example.com/revoke",
+    });
+    let listed = "[\"https://api.example.com\"]";
+    for (document, origins, status, message) in [
+        (good.clone(), listed, "ok", "the page may call it"),
+        (
+            good.clone(),
+            "[]",
+            "failed",
+            "the page may not call revocation_endpoint, https://api.example.com/revoke",
+        ),
+        (
+            with(&good, "/token_endpoint", json!("https://x.example.com/")),
+            listed,
+            "failed",
+            "the page may not call token_endpoint",
+        ),
+        (
+            with(&good, "/token_endpoint", Value::Null),
+            listed,
+            "failed",
+            "the provider names no token_endpoint",
+        ),
+        (
+            with(&good, "/issuer", json!(issuer.trim_end_matches('/'))),
+            listed,
+            "failed",
+            "the provider calls itself",
+        ),
+        (
+            Value::Null,
+            listed,
+            "failed",
+            "the provider calls itself null",
+        ),
+    ] {
+        said.lock().unwrap().clone_from(&document);
+        let found = check(&issuer, origins).await;
+        assert_eq!(found["status"], status, "{found}");
+        assert!(
+            found["message"].as_str().unwrap().contains(message),
+            "{found}"
+        );
+    }
+    let away = check(&format!("{issuer}elsewhere"), listed).await;
+    assert_eq!(away["status"], "warning", "{away}");
 }

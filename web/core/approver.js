@@ -73,6 +73,44 @@ export class Approver {
     return { role: 'approver', approver };
   }
 
+  /**
+   * The host at which people sign in here; null if they join by invitation only.
+   * @param {Place} [place]
+   * @returns {Promise<string | null>}
+   */
+  static async signInHost(place = {}) {
+    const { readSettings } = await loaded(import('./tokens.js'));
+    const settings = await readSettings(placeOf(place).gateways);
+    return settings && new URL(settings.issuer).host;
+  }
+
+  /**
+   * Where the person goes to sign in. The provider sends them back to this page, with an answer for `finishSignIn`.
+   * @param {string | null} deviceName of a new device; null: this device signs in again
+   * @param {Place} [place]
+   * @returns {Promise<string>}
+   */
+  static async beginSignIn(deviceName, place = {}) {
+    const { beginSignIn } = await loaded(import('./signin.js'));
+    return beginSignIn(placeOf(place), deviceName);
+  }
+
+  /**
+   * Ends a sign-in: the first time keys are created, as by joining.
+   * @param {URLSearchParams} answer
+   * @param {Place} [place]
+   * @returns {Promise<{ isNew: boolean }>} true: this browser was no device before
+   */
+  static async finishSignIn(answer, place = {}) {
+    const store = await Store.open();
+    try {
+      const { finishSignIn } = await loaded(import('./signin.js'));
+      return await finishSignIn(store, placeOf(place).gateways, answer);
+    } finally {
+      store.close();
+    }
+  }
+
   /** @param {Shared} session */
   constructor(session) {
     this.session = session;
@@ -85,7 +123,13 @@ export class Approver {
     this.agents = new LiveValue(/** @type {Agent[]} */ ([]));
     /** True once the keys are gone: here, or by another tab. */
     this.isLoggedOut = new LiveValue(false);
-    session.tabs.onmessage = ({ data }) => void (data === 'logout' ? this.end() : this.reload());
+    /** Whether the person signs in, rather than having joined by invitation. */
+    this.isSignIn = session.isSignIn;
+    session.tabs.onmessage = ({ data }) => {
+      if (data === 'logout') this.end();
+      else if (data === 'tokens') void this.tokensChanged();
+      else void this.reload();
+    };
   }
 
   /**
@@ -314,17 +358,33 @@ export class Approver {
 
   /**
    * Removes keys, credential and history from this browser. With `revoke`, the device is revoked first; if that fails, nothing
-   * is removed.
+   * is removed. Tokens of a sign-in are ended too.
    * @param {{ revoke: boolean }} options
-   * @returns {Promise<void>}
+   * @returns {Promise<string | null>} where the person is signed out at the provider as well, if there is such a place
    */
   async logout({ revoke }) {
     if (revoke) await revokeDevice(this.session, this.identity.deviceId);
     // The gateway may be away; then the subscription is gone, and the gateway learns of it when it next uses it.
     await this.silenceHere().catch(() => {});
+    const tokens = await this.session.store.tokens();
+    const signOut = tokens && (await loaded(import('./signin.js'))).signOut;
     this.session.tabs.postMessage('logout');
     this.end();
     await Store.remove();
+    return signOut && signOut(tokens, this.session.page);
+  }
+
+  /** The name of the person who has signed in, as the provider says. */
+  async signedInName() {
+    return (await this.session.store.tokens())?.name ?? null;
+  }
+
+  /** The person has signed in again, here or in another tab, or has to. */
+  async tokensChanged() {
+    const { credential } = this.session.client;
+    if (typeof credential === 'object') credential?.forget();
+    if (this.model.isRunning) await this.model.refresh();
+    else this.start();
   }
 
   end() {

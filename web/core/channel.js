@@ -1,6 +1,7 @@
 // What the gateway pushes, over a WebSocket. A channel that breaks or falls silent is opened again, at any node.
 
 import { jittered } from './gateway.js';
+import { Problem } from './problem.js';
 
 /** @typedef {import('./gateway.js').GatewayClient} GatewayClient */
 
@@ -37,12 +38,14 @@ export class Channel {
     this.socket = null;
     this.pauseMs = 0;
     this.timer = 0;
+    /** Which attempt to open it this is. */
+    this.turn = 0;
   }
 
   start() {
     if (this.isWanted) return;
     this.isWanted = true;
-    this.open();
+    void this.open();
   }
 
   stop() {
@@ -69,7 +72,7 @@ export class Channel {
     if (!this.isWanted) return;
     this.drop();
     this.pauseMs = 0;
-    this.open();
+    void this.open();
   }
 
   get isOpen() {
@@ -86,13 +89,31 @@ export class Channel {
 
   drop() {
     clearTimeout(this.timer);
+    this.turn += 1;
     const { socket } = this;
     this.socket = null;
     socket?.close();
   }
 
-  open() {
-    const protocols = ['countersign', `bearer.${this.client.credential}`];
+  /** Each time with a credential that counts now: the gateway closes a channel when its token ends. */
+  async open() {
+    const turn = ++this.turn;
+    // Set before it opens, and reset only by a message: a channel that opens and breaks at once is not opened in a tight loop.
+    this.pauseMs = Math.min(Math.max(this.pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
+    /** @type {string | null} */
+    let credential = null;
+    try {
+      credential = await this.client.present();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+    }
+    if (turn !== this.turn || !this.isWanted) return;
+    if (credential === null) {
+      this.within(jittered(this.pauseMs), () => void this.open());
+      this.listener.interrupted();
+      return;
+    }
+    const protocols = ['countersign', `bearer.${credential}`];
     /** @type {WebSocket} */
     let socket;
     try {
@@ -103,8 +124,6 @@ export class Channel {
       return;
     }
     this.socket = socket;
-    // Set before it opens, and reset only by a message: a channel that opens and breaks at once is not opened in a tight loop.
-    this.pauseMs = Math.min(Math.max(this.pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
     this.within(OPEN_WITHIN_MS, () => this.interrupt(socket));
     socket.onopen = () => {
       if (this.socket !== socket) return;
@@ -145,7 +164,7 @@ export class Channel {
     if (this.socket !== socket) return;
     this.drop();
     this.client.leaveNode();
-    this.within(jittered(this.pauseMs), () => this.open());
+    this.within(jittered(this.pauseMs), () => void this.open());
     this.listener.interrupted();
   }
 }

@@ -28,6 +28,12 @@ const MAX_ANSWER_CHARS = 32 << 20;
 /** @typedef {{ status: number, text: string }} Answer */
 
 /**
+ * A credential that changes. `renew` gives another one than the one that was refused. Both throw a `Problem`. `forget` drops what is
+ * held in memory.
+ * @typedef {{ current: () => Promise<string>, renew: (refused: string) => Promise<string>, forget: () => void }} Credential
+ */
+
+/**
  * A path with one segment for each part, whatever characters they have.
  * @param {...string} parts
  */
@@ -62,7 +68,7 @@ export async function loaded(module) {
 export class GatewayClient {
   /**
    * @param {string[]} addresses of nodes or of a load balancer
-   * @param {string | null} credential
+   * @param {string | Credential | null} credential
    */
   constructor(addresses, credential) {
     this.addresses = addresses.map((address) => address.replace(/\/+$/, ''));
@@ -79,6 +85,14 @@ export class GatewayClient {
   }
 
   /**
+   * What a call presents.
+   * @returns {Promise<string | null>}
+   */
+  async present() {
+    return typeof this.credential === 'string' || this.credential === null ? this.credential : this.credential.current();
+  }
+
+  /**
    * Makes a call until it is answered, or for as long as a person waits.
    * @param {Call} call
    * @returns {Promise<Answer>}
@@ -86,12 +100,21 @@ export class GatewayClient {
   async call(call) {
     const until = Date.now() + (call.patienceMs ?? PATIENCE_MS);
     let pause = FIRST_PAUSE_MS;
+    let isRenewed = false;
     for (;;) {
       const left = until - Date.now();
       // Another node may be fine.
       const time = this.addresses.length > 1 && call.once !== true ? Math.min(left, ATTEMPT_MS) : left;
-      const { answer, problem, waitMs } = await this.attempt(call, time);
+      const presented = await this.present();
+      const { answer, problem, waitMs } = await this.attempt(call, time, presented);
       if (answer !== null) return answer;
+      if (problem.code === 'credential' && typeof this.credential === 'object' && this.credential !== null && presented !== null) {
+        if (isRenewed) throw Problem.of('signInRefused', {}, problem);
+        // A call that was not authenticated has done nothing.
+        await this.credential.renew(presented);
+        isRenewed = true;
+        continue;
+      }
       if (!problem.isUnavailable) throw problem;
       this.leaveNode();
       // Of a call that may have arrived only a limit says that nothing was done.
@@ -106,14 +129,15 @@ export class GatewayClient {
   /**
    * @param {Call} call
    * @param {number} timeMs
+   * @param {string | null} credential
    * @returns {Promise<{ answer: Answer, problem: null, waitMs: null } | { answer: null, problem: Problem, waitMs: number | null }>}
    */
-  async attempt(call, timeMs) {
+  async attempt(call, timeMs, credential) {
     const aborter = new AbortController();
     const timer = setTimeout(() => aborter.abort(), timeMs);
     /** @type {Record<string, string>} */
     const headers = { Accept: 'application/json, */*' };
-    if (this.credential !== null) headers.Authorization = `Bearer ${this.credential}`;
+    if (credential !== null) headers.Authorization = `Bearer ${credential}`;
     if (call.body !== undefined) headers['Content-Type'] = 'application/json';
     try {
       const response = await fetch(this.address + call.path, {

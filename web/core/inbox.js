@@ -31,6 +31,8 @@ const ASKED_PER_TICK = 2;
 const ACK_AFTER_MS = 3_000;
 const WATCH_DELIVERY_MS = 30_000;
 const LOOK_PAUSE_MS = 2_000;
+/** Nothing helps but a person. */
+const REFUSALS = ['credential', 'signInEnded', 'signInRefused'];
 
 export class InboxModel {
   /**
@@ -122,7 +124,7 @@ export class InboxModel {
         this.publish({ isLoaded: true, problem: null, connection: this.channel.isOpen ? 'live' : 'polling' });
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        const isRefused = error.code === 'credential';
+        const isRefused = REFUSALS.includes(error.code);
         if (isRefused) this.stop();
         this.publish({ problem: error, connection: isRefused ? 'refused' : 'offline' });
       }

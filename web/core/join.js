@@ -6,6 +6,7 @@ import { checkDeviceName, generateKeyPairs } from './keys.js';
 import { Problem } from './problem.js';
 
 /** @typedef {import('./store.js').Store} Store */
+/** @typedef {import('./store.js').TokenRecord} TokenRecord */
 
 const MARK = '#/join/';
 const CODE = /^[A-Za-z0-9_-]{16,256}$/;
@@ -40,11 +41,22 @@ export async function join(store, gateways, invitation, deviceName) {
   const { tenantId, role, boundId, apiKey } = await redeem(gateways, code);
   if (role === 'enforcer' || role === 'admin') return { role, boundId: boundId ?? null, apiKey };
   if (role !== 'approver' || typeof boundId !== 'string' || !isId(boundId)) throw Problem.of('answer', { expected: 'boundId' });
-  const joinedAt = new Date().toISOString();
-  // Browsers remove what they were not asked to keep when they run out of space. Some ask the person, which may take a while.
-  void globalThis.navigator.storage?.persist?.();
-  await store.keepProfile({ tenantId, approverId: boundId, deviceName, joinedAt, credential: apiKey, keys });
+  await keepDevice(store, { tenantId, approverId: boundId, deviceName, credential: apiKey }, null, keys);
   return { role };
+}
+
+/**
+ * Makes this browser a device of an approver, with keys that never leave it.
+ * @param {Store} store
+ * @param {{ tenantId: string, approverId: string, deviceName: string, credential: string | null }} who
+ * @param {TokenRecord | null} tokens of whoever has signed in
+ * @param {import('./keys.js').KeyPairs | null} [made] keys that were created before
+ */
+export async function keepDevice(store, who, tokens, made = null) {
+  const keys = made ?? (await generateKeyPairs());
+  // Browsers remove what they were not asked to keep when they run out of space. Some ask the person, which may take a while.
+  void globalThis.navigator?.storage?.persist?.();
+  await store.keepProfile({ ...who, joinedAt: new Date().toISOString(), keys }, tokens);
 }
 
 /**

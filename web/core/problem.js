@@ -31,7 +31,7 @@ export class Problem extends Error {
   /** Whether the gateway is away, rather than of another opinion. */
   get isUnavailable() {
     const status = this.code === 'refused' ? Number(this.values.status) : 0;
-    return this.code === 'unreachable' || this.code === 'slow' || status >= 500 || status === 429;
+    return this.code === 'unreachable' || this.code === 'slow' || this.code === 'providerAway' || status >= 500 || status === 429;
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { fromBase64urlOf } from './bytes.js';
 import { readTime, spellTime } from './canonical.js';
-import { GatewayClient } from './gateway.js';
+import { GatewayClient, loaded } from './gateway.js';
 import { openKeys, parseDeviceBundle } from './keys.js';
 import { DeviceTrust } from './statements.js';
 
@@ -20,7 +20,8 @@ export class Session {
    */
   static async open(store, profile, place) {
     const keys = await openKeys(profile.keys, profile.deviceName);
-    const session = new Session(store, profile, keys, place);
+    const credential = profile.credential ?? new (await loaded(import('./tokens.js'))).TokenSource(store, place.gateways);
+    const session = new Session(store, profile, credential, keys, place);
     await session.reload();
     return session;
   }
@@ -28,14 +29,17 @@ export class Session {
   /**
    * @param {Store} store
    * @param {Profile} profile
+   * @param {string | import('./gateway.js').Credential} credential
    * @param {DeviceKeys} keys
    * @param {{ gateways: string[], page: string }} place
    */
-  constructor(store, profile, keys, place) {
+  constructor(store, profile, credential, keys, place) {
     this.store = store;
     this.keys = keys;
     this.page = place.page;
-    this.client = new GatewayClient(place.gateways, profile.credential);
+    this.client = new GatewayClient(place.gateways, credential);
+    /** Whether the person signs in, rather than having joined by invitation. */
+    this.isSignIn = profile.credential === null;
     this.identity = {
       tenantId: profile.tenantId,
       approverId: profile.approverId,
@@ -50,7 +54,7 @@ export class Session {
      * @type {Map<string, 'endedHere' | 'disagreement' | 'otherKey'>}
      */
     this.refused = new Map();
-    /** Tells other tabs what has changed: `enforcers` or `logout`. */
+    /** Tells other tabs what has changed: `enforcers`, `tokens` or `logout`. */
     this.tabs = new BroadcastChannel('countersign');
   }
 

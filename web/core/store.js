@@ -15,8 +15,22 @@ const VERSION = 1;
  * @property {string} approverId
  * @property {string} deviceName
  * @property {string} joinedAt
- * @property {string} credential
+ * @property {string | null} credential null: whoever uses it signs in, and the tokens are kept apart
  * @property {KeyPairs} keys
+ */
+
+/**
+ * What a sign-in has given.
+ * @typedef {object} TokenRecord
+ * @property {string} issuer
+ * @property {string} clientId
+ * @property {string | null} resource
+ * @property {string} accessToken
+ * @property {number} issuedAt by this device's clock, in milliseconds
+ * @property {number | null} expiresAt the same; null if the provider does not say
+ * @property {string | null} refreshToken
+ * @property {string | null} idToken to sign out at the provider
+ * @property {string | null} name of the person, as the provider says
  */
 
 /**
@@ -149,9 +163,27 @@ export class Store {
   /**
    * Refused if there is one: keys are never overwritten.
    * @param {Profile} profile
+   * @param {TokenRecord | null} [tokens]
    */
-  async keepProfile(profile) {
-    await this.on('profile', 'readwrite', (store) => store.add(profile, 'approver'));
+  async keepProfile(profile, tokens = null) {
+    await this.on('profile', 'readwrite', (store) => {
+      if (tokens !== null) store.put(tokens, 'tokens');
+      return store.add(profile, 'approver');
+    });
+  }
+
+  /** @returns {Promise<TokenRecord | null>} */
+  async tokens() {
+    return (await this.on('profile', 'readonly', (store) => store.get('tokens'))) ?? null;
+  }
+
+  /** @param {TokenRecord} record */
+  async keepTokens(record) {
+    await this.on('profile', 'readwrite', (store) => store.put(record, 'tokens'));
+  }
+
+  async removeTokens() {
+    await this.on('profile', 'readwrite', (store) => store.delete('tokens'));
   }
 
   /** @returns {Promise<TrustRecord>} */

@@ -277,6 +277,18 @@
  * @property {{}} noSuchInvitation the gateway does not know this invitation: it was used, has expired or was withdrawn
  * @property {{}} deviceName a device's name should have 1 to 64 characters, none of them invisible
  *
+ * @property {{}} noSignIn this gateway offers no sign-in; ask for an invitation
+ * @property {{}} signInUnknown this sign-in was not begun in this tab, or was used already; sign in again
+ * @property {{}} signInIssuer the answer is from another provider than was asked; sign in again, and tell your administrator if it repeats
+ * @property {{ error: string, description: string }} signInDenied the provider refused to sign in: …
+ * @property {{}} signInEnded the sign-in has ended; sign in again
+ * @property {{}} signInRefused the gateway does not accept the token of the sign-in; its audience or a claim may be missing
+ * @property {{}} notAnApprover the token of the sign-in is no approver's: its role or id is missing or another
+ * @property {{ approverId: string, expected: string }} otherPerson signed in as …, but the keys of this browser are those of …
+ * @property {{ expected: string }} provider the provider's answer is not what was expected: …
+ * @property {{ expected: string, found: string }} providerIssuer the provider calls itself …, expected …
+ * @property {{ host: string }} providerAway the provider at … cannot be reached
+ *
  * @property {{}} pairingLink this is no pairing link; copy all of it, from the page's address to its end
  * @property {{}} pairingCode this is no pairing code; it has eight letters and digits
  * @property {{}} noSuchCode the gateway does not know this code: it has expired or was used; start the pairing again
@@ -286,7 +298,7 @@
  * @property {{}} notCompared the digits were not confirmed, so nothing was paired
  *
  * @property {{}} deviceNotInForce this device is not in force, so its signature does not count
- * @property {{}} deviceRevoked this device was revoked; log out, and join again with a new invitation
+ * @property {{}} deviceRevoked this device was revoked; log out, and join again
  * @property {{}} noDeviceInForce all devices of this approver were revoked, so none can add this one; an administrator has to reset them
  * @property {{}} endorsementLink this is no link of a new device; copy all of it, from the page's address to its end
  * @property {{}} otherApprover it is about another tenant or approver

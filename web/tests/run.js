@@ -1,7 +1,7 @@
 // Runs all tests: `runAll` gives a line for each that fails.
 
 /** @type {(() => Promise<{ tests: import('./support.js').Tests }>)[]} */
-const MODULES = [() => import('./texts.js'), () => import('./reading.js'), () => import('./cryptography.js'), () => import('./trust.js'), () => import('./keeping.js')];
+const MODULES = [() => import('./texts.js'), () => import('./reading.js'), () => import('./cryptography.js'), () => import('./trust.js'), () => import('./keeping.js'), () => import('./signin.js')];
 
 /**
  * @param {Record<string, unknown>} vectors the files of `tests/vectors`, by name

@@ -33,6 +33,18 @@ const words = {
   noSuchInvitation: () => 'The gateway does not know this invitation: it was used, has expired or was withdrawn. Ask for a new one.',
   deviceName: () => 'The name of a device has 1 to 64 characters, none of them invisible.',
 
+  noSignIn: () => 'This gateway offers no sign-in. Ask your administrator for an invitation.',
+  signInUnknown: () => 'This sign-in was not begun in this tab, or has been used already. Sign in again.',
+  signInIssuer: () => 'The answer came from another sign-in service than was asked, so it was not used. Sign in again, and tell your administrator if it happens again.',
+  signInDenied: (v) => `The sign-in service refused: ${shown(v.description) || shown(v.error)}.`,
+  signInEnded: () => 'Your sign-in has ended. Sign in again; the keys and pairings of this device are kept.',
+  signInRefused: () => 'The gateway does not accept your sign-in. Sign in again; if that does not help, your administrator has to look at the audience and the claims of your token.',
+  notAnApprover: () => 'You have signed in, but your token does not say which approver you are. Your administrator has to add the claims for role and id.',
+  otherPerson: (v) => `You have signed in as ${shown(v.approverId)}, but the keys of this browser belong to ${shown(v.expected)}. Sign in as ${shown(v.expected)}, or log out here first.`,
+  provider: (v) => `The sign-in service’s answer is not what was expected: ${shown(v.expected)}.`,
+  providerIssuer: (v) => `The sign-in service calls itself ${shown(v.found)}, but the gateway expects ${shown(v.expected)}.`,
+  providerAway: (v) => `The sign-in service ${shown(v.host)} cannot be reached. Try again.`,
+
   pairingLink: () => 'This is no pairing link. Copy all of it, from the page’s address to its end.',
   pairingCode: () => 'This is no pairing code. It has eight letters and digits, such as K7QM-2X9P.',
   noSuchCode: () => 'The gateway does not know this code: it has expired or was used. Start the pairing again on the agent’s machine.',
@@ -41,7 +53,7 @@ const words = {
   notCompared: () => 'The digits were not confirmed, so nothing was paired.',
 
   deviceNotInForce: () => 'This device is not in force, so its signature does not count. Add it on a device that is.',
-  deviceRevoked: () => 'This device was revoked. Log out, and join again with a new invitation.',
+  deviceRevoked: () => 'This device was revoked. Log out, and join again: with a new invitation, or by signing in.',
   noDeviceInForce: () => 'All your devices were revoked, so none can add this one. An administrator has to reset them.',
   endorsementLink: () => 'This is no link of a new device. Copy all of it, from the page’s address to its end.',
   otherApprover: () => 'This is about another approver or tenant, not about you.',

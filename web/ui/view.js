@@ -7,6 +7,7 @@
  * @property {string[]} args what follows the name in the address
  * @property {(hash: string, replace?: boolean) => void} go
  * @property {(approver: import('../core/approver.js').Approver) => void} joined a new approver is in charge
+ * @property {() => URLSearchParams | null} answer what the sign-in service has put into the page's address; once
  * @property {() => void} enrolled this device is in force now
  */
 

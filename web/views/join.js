@@ -9,7 +9,7 @@ import { busy, button, copyField, empty, errorText, facts, field, linkButton, no
 import { qrView } from '../ui/qrview.js';
 
 /** A name that a person recognises in a list. */
-function suggestedName() {
+export function suggestedName() {
   const agent = navigator.userAgent;
   const [browser] = [['Firefox/', 'Firefox'], ['Edg/', 'Edge'], ['Chrome/', 'Chrome'], ['Safari/', 'Safari']]
     .filter(([part]) => agent.includes(part)).map(([, name]) => name);
@@ -38,7 +38,7 @@ export function view(context) {
 }
 
 /** @param {Approver} approver */
-function alreadyJoined(approver) {
+export function alreadyJoined(approver) {
   return el('div', null, empty('check', texts.join.already(approver.identity.approverId), texts.join.alreadyHint,
     el('div', { class: 'row' }, linkButton(texts.join.toSettings, '#/settings'), linkButton(texts.join.toInbox, '#/inbox', 'primary'))));
 }

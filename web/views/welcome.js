@@ -1,10 +1,11 @@
 // What a browser shows that has not joined.
 
+import { Approver } from '../core/approver.js';
 import { texts } from '../texts.js';
 import { el, fill } from '../ui/dom.js';
 import { brand, icon } from '../ui/icons.js';
 import { linkArgs } from '../ui/links.js';
-import { button, field, note } from '../ui/parts.js';
+import { button, field, linkButton, note } from '../ui/parts.js';
 import { problemText } from '../texts/problems.js';
 import { Problem } from '../core/problem.js';
 
@@ -21,6 +22,15 @@ export function view(context) {
     if (code) context.go(`#/join/${code}`);
     else fill(place, note('bad', problemText(Problem.of('invitation', {}))));
   };
+  const signIn = el('div', { class: 'stack' });
+  const next = button(texts.welcome.action, { kind: 'primary', type: 'submit' });
+  Approver.signInHost(context.place).then((host) => {
+    if (!host) return;
+    fill(signIn, linkButton(texts.signIn.action(host), '#/signin', 'primary'), el('p', { class: 'hint' }, texts.signIn.or));
+    next.classList.remove('primary');
+  }).catch(() => {
+    // An invitation may do. Signing in needs the gateway, which cannot be reached.
+  });
   const points = texts.welcome.points.map(([name, text]) =>
     el('li', { class: 'point' }, icon(/** @type {import('../ui/icons.js').IconName} */ (name)), el('span', null, text)));
   const element = el('div', { class: 'page' },
@@ -28,9 +38,10 @@ export function view(context) {
     el('h1', { class: 'display', tabindex: '-1' }, texts.welcome.title),
     el('p', { class: 'welcome-lead' }, texts.welcome.lead),
     (context.args[0] === 'pair' || context.args[0] === 'device') && note('info', texts.welcome.joinFirst),
+    signIn,
     el('form', { class: 'card card-body', on: { submit } },
       field(texts.welcome.field, input, texts.welcome.hint), place,
-      button(texts.welcome.action, { kind: 'primary', type: 'submit' })),
+      next),
     el('ul', { class: 'points' }, points),
   );
   return { title: texts.product, element };

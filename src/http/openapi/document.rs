@@ -9,6 +9,7 @@ use time::Duration;
 use super::operations;
 use super::template::fill;
 use crate::config::{Config, TlsMode};
+use crate::http::page_settings;
 use crate::http::status::described;
 use crate::page::page;
 use crate::protocol::canonical::{Sha256Hex, canonical_without};
@@ -64,6 +65,7 @@ fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "now": now, "later": Timestamp::from(later).to_string(),
         "status": described(config, names, &["apiKey"], "node-1", &now),
+        "page_settings": page_settings::described(&config.page.oidc),
         "media_type": names.media_type, "error_prefix": names.error_prefix,
         "requested_actions": names.requested_actions, "prompt_extension": names.prompt,
         "server": { "gateway_id": config.server.gateway_id },

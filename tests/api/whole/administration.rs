@@ -114,8 +114,10 @@ async fn administration_and_what_needs_no_credential() {
         .await
         .expect(200);
     scene.get(admin, "/platform/v1/audit").await.expect(200);
+    scene.get(admin, "/v1/whoami").await.expect(200);
     for path in [
         "/v1/status",
+        "/v1/page",
         "/livez",
         "/readyz",
         "/openapi.json",
