@@ -1,6 +1,6 @@
 // The texts about a request, its content, and the decision.
 
-import { count } from './count.js';
+import { count, digits } from './count.js';
 
 export const requestTexts = {
   request: {
@@ -25,10 +25,10 @@ export const requestTexts = {
     careful: 'Look closely',
     marked: (/** @type {number} */ n) => `${count(n, 'character is', 'characters are')} invisible or misleading. Each is shown by its name in a frame.`,
     lookAlike: (/** @type {string} */ letters) => `The command has letters that may look like others: ${letters}.`,
-    longLine: (/** @type {number} */ n) => `The longest line has ${n.toLocaleString('en')} characters. It is shown whole, on several lines.`,
-    longLineMark: (/** @type {number} */ n) => `${n.toLocaleString('en')} characters`,
+    longLine: (/** @type {number} */ n) => `The longest line has ${digits(n)} characters. It is shown whole, on several lines.`,
+    longLineMark: (/** @type {number} */ n) => `${digits(n)} characters`,
     find: 'Find in this request',
-    found: (/** @type {number} */ at, /** @type {number} */ of) => of ? `${at} of ${of.toLocaleString('en')}` : 'Nothing found',
+    found: (/** @type {number} */ at, /** @type {number} */ of) => of ? `${at} of ${digits(of)}` : 'Nothing found',
     findNext: 'Next match',
     findPrevious: 'Previous match',
     formatted: 'Formatted',
