@@ -14,6 +14,7 @@ mod hook;
 mod install;
 mod invite;
 mod mcp;
+mod page;
 mod serve;
 mod terminal;
 mod token;
@@ -45,6 +46,7 @@ use self::client::ClientCommand;
 use self::device::{DeviceCommand, device};
 pub use self::ending::{DENIED, Ending};
 use self::invite::{InviteArgs, invite};
+use self::page::PageArgs;
 use self::serve::{ServeArgs, serve};
 use self::token::{TokenCommand, token};
 #[cfg(feature = "dev")]
@@ -98,6 +100,8 @@ enum Command {
     /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
     #[cfg(feature = "dev")]
     Dev(DevArgs),
+    /// Write the approvers' page to a directory, for another host than the gateway's.
+    Page(PageArgs),
     /// Manage tenants.
     Tenant {
         /// Print JSON, for programs.
@@ -197,6 +201,10 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
 pub async fn run(cli: Cli) -> anyhow::Result<Ending> {
     match cli.command {
         Command::Client(command) => client::run(command).await,
+        Command::Page(args) => {
+            page::write(&args)?;
+            Ok(Ending::DONE)
+        }
         command => {
             Box::pin(serve_or_administer(cli.config, cli.database_url, command)).await?;
             Ok(Ending::DONE)
@@ -221,7 +229,7 @@ async fn serve_or_administer(
     };
     telemetry::start(&config.log);
     match command {
-        Command::Client(_) => Ok(()),
+        Command::Client(_) | Command::Page(_) => Ok(()),
         Command::Serve(args) => Box::pin(serve(config, args)).await,
         Command::Migrate => {
             config.validate()?;

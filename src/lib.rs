@@ -13,6 +13,7 @@
 //! | [`store`] | all SQL, by the same subjects: guarded statements that report facts, batching, the pools, the schema |
 //! | [`wake`] | wakes whoever waits: waiters on this node, notifications between nodes, and a fallback poll |
 //! | [`http`] | transport: REST, WebSocket, event streams, TLS, the accept loop, and the documents of the API |
+//! | [`page`] | the page of the approvers, embedded: its files, their version, what it may do in a browser |
 //! | [`outbound`] | calls to other services, bounded in time and size: an issuer's keys, introspection, a collector |
 //! | [`app`] | builds a node and runs it until stopped, in two stages: drain, then end |
 //! | `dev`, `commands` | the binary's own: the command line, and `countersign dev` with its private PostgreSQL |
@@ -49,6 +50,7 @@ pub mod gateway;
 pub mod http;
 pub mod jitter;
 pub mod outbound;
+pub mod page;
 pub mod protocol;
 pub mod store;
 pub mod telemetry;

@@ -3,9 +3,9 @@
 mod edits;
 mod failing;
 mod gate;
+mod inputs;
 mod paths;
 mod policy;
 mod process;
-mod real;
 mod recorded;
 mod words;

@@ -9,6 +9,7 @@ mod first_minutes;
 mod grants;
 pub mod install;
 mod mcp;
+mod page;
 
 use crate::support::Client;
 use crate::support::database::Database;

@@ -53,6 +53,7 @@ mod locks;
 mod lost;
 mod migration;
 mod model;
+mod page;
 mod pairing;
 mod platform;
 mod pool;

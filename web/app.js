@@ -2,6 +2,7 @@
 
 import { Approver } from './core/approver.js';
 import { Problem } from './core/problem.js';
+import { keepPage } from './keep.js';
 import { texts } from './texts.js';
 import { announce } from './ui/announce.js';
 import { el } from './ui/dom.js';
@@ -34,9 +35,6 @@ const ROUTES = {
   devices: { tab: 'devices', load: () => import('./views/devices.js') },
   settings: { tab: 'settings', load: () => import('./views/settings.js') },
 };
-
-/** Once there is nothing better to do, the rest of the page is loaded, so that it works when the network is gone. */
-const KEEP_AFTER_MS = 4000;
 
 class App {
   #shell = new Shell();
@@ -211,23 +209,11 @@ function place() {
   return named?.length ? { gateways: named } : {};
 }
 
-/** Makes the page open without a network. Without it everything else works. */
-async function keepPage() {
-  const types = /** @type {any} */ (window).trustedTypes;
-  // This policy knows one script and no other; the page's headers allow no further policy.
-  const policy = types?.createPolicy('countersign-worker', { createScriptURL: () => new URL('sw.js', document.baseURI).href });
-  if (!navigator.serviceWorker) return;
-  await navigator.serviceWorker.register(policy ? policy.createScriptURL('') : 'sw.js');
-  await navigator.serviceWorker.ready;
-  await new Promise((resolve) => setTimeout(resolve, KEEP_AFTER_MS));
-  // What was loaded before the worker was there. The name is that of sw.js.
-  const files = performance.getEntriesByType('resource').map((entry) => new URL(entry.name))
-    .filter((url) => url.origin === location.origin && /\.(js|css|svg|webmanifest)$/.test(url.pathname));
-  const cache = await caches.open('countersign-page');
-  await cache.addAll([location.pathname, ...new Set(files.map((url) => url.pathname))]);
-  await Promise.all([...Object.values(ROUTES).map((route) => route.load()), import('./views/patch.js'), import('./views/plan.js')]);
+/** What is loaded when it is needed. */
+function loadAll() {
+  return Promise.all([...Object.values(ROUTES).map((route) => route.load()), import('./views/patch.js'), import('./views/plan.js')]);
 }
 
 applyTheme();
 const app = new App();
-app.start().then(keepPage).catch(console.warn);
+app.start().then(() => keepPage(loadAll)).catch(console.warn);

@@ -25,9 +25,7 @@ pub enum EventKind {
     /// The agent waits for an answer before it goes on.
     Call(Box<ToolCall>),
     SessionStart,
-    SessionEnd {
-        reason: Option<String>,
-    },
+    SessionEnd,
     /// A person typed something.
     Prompt,
     /// Something that needs no answer.

@@ -16,8 +16,8 @@ const FREE: [&str; 2] = ["read", "internal"];
 pub struct Policy {
     allow: Rules,
     ask: Rules,
-    /// Why everything is asked.
-    doubt: Option<String>,
+    /// Why everything is asked, if it is.
+    ask_all_reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,13 +30,11 @@ struct Rules {
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    Free,
-    Asked {
-        /// What speaks against letting it pass, if it is more than that nothing speaks for it.
-        reason: Option<String>,
-        /// Whether an earlier approval of something like it counts.
-        may_be_granted: bool,
-    },
+    NotAsked,
+    /// Unless an earlier approval of something like it counts.
+    Asked,
+    /// Whatever was approved before.
+    AlwaysAsked,
     Denied(String),
 }
 
@@ -80,7 +78,7 @@ impl Default for Policy {
                 ..Rules::default()
             },
             ask: Rules::default(),
-            doubt: None,
+            ask_all_reason: None,
         }
     }
 }
@@ -128,12 +126,11 @@ impl Policy {
     }
 
     pub fn ask_everything(&mut self, reason: String) {
-        self.doubt = Some(reason);
+        self.ask_all_reason = Some(reason);
     }
 
-    /// Why everything is asked.
-    pub fn doubt(&self) -> Option<&str> {
-        self.doubt.as_deref()
+    pub fn ask_all_reason(&self) -> Option<&str> {
+        self.ask_all_reason.as_deref()
     }
 
     /// `named` is what [`ToolCall::named_paths`] has, resolved; `None` if that failed.
@@ -144,12 +141,8 @@ impl Policy {
         places: &Places,
         named: Option<&[Named]>,
     ) -> Judgement {
-        let asked = |reason: &str, may_be_granted: bool| Judgement::Asked {
-            reason: Some(reason.to_owned()),
-            may_be_granted,
-        };
         let Some(named) = named else {
-            return asked("it names too many files, or one that could be any", false);
+            return Judgement::AlwaysAsked;
         };
         if named.iter().any(|it| it.is_own(places)) {
             return Judgement::Denied(
@@ -157,14 +150,9 @@ impl Policy {
                     .to_owned(),
             );
         }
-        if let Some(doubt) = &self.doubt {
-            return asked(doubt, false);
-        }
-        if let Some(reason) = named
-            .iter()
-            .find_map(|it| it.always_asked(places, &call.action))
-        {
-            return asked(reason, false);
+        let is_sensitive = |it: &Named| it.always_asked(places, &call.action).is_some();
+        if self.ask_all_reason.is_some() || named.iter().any(is_sensitive) {
+            return Judgement::AlwaysAsked;
         }
         let words = match &call.action {
             Action::Command { command, .. } => {
@@ -173,7 +161,7 @@ impl Policy {
             _ => None,
         };
         if self.ask.has(agent, call, words.as_ref(), named) {
-            return asked("the policy says so", true);
+            return Judgement::Asked;
         }
         if call.action == Action::Read {
             let is_free = |it: &Named| {
@@ -181,7 +169,7 @@ impl Policy {
                 it.is_in_project(places) || allowed()
             };
             if !named.iter().all(is_free) {
-                return asked("it is outside of the project", true);
+                return Judgement::Asked;
             }
         }
         let covered = match &words {
@@ -191,12 +179,9 @@ impl Policy {
         // What else a command that is not plain touches, nobody can tell.
         let is_unclear = words.as_ref().is_some_and(Option::is_none);
         if covered || (self.allow.has_tool(agent, call) && !is_unclear) {
-            Judgement::Free
+            Judgement::NotAsked
         } else {
-            Judgement::Asked {
-                reason: None,
-                may_be_granted: true,
-            }
+            Judgement::Asked
         }
     }
 }

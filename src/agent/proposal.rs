@@ -2,16 +2,15 @@
 //! files that it changes, so that the same call makes the same payload.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::Agent;
 use super::edit::{cell_sources, diff, replaced};
 use super::event::{Action, CellChange, ToolCall};
 use super::names::{MAX_NAMES, doubt_about};
 use super::patch::{Touch, touched};
+use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::text::escape_invisible;
 
 /// Encrypted and encoded it is a third larger, and a gateway takes 2 MiB.
@@ -32,12 +31,7 @@ pub struct Base {
 
 impl Base {
     pub fn sha256(&self) -> Option<String> {
-        let digest = Sha256::digest(self.content.as_ref()?);
-        let mut text = String::with_capacity(64);
-        for byte in digest {
-            let _never = write!(text, "{byte:02x}");
-        }
-        Some(text)
+        Some(Sha256Hex::of(self.content.as_ref()?).to_string())
     }
 }
 

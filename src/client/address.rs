@@ -16,7 +16,8 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-pub(super) fn parse_url(text: &str, allow_http: bool) -> Result<Url, ClientError> {
+/// The address of a gateway. Plain `http` is refused beyond this machine, unless it is allowed.
+pub fn parse_url(text: &str, allow_http: bool) -> Result<Url, ClientError> {
     let refuse = |problem: &str| {
         let text = visible(text);
         Err(ClientError::Address(format!("{text}: {problem}")))

@@ -29,6 +29,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
+pub use self::address::parse_url;
 pub use self::channel::{ChannelRole, Pushed, Watch};
 pub use self::error::{ClientError, Refusal};
 pub use self::gateway::{Answer, Call, GatewayClient, Location};

@@ -8,6 +8,8 @@ use super::{Config, ConfigError, TlsMode};
 section! {
     /// `[page]`: the page of the approvers.
     Page {
+        /// Whether nodes serve it, at `/`.
+        enabled: bool = true,
         /// Its public URL, for links; where a call reached the gateway, if empty.
         url: String = String::new(),
     }

@@ -25,9 +25,9 @@ pub fn print(
         None => ", PostgreSQL included",
         Some(_) => "",
     };
-    println!("\nCountersign is running. Ctrl-C stops it{included}. Try it in another terminal:\n");
-    for (command, meaning) in commands(steps) {
-        println!("  {command:<50}  # {meaning}");
+    println!("\nCountersign is running. Ctrl-C stops it{included}. Try it:\n");
+    for (meaning, command) in first_steps(steps) {
+        println!("  {meaning}:\n    {command}");
     }
     if let Some(problem) = &steps.problem {
         println!("\nWithout a profile `countersign run` does not work: {problem}");
@@ -71,28 +71,38 @@ Then go on there with "A first exchange by hand" in docs/api.md, which uses thes
     );
 }
 
-/// What to run, and what for.
-fn commands(steps: &FirstSteps) -> Vec<(String, String)> {
-    let mut commands = Vec::new();
-    if let Some(directory) = directory_to_add() {
+/// What to do, and the link or the command for it.
+fn first_steps(steps: &FirstSteps) -> Vec<(String, String)> {
+    let path = directory_to_add().map(|directory| {
+        let meaning = "In another terminal, so that `countersign` is found".to_owned();
         let command = format!("export PATH=\"{}:$PATH\"", directory.display());
-        commands.push((command, "so that `countersign` is found".to_owned()));
-    }
-    let join = format!("countersign join '{}'", steps.invitation);
-    let meaning = if steps.has_joined {
+        (meaning, command)
+    });
+    let effect = if steps.has_joined {
         format!("\"{INVITED}\" has joined; this adds a device")
     } else {
         format!("you become the approver \"{INVITED}\"")
     };
-    commands.push((join, meaning));
-    let profile = steps.profile.map(|name| format!(" --profile {name}"));
-    let run = format!(
-        "countersign run{} -- echo hello",
-        profile.unwrap_or_default()
+    let link = &steps.invitation;
+    let open = (
+        format!("Open this link in a browser; {effect}"),
+        link.clone(),
     );
-    let meaning = "an agent asks you; the first time it prints a link to pair with it";
-    commands.push((run, meaning.to_owned()));
-    commands
+    let profile = steps.profile.map(|name| format!(" --profile {name}"));
+    let profile = profile.unwrap_or_default();
+    let run = (
+        "In another terminal an agent asks you; the first time it prints a link to pair with it"
+            .to_owned(),
+        format!("countersign run{profile} -- echo hello"),
+    );
+    let join = format!("countersign join '{link}'");
+    if steps.has_page {
+        let join = ("Or be the approver in a terminal".to_owned(), join);
+        [open].into_iter().chain(path).chain([run, join]).collect()
+    } else {
+        let join = (format!("In a terminal {effect}"), join);
+        path.into_iter().chain([join, run]).collect()
+    }
 }
 
 /// Where this program is, unless a shell finds it without that.

@@ -97,7 +97,8 @@ async fn run_on(
     }
     let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
     let outcome = async {
-        let steps = FirstSteps::prepare(&administration, &demo, &nodes).await?;
+        let has_page = config.page.enabled;
+        let steps = FirstSteps::prepare(&administration, &demo, &nodes, has_page).await?;
         if let Some(file) = &options.ready_file {
             let ready = serde_json::json!({
                 "nodes": nodes.urls,
@@ -134,6 +135,8 @@ fn open_administration(config: &Config) -> anyhow::Result<Administration> {
 /// What somebody needs who wants to try it.
 struct FirstSteps {
     invitation: String,
+    /// Whether the invitation can be opened in a browser.
+    has_page: bool,
     has_joined: bool,
     /// The profile with the enforcer, if it is not the default one.
     profile: Option<&'static str>,
@@ -146,11 +149,13 @@ impl FirstSteps {
         administration: &Administration,
         demo: &Demo,
         nodes: &Nodes,
+        has_page: bool,
     ) -> anyhow::Result<Self> {
         let page = nodes.urls.first().map_or("", String::as_str);
         let written = profile::write(demo, &nodes.urls);
         Ok(Self {
             invitation: demo.invite(administration, page).await?,
+            has_page,
             has_joined: demo.has_joined(administration).await?,
             profile: written.as_ref().copied().unwrap_or_default(),
             problem: written.err().map(|error| error.to_string()),

@@ -63,6 +63,20 @@ pub fn admit_address(node: &Node, peer: PeerInfo) -> Result<(), Error> {
     Ok(())
 }
 
+/// A call that needs no credential, within the rate of its address.
+pub struct AdmittedAddress;
+
+impl FromRequestParts<Node> for AdmittedAddress {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+        if let Some(peer) = parts.extensions.get::<PeerInfo>() {
+            admit_address(node, *peer)?;
+        }
+        Ok(Self)
+    }
+}
+
 /// Refuses two of a header that says who calls or whom: a proxy might believe one, and the node the other.
 fn refuse_repeated(headers: &HeaderMap) -> Result<(), TransportError> {
     let repeated = ["Authorization", "X-API-Key", "Host"]

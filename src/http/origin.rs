@@ -1,5 +1,6 @@
-//! Cross-origin requests of browsers. Listed origins (`server.origins`) may read responses (CORS). Other origins may change
-//! nothing, since a browser adds client certificates and Basic credentials by itself, whatever page asks.
+//! Cross-origin requests of browsers. Listed origins (`server.origins`) may read responses (CORS). The node's own pages
+//! need no listing. Other origins may change nothing, since a browser adds client certificates and Basic credentials by
+//! itself, whatever page asks.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
@@ -8,7 +9,7 @@ use axum::http::header::{
     ORIGIN, VARY,
 };
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -29,9 +30,11 @@ const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 /// Refuses browsers from elsewhere. A request without `Origin` is no browser's.
-pub fn check(node: &Node, headers: &HeaderMap) -> Result<(), TransportError> {
-    match headers.get(ORIGIN) {
-        Some(origin) if !is_listed(node, origin) => Err(TransportError::ForeignOrigin),
+pub fn check(node: &Node, request: &Request) -> Result<(), TransportError> {
+    match request.headers().get(ORIGIN) {
+        Some(origin) if !is_listed(node, origin) && !is_same_host(request, origin) => {
+            Err(TransportError::ForeignOrigin)
+        }
         _ => Ok(()),
     }
 }
@@ -68,12 +71,8 @@ fn is_same_host(request: &Request, origin: &HeaderValue) -> bool {
 /// Refuses changes requested by a page of another origin.
 pub async fn refuse_foreign(State(node): State<Node>, request: Request, next: Next) -> Response {
     let changes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    if changes
-        && let Some(origin) = request.headers().get(ORIGIN)
-        && !is_listed(&node, origin)
-        && !is_same_host(&request, origin)
-    {
-        return Refusal::from(TransportError::ForeignOrigin).into_response();
+    if changes && let Err(error) = check(&node, &request) {
+        return Refusal::from(error).into_response();
     }
     next.run(request).await
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::StreamExt as _;
 use tokio::sync::{Semaphore, mpsc};
@@ -44,9 +44,9 @@ pub async fn approver(
     State(node): State<Node>,
     As(caller): As<Approver>,
     Path(approver): Path<String>,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Refusal> {
-    origin::check(&node, &headers)?;
+    origin::check(&node, &request)?;
     let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
     let bound = caller.bound.is_some();
     limit::admit_identity(
@@ -57,7 +57,8 @@ pub async fn approver(
         approver.as_str(),
     )?;
     let key = Key::Approver(caller.origin.tenant.clone(), approver);
-    let last = headers
+    let last = request
+        .headers()
         .get("last-event-id")
         .and_then(|value| value.to_str().ok());
     let resume_after = last.and_then(|id| Uuid::try_parse(id).ok());
@@ -71,9 +72,9 @@ pub async fn enforcer(
     State(node): State<Node>,
     As(caller): As<Enforcer>,
     Path(enforcer): Path<String>,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Refusal> {
-    origin::check(&node, &headers)?;
+    origin::check(&node, &request)?;
     let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
     let bound = caller.bound.is_some();
     limit::admit_identity(

@@ -84,7 +84,7 @@ pub async fn connect(
     meter: Option<Extension<Arc<Meter>>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    origin::check(&node, request.headers())?;
+    origin::check(&node, &request)?;
     let query: ConnectQuery = body::query(request.uri())?;
     let id = query.id.as_deref().ok_or(Error::Parameter {
         name: "id",

@@ -14,7 +14,7 @@ pub mod error;
 pub mod exchange;
 pub mod extensions;
 pub mod framing;
-mod hex;
+pub mod hex;
 pub mod id;
 pub mod idempotent;
 pub mod json;

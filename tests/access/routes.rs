@@ -1,5 +1,6 @@
 //! Every route and who may call it.
 
+use countersign::page::page;
 use reqwest::Method;
 
 /// A role, or the operator.
@@ -38,6 +39,9 @@ impl Route {
             .replace("{credentialId}", "c")
             .replace("{invitationId}", "i")
             .replace("{sessionId}", "s")
+            .replace("{version}", &page().version)
+            .replace("{directory}/{file}", "core/approver.js")
+            .replace("{file}", "app.js")
     }
 
     pub fn method(&self) -> Method {
@@ -240,6 +244,11 @@ pub const ROUTES: &[Route] = &[
     ),
     route("GET", "/platform/v1/audit", &[Admin]),
     route("GET", "/", &[]),
+    route("GET", "/sw.js", &[]),
+    route("GET", "/manifest.webmanifest", &[]),
+    route("GET", "/icon.svg", &[]),
+    route("GET", "/page/{version}/{file}", &[]),
+    route("GET", "/page/{version}/{directory}/{file}", &[]),
     route("GET", "/docs", &[]),
     route("GET", "/openapi.json", &[]),
     route("GET", "/asyncapi.json", &[]),

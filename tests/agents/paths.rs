@@ -25,7 +25,7 @@ fn is_asked(agent: Agent, tool: &str, input: &Value) {
 #[test]
 fn what_only_looks_like_a_pattern_hides_nothing() {
     for path in [
-        "/work/project/[x]/../../other/key",
+        "/srv/project/[x]/../../other/key",
         "[x]/../../other",
         "{/../../other",
         "x?/../../other",
@@ -114,10 +114,10 @@ fn a_path_that_is_too_long_is_asked() {
 #[test]
 fn a_search_that_names_no_place_is_one_of_the_whole_directory() {
     let mut policy = Policy::default();
-    let project = std::path::Path::new("/work/project");
+    let project = std::path::Path::new("/srv/project");
     policy.tighten(
         "[ask]\npaths = ['secrets']",
-        &super::recorded::places(),
+        &super::inputs::places(),
         project,
     );
     for input in [
@@ -138,7 +138,7 @@ fn other_spellings_are_asked() {
     for path in [
         " /home/dev/.ssh",
         "\t/etc/passwd",
-        "/work/project/a ",
+        "/srv/project/a ",
         "a\n",
         "a\u{feff}",
         "\u{a0}/etc",
@@ -148,7 +148,7 @@ fn other_spellings_are_asked() {
         "file:/etc/passwd",
         "FILE:///etc/passwd",
         "file://localhost/etc/passwd",
-        "file:///work/project/%2e%2e/x",
+        "file:///srv/project/%2e%2e/x",
     ] {
         is_asked(Agent::Claude, "Read", &json!({ "file_path": path }));
         is_asked(
@@ -231,7 +231,7 @@ fn whatever_makes_agents_or_shells_run_something_is_asked_before_it_changes() {
 fn two_names_for_one_member_are_not_understood() {
     let cursor = |tool: &str, input: &Value| {
         let text = json!({
-            "hook_event_name": "preToolUse", "workspace_roots": ["/work/project"], "tool_name": tool,
+            "hook_event_name": "preToolUse", "workspace_roots": ["/srv/project"], "tool_name": tool,
             "tool_input": input,
         });
         Event::read(Agent::Cursor, text.to_string().as_bytes())

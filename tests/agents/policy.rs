@@ -5,16 +5,16 @@ use std::path::Path;
 use countersign::agent::{Agent, Event, Judgement, Named, Policy};
 use serde_json::{Value, json};
 
-use super::recorded::{named, places};
+use super::inputs::{named, places};
 
 fn call(agent: Agent, tool: &str, input: &Value) -> Event {
     let text = match agent {
-        Agent::Copilot => json!({ "cwd": "/work/project", "toolName": tool, "toolArgs": input }),
+        Agent::Copilot => json!({ "cwd": "/srv/project", "toolName": tool, "toolArgs": input }),
         Agent::Gemini => json!({
-            "hook_event_name": "BeforeTool", "cwd": "/work/project", "tool_name": tool, "tool_input": input,
+            "hook_event_name": "BeforeTool", "cwd": "/srv/project", "tool_name": tool, "tool_input": input,
         }),
         _ => json!({
-            "hook_event_name": "PreToolUse", "cwd": "/work/project", "tool_name": tool, "tool_input": input,
+            "hook_event_name": "PreToolUse", "cwd": "/srv/project", "tool_name": tool, "tool_input": input,
         }),
     };
     Event::read(agent, text.to_string().as_bytes()).unwrap()
@@ -34,15 +34,9 @@ pub fn judge(policy: &Policy, agent: Agent, tool: &str, input: &Value) -> Is {
     let (call, places) = (event.call().unwrap(), places());
     let names = call.named_paths().map(|names| named(&places, &names));
     match policy.judge(agent, call, &places, names.as_deref()) {
-        Judgement::Free => Is::Free,
-        Judgement::Asked {
-            may_be_granted: true,
-            ..
-        } => Is::Asked,
-        Judgement::Asked {
-            may_be_granted: false,
-            ..
-        } => Is::AlwaysAsked,
+        Judgement::NotAsked => Is::Free,
+        Judgement::Asked => Is::Asked,
+        Judgement::AlwaysAsked => Is::AlwaysAsked,
         Judgement::Denied(reason) => {
             assert!(reason.contains("Countersign's own files"), "{reason}");
             Is::Denied
@@ -71,13 +65,13 @@ pub fn parse(text: &str) -> Policy {
 fn without_a_policy_only_reading_within_the_project_is_free() {
     let policy = Policy::default();
     for (tool, input, is) in [
-        ("Read", json!({ "file_path": "/work/project/a" }), Is::Free),
+        ("Read", json!({ "file_path": "/srv/project/a" }), Is::Free),
         ("Read", json!({ "file_path": "a/b" }), Is::Free),
         ("Grep", json!({ "pattern": "x" }), Is::Free),
         ("Glob", json!({ "pattern": "**/*.rs" }), Is::Free),
         ("TodoWrite", json!({ "todos": [] }), Is::Free),
-        ("Read", json!({ "file_path": "/work/other/a" }), Is::Asked),
-        ("Read", json!({ "file_path": "/work/projects" }), Is::Asked),
+        ("Read", json!({ "file_path": "/srv/other/a" }), Is::Asked),
+        ("Read", json!({ "file_path": "/srv/projects" }), Is::Asked),
         ("Read", json!({ "file_path": "../other" }), Is::Asked),
         ("Read", json!({ "file_path": "a/../../other" }), Is::Asked),
         ("Grep", json!({ "pattern": "x", "path": "/etc" }), Is::Asked),
@@ -160,7 +154,7 @@ fn countersigns_own_files_are_denied_to_every_tool() {
     // A link to them is as good as they are.
     let event = call(Agent::Claude, "Read", &json!({ "file_path": "notes" }));
     let linked = Named {
-        path: "/work/project/notes".into(),
+        path: "/srv/project/notes".into(),
         real: own.into(),
     };
     let judged = everything.judge(
@@ -251,7 +245,7 @@ fn a_project_that_is_the_home_directory_makes_nothing_free() {
     let names = named(&places, &event.call().unwrap().named_paths().unwrap());
     let judged =
         Policy::default().judge(Agent::Claude, event.call().unwrap(), &places, Some(&names));
-    assert!(matches!(judged, Judgement::Asked { .. }));
+    assert!(matches!(judged, Judgement::Asked | Judgement::AlwaysAsked));
 }
 
 #[test]
@@ -352,10 +346,10 @@ fn what_must_be_asked_wins() {
 #[test]
 fn a_project_only_makes_it_stricter() {
     let generous = || parse("[allow]\ntools = ['read', 'command']\ncommands = ['git']");
-    let here = Path::new("/work/project");
+    let here = Path::new("/srv/project");
     let mut policy = generous();
     policy.tighten("[ask]\ncommands = ['git push']", &places(), here);
-    assert_eq!(policy.doubt(), None);
+    assert_eq!(policy.ask_all_reason(), None);
     assert_eq!(bash(&policy, "git status"), Is::Free);
     assert_eq!(bash(&policy, "git push"), Is::Asked);
     let mut policy = generous();
@@ -384,9 +378,9 @@ fn a_project_only_makes_it_stricter() {
     ] {
         let mut policy = generous();
         policy.tighten(text, &places(), here);
-        let doubt = policy.doubt().unwrap_or_else(|| panic!("{text}"));
+        let doubt = policy.ask_all_reason().unwrap_or_else(|| panic!("{text}"));
         assert!(
-            doubt.starts_with("/work/project/.countersign.toml: "),
+            doubt.starts_with("/srv/project/.countersign.toml: "),
             "{doubt}"
         );
         assert_eq!(read(&policy, "a"), Is::AlwaysAsked, "{text}");
@@ -429,7 +423,7 @@ fn the_examples_in_the_guide_work() {
     let mut policy = parse(policy);
     assert_eq!(bash(&policy, "cargo test"), Is::Free);
     assert_eq!(bash(&policy, "git push"), Is::Asked);
-    policy.tighten(project, &places(), Path::new("/work/project"));
-    assert_eq!(policy.doubt(), None);
+    policy.tighten(project, &places(), Path::new("/srv/project"));
+    assert_eq!(policy.ask_all_reason(), None);
     assert_eq!(read(&policy, "secrets/key"), Is::Asked);
 }

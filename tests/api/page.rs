@@ -142,8 +142,8 @@ async fn the_page_stands_alone_and_lists_every_call_and_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_landing_page_stands_alone_and_leads_on() {
-    let cluster = Cluster::start(1).await;
+async fn without_the_approvers_page_a_landing_page_stands_alone_and_leads_on() {
+    let cluster = Cluster::with(1, |config| config.page.enabled = false).await;
     let nobody = cluster.client(None);
     let page = nobody.get("/").await.expect(200);
     assert_eq!(

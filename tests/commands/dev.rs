@@ -84,6 +84,22 @@ async fn dev_runs_a_cluster_that_survives_a_killed_node_and_leaves_nothing_behin
         );
     }
     assert!(printed.contains("curl "));
+    // What to do comes first: a link for a browser, an agent that asks, and the same in a terminal.
+    let invitation = ready["invitation"].as_str().unwrap();
+    let steps = printed.split("Try it:\n").nth(1).unwrap();
+    let steps = steps.split("\n  nodes ").next().unwrap();
+    let commands = steps.lines().filter_map(|line| line.strip_prefix("    "));
+    let commands: Vec<_> = commands
+        .filter(|line| !line.starts_with("export"))
+        .collect();
+    assert_eq!(commands[0], invitation, "{printed}");
+    assert!(commands[1].starts_with("countersign run"), "{printed}");
+    assert!(commands[1].ends_with(" -- echo hello"), "{printed}");
+    assert_eq!(commands[2], format!("countersign join '{invitation}'"));
+    assert_eq!(commands.len(), 3, "{printed}");
+    let (page, code) = invitation.split_once("#/join/").unwrap();
+    assert_eq!(page, format!("{}/", ready["nodes"][0].as_str().unwrap()));
+    assert_eq!(code.len(), 43);
     assert!(
         printed.contains("WARNING: these demo keys are UNBOUND."),
         "{printed}"

@@ -43,6 +43,35 @@ impl Socket {
     }
 }
 
+impl Socket {
+    /// The same as a browser does for a page of this origin, whose token is one of the subprotocols. A proxy may have passed
+    /// another host on.
+    pub async fn connect_from(
+        url: &str,
+        role: &str,
+        id: &str,
+        key: &str,
+        origin: &str,
+        host: Option<&str>,
+    ) -> Result<Self, u16> {
+        let url = url.replace("http://", "ws://");
+        let url = format!("{url}/v1/ws?role={role}&id={id}");
+        let mut request = url.into_client_request().expect("a request");
+        let headers = request.headers_mut();
+        let offer = format!("countersign, bearer.{key}");
+        headers.insert("sec-websocket-protocol", offer.parse().expect("a header"));
+        headers.insert("origin", origin.parse().expect("a header"));
+        if let Some(host) = host {
+            headers.insert("host", host.parse().expect("a header"));
+        }
+        match tokio_tungstenite::connect_async(request).await {
+            Ok((stream, _)) => Ok(Self { stream }),
+            Err(Error::Http(response)) => Err(response.status().as_u16()),
+            Err(_) => Err(0),
+        }
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Connects over a stream that is open already, with whatever it has proven, or tells the status of the refusal.
     pub async fn over(stream: S, role: &str, id: &str) -> Result<Self, u16> {

@@ -41,9 +41,7 @@ pub fn event(members: Members) -> Result<Event, Problem> {
             call(tool, input, action)
         }
         "SessionStart" => Ok(EventKind::SessionStart),
-        "SessionEnd" => Ok(EventKind::SessionEnd {
-            reason: members.optional_text("reason")?,
-        }),
+        "SessionEnd" => Ok(EventKind::SessionEnd),
         "UserPromptSubmit" => Ok(EventKind::Prompt),
         "Notification" | "PostToolUse" | "PostToolUseFailure" | "PreCompact" | "Stop"
         | "SubagentStart" | "SubagentStop" => Ok(EventKind::Other),

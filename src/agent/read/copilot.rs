@@ -51,9 +51,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
             call(tool, input, action)?
         }
         "sessionStart" => EventKind::SessionStart,
-        "sessionEnd" => EventKind::SessionEnd {
-            reason: members.optional_text("reason")?,
-        },
+        "sessionEnd" => EventKind::SessionEnd,
         "userPromptSubmitted" => EventKind::Prompt,
         "permissionRequest" => return Err(super::unknown_event(name)),
         _ => EventKind::Other,

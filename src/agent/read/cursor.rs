@@ -57,9 +57,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
             call("Read".to_owned(), input, action)?
         }
         "sessionStart" => EventKind::SessionStart,
-        "sessionEnd" => EventKind::SessionEnd {
-            reason: members.optional_text("reason")?,
-        },
+        "sessionEnd" => EventKind::SessionEnd,
         "beforeSubmitPrompt" => EventKind::Prompt,
         "afterAgentResponse"
         | "afterAgentThought"

@@ -38,9 +38,7 @@ pub fn event(members: Members) -> Result<Event, Problem> {
             })
         }
         "SessionStart" => Ok(EventKind::SessionStart),
-        "SessionEnd" => Ok(EventKind::SessionEnd {
-            reason: members.optional_text("reason")?,
-        }),
+        "SessionEnd" => Ok(EventKind::SessionEnd),
         "BeforeAgent" => Ok(EventKind::Prompt),
         "AfterAgent"
         | "AfterModel"

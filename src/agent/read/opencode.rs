@@ -26,9 +26,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
             call(tool, input, action)?
         }
         "session.created" => EventKind::SessionStart,
-        "session.deleted" => EventKind::SessionEnd {
-            reason: members.optional_text("reason")?,
-        },
+        "session.deleted" => EventKind::SessionEnd,
         "chat.message" => EventKind::Prompt,
         "session.idle" | "session.error" => EventKind::Other,
         name => return Err(unknown_event(name)),

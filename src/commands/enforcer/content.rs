@@ -106,12 +106,17 @@ fn payload(kind: Kind, text: String, directory: &Path) -> Map<String, Value> {
         .collect()
 }
 
+/// The directory that the repository around `directory` begins in, or `directory` itself.
+pub fn repository_root(directory: &Path) -> &Path {
+    let mut around = directory.ancestors();
+    around
+        .find(|place| place.join(".git").exists())
+        .unwrap_or(directory)
+}
+
 /// Machine and directory, up to the directory that a repository begins in.
 pub fn repo_ref(directory: &Path) -> String {
-    let root = directory
-        .ancestors()
-        .find(|place| place.join(".git").exists());
-    let root = root.unwrap_or(directory).to_string_lossy();
+    let root = repository_root(directory).to_string_lossy();
     let host = host_name().unwrap_or_default();
     format!("{host}:{root}").chars().take(1_024).collect()
 }

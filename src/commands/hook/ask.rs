@@ -64,13 +64,13 @@ impl Asking<'_> {
             () = self.stop.cancelled() => return Err(INTERRUPTED.to_owned()),
         };
         let ask = match prepared {
-            Prepared::Free => return Ok(Verdict::NotAsked.into()),
+            Prepared::NotAsked => return Ok(Verdict::NotAsked.into()),
             Prepared::Denied(reason) => return Err(reason),
             Prepared::Ask(ask) => Arc::new(*ask),
         };
         let mut answered = self.ask(event, &ask).await?;
-        answered.remark =
-            (ask.doubt.as_ref()).map(|doubt| format!("countersign: everything is asked: {doubt}"));
+        answered.remark = (ask.ask_all_reason.as_ref())
+            .map(|reason| format!("countersign: everything is asked: {reason}"));
         if let Verdict::Approved(_) = answered.verdict
             && let Err(changed) = in_background(move || ask.still_holds()).await?
         {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use countersign::agent::{Base, Named, Places, Policy, normal};
 use countersign::client::profile::ProfileFile;
 
+use crate::commands::enforcer::repository_root;
+
 /// A file to be changed may be so large, and all files of one call together.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_SUM_BYTES: u64 = 64 << 20;
@@ -21,12 +23,11 @@ pub fn places(directory: &str, file: &ProfileFile) -> Result<Places, String> {
         return Err("the agent does not say in which directory it works".to_owned());
     }
     let real = real(&directory).ok_or("the agent's directory does not exist")?;
-    let root = real.ancestors().find(|place| place.join(".git").exists());
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let own = file.path().parent().unwrap_or(Path::new("/"));
     let followed = |path: &Path| self::real(path).unwrap_or_else(|| path.to_owned());
     Ok(Places {
-        project: root.unwrap_or(&real).to_owned(),
+        project: repository_root(&real).to_owned(),
         directory,
         home: home.map(|home| followed(Path::new(&home))),
         own: followed(own),

@@ -9,7 +9,7 @@ use super::files;
 pub enum Prepared {
     Denied(String),
     /// Nobody needs to be asked.
-    Free,
+    NotAsked,
     Ask(Box<Ask>),
 }
 
@@ -17,7 +17,7 @@ pub struct Ask {
     pub proposal: Proposal,
     pub may_be_granted: bool,
     /// Something is wrong with a file that says what is to be asked.
-    pub doubt: Option<String>,
+    pub ask_all_reason: Option<String>,
     places: Places,
     bases: Vec<Base>,
 }
@@ -39,16 +39,16 @@ fn prepared(
     let names = call.named_paths();
     let named = names.and_then(|names| files::named(&places, &names));
     let may_be_granted = match policy.judge(agent, call, &places, named.as_deref()) {
-        Judgement::Free if every_call => true,
-        Judgement::Free => return Ok(Prepared::Free),
+        Judgement::NotAsked if !every_call => return Ok(Prepared::NotAsked),
         Judgement::Denied(reason) => return Ok(Prepared::Denied(reason)),
-        Judgement::Asked { may_be_granted, .. } => may_be_granted,
+        Judgement::AlwaysAsked => false,
+        Judgement::NotAsked | Judgement::Asked => true,
     };
     let bases = files::bases(&places, &call.changed_files()?)?;
     Ok(Prepared::Ask(Box::new(Ask {
         proposal: call.propose(agent, directory, &bases)?,
         may_be_granted,
-        doubt: policy.doubt().map(str::to_owned),
+        ask_all_reason: policy.ask_all_reason().map(str::to_owned),
         places,
         bases,
     })))

@@ -43,7 +43,7 @@ pub async fn observe(agent: Agent, event: &Event, file: ProfileFile) -> Option<S
             let state = SessionState::Planning;
             enforcer.session_status(&session, state, deadline).await
         }
-        EventKind::SessionEnd { .. } => {
+        EventKind::SessionEnd => {
             let reason = EndReason::UserEnd;
             let _unheard = enforcer.end_session(&session, reason, deadline).await;
             return None;

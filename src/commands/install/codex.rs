@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use countersign::agent::Agent;
+use countersign::protocol::canonical::Sha256Hex;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::file::{self, Change};
@@ -123,9 +123,8 @@ fn hash(event: &str, element: &Value, handler: &Value) -> String {
     if let Some(matcher) = element.get("matcher") {
         identity["matcher"] = matcher.clone();
     }
-    let digest = Sha256::digest(identity.to_string().as_bytes());
-    let digits = digest.iter().map(|byte| format!("{byte:02x}"));
-    format!("sha256:{}", digits.collect::<String>())
+    let digest = Sha256Hex::of(identity.to_string().as_bytes());
+    format!("sha256:{digest}")
 }
 
 /// As the keys of trust have it: `PreToolUse` is `pre_tool_use`.

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use crate::commands::enforcer::repository_root;
+
 /// Whose configuration is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -135,10 +137,7 @@ impl Places {
 
     /// The repository that the current directory is in, or the directory itself.
     pub fn repository(&self) -> &Path {
-        let mut around = self.directory.ancestors();
-        around
-            .find(|directory| directory.join(".git").exists())
-            .unwrap_or(&self.directory)
+        repository_root(&self.directory)
     }
 }
 

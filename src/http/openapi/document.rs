@@ -10,6 +10,7 @@ use super::operations;
 use super::template::fill;
 use crate::config::{Config, TlsMode};
 use crate::http::status::described;
+use crate::page::page;
 use crate::protocol::canonical::{Sha256Hex, canonical_without};
 use crate::protocol::decision::CompactRule;
 use crate::protocol::error::Names;
@@ -77,7 +78,7 @@ fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
         "compact_decisions": config.decisions.compact != CompactRule::Refuse,
         "full_only": config.decisions.compact == CompactRule::Refuse,
         "pairing": { "required": config.pairing.required }, "pending_share": limits.pending_per_enforcer(),
-        "upstream_tls": config.tls.mode == TlsMode::Upstream,
+        "page_version": page().version, "upstream_tls": config.tls.mode == TlsMode::Upstream,
     })
 }
 

@@ -17,9 +17,8 @@ use time::Duration;
 
 use self::document::Documents;
 use self::page::Page;
-use super::auth::admit_address;
+use super::auth::AdmittedAddress;
 use super::error::Refusal;
-use super::peer::PeerInfo;
 use super::reply::Node;
 use crate::gateway::error::Error;
 use crate::protocol::timestamp::Timestamp;
@@ -85,9 +84,7 @@ impl FromRequestParts<Node> for Current {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
-        if let Some(peer) = parts.extensions.get::<PeerInfo>() {
-            admit_address(node, *peer)?;
-        }
+        AdmittedAddress::from_request_parts(parts, node).await?;
         let cache = parts.extensions.get::<Cache>().ok_or(Error::Internal)?;
         Ok(Self(cache.current(node)))
     }
@@ -130,8 +127,8 @@ pub async fn docs(Current(made): Current) -> Response {
     respond_page(page)
 }
 
-/// `GET /`.
-pub async fn landing(_: Current) -> Response {
+/// `GET /`, where the approvers' page is not served.
+pub async fn landing(_: AdmittedAddress) -> Response {
     static LANDING: LazyLock<Page> = LazyLock::new(Page::landing);
     respond_page(&LANDING)
 }

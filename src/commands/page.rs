@@ -1,0 +1,136 @@
+//! `countersign page`: the approvers' page as files, for any host of static files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use countersign::client::parse_url;
+use countersign::page::{CACHING, HEADERS, page, policy};
+
+use super::print_line;
+
+/// By which a page that was written before is recognised.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"countersign ";
+
+#[derive(clap::Args)]
+pub struct PageArgs {
+    /// The directory to write to, new, empty, or with a page that was written before.
+    #[arg(long, value_name = "DIRECTORY")]
+    out: PathBuf,
+    /// The gateway's address; several times for several nodes. Without it the page calls the host that it comes from.
+    #[arg(long, value_name = "URL")]
+    gateway: Vec<String>,
+    /// Write among other files, and replace those of the same name.
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn write(args: &PageArgs) -> anyhow::Result<()> {
+    let out = &args.out;
+    let gateways = args.gateway.iter().map(|text| gateway(text));
+    let gateways = gateways.collect::<anyhow::Result<Vec<_>>>()?;
+    let origins: Vec<_> = gateways.iter().flat_map(|(_, origins)| origins).collect();
+    let policy = policy(origins.into_iter().map(String::as_str));
+    let gateways: Vec<_> = gateways.iter().map(|(url, _)| url.as_str()).collect();
+
+    let is_ours = prepare(out, args.force)?;
+    let page = page();
+    let directory = out.join("page").join(&page.version);
+    for (name, file) in &page.versioned {
+        put(&directory.join(name), &file.content)?;
+    }
+    for (name, file) in &page.fixed {
+        put(&out.join(name), &file.content)?;
+    }
+    // Last, so that it never names what is not there yet.
+    let generator = format!("{GENERATOR}{}\">\n", env!("CARGO_PKG_VERSION"));
+    let index = page.index_elsewhere(&generator, &gateways, &policy);
+    put(&out.join("index.html"), index.as_bytes())?;
+    if is_ours {
+        remove_others(&out.join("page"), &page.version)?;
+    }
+    explain(out, &policy, gateways.is_empty())
+}
+
+/// An address as the page is told, and the origins that it connects to for it.
+fn gateway(text: &str) -> anyhow::Result<(String, [String; 2])> {
+    let url = parse_url(text, false)?;
+    let host = url.host_str().unwrap_or_default();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+    anyhow::ensure!(
+        host.bytes().all(is_plain),
+        "{text}: expected a host name or an address"
+    );
+    let origin = url.origin().ascii_serialization();
+    let socket = origin.replacen("http", "ws", 1);
+    let url = url.as_str().trim_end_matches('/').replace('&', "&amp;");
+    Ok((url, [origin, socket]))
+}
+
+/// Whether there is a page of ours already. Refuses to mix it with other files.
+fn prepare(out: &Path, force: bool) -> anyhow::Result<bool> {
+    let written = || format!("cannot write to {}", out.display());
+    fs::create_dir_all(out).with_context(written)?;
+    let is_empty = fs::read_dir(out).with_context(written)?.next().is_none();
+    let index = fs::read_to_string(out.join("index.html")).unwrap_or_default();
+    let is_ours = index.contains(GENERATOR);
+    anyhow::ensure!(
+        is_empty || is_ours || force,
+        "{} has other files; name an empty directory, or add --force to write among them",
+        out.display()
+    );
+    Ok(is_ours)
+}
+
+/// Replaces a file as a whole, so that nobody is served a part of it.
+fn put(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let part = path.with_extension("part");
+    let writing = || {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        fs::write(&part, content)?;
+        fs::rename(&part, path)
+    };
+    writing().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Removes the files of other versions.
+fn remove_others(directory: &Path, version: &str) -> anyhow::Result<()> {
+    let removing = || {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_version = name.to_str().is_some_and(|name| {
+                name.len() == version.len() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+            });
+            if is_version && name != version {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        io::Result::Ok(())
+    };
+    removing().with_context(|| format!("cannot remove old files in {}", directory.display()))
+}
+
+fn explain(out: &Path, policy: &str, is_own_host: bool) -> anyhow::Result<()> {
+    let page = page();
+    let [for_good, ask_again] = CACHING;
+    print_line(&format!(
+        "wrote version {} of the page to {}\n\nServe it with these headers:\n",
+        page.version,
+        out.display()
+    ))?;
+    print_line(&format!("content-security-policy: {policy}"))?;
+    for (name, value) in HEADERS {
+        print_line(&format!("{name}: {value}"))?;
+    }
+    print_line(&format!(
+        "cache-control: {ask_again}\ncache-control: {for_good}   (below page/, instead)"
+    ))?;
+    if !is_own_host {
+        print_line(
+            "\nThe gateway must list the page's origin in server.origins; page.url makes its links lead to the page.",
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The page of the approvers (`web`), embedded into the binary. Files are found under a directory whose name changes with
+//! their content, so that browsers may keep them for good; `index.html` leads there.
+
+mod headers;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::{LazyLock, OnceLock};
+
+use axum::body::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rust_embed::RustEmbed;
+use sha2::{Digest as _, Sha256};
+
+pub use self::headers::{CACHING, HEADERS, policy};
+use crate::protocol::hex;
+
+#[derive(RustEmbed)]
+#[folder = "web/"]
+#[exclude = "tests/*"]
+#[exclude = "tsconfig.json"]
+struct Embedded;
+
+/// So many bytes of a SHA-256 name a version.
+const VERSION_BYTES: usize = 8;
+
+/// The first line of `index.html` after which the page can be told more about itself.
+const HEAD: &str = "<meta charset=\"utf-8\">\n";
+
+static PAGE: LazyLock<Page> = LazyLock::new(Page::embedded);
+
+pub fn page() -> &'static Page {
+    &PAGE
+}
+
+pub struct File {
+    pub content: Bytes,
+    pub media_type: &'static str,
+    pub hash: [u8; 32],
+    /// Compressed when it is first asked for.
+    gzipped: OnceLock<Option<Bytes>>,
+}
+
+impl File {
+    fn new(name: &str, content: Bytes) -> Option<Self> {
+        Some(Self {
+            media_type: media_type(name)?,
+            hash: Sha256::digest(&content).into(),
+            content,
+            gzipped: OnceLock::new(),
+        })
+    }
+
+    /// The content compressed with gzip, if that makes it smaller.
+    pub fn gzipped(&self) -> Option<&Bytes> {
+        let compress = || {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(&self.content).ok()?;
+            let gzipped = encoder.finish().ok()?;
+            (gzipped.len() < self.content.len()).then(|| gzipped.into())
+        };
+        self.gzipped.get_or_init(compress).as_ref()
+    }
+}
+
+pub struct Page {
+    /// Short hexadecimal hash over all names and contents.
+    pub version: String,
+    /// By their names below `page/<version>/`.
+    pub versioned: BTreeMap<String, File>,
+    /// By the names that browsers expect or others link to: the service worker, the manifest, icons.
+    pub fixed: BTreeMap<String, File>,
+    pub index: File,
+    source: String,
+}
+
+impl Page {
+    fn embedded() -> Self {
+        let mut files = BTreeMap::new();
+        let mut hash = Sha256::new();
+        for name in Embedded::iter() {
+            let content = Embedded::get(&name)
+                .map(|file| file.data)
+                .unwrap_or_default();
+            files.insert(name.into_owned(), Bytes::from(content.into_owned()));
+        }
+        for (name, content) in &files {
+            for part in [name.as_bytes(), content] {
+                hash.update((part.len() as u64).to_be_bytes());
+                hash.update(part);
+            }
+        }
+        let version = hex::encode(&hash.finalize()[..VERSION_BYTES]);
+        let source = files.remove("index.html").unwrap_or_default();
+        let source = String::from_utf8_lossy(&source).into_owned();
+        let (mut versioned, mut fixed) = (BTreeMap::new(), BTreeMap::new());
+        for (name, content) in files {
+            let Some(file) = File::new(&name, content.clone()) else {
+                continue;
+            };
+            if is_fixed(&name) {
+                fixed.insert(name, file);
+            } else {
+                versioned.insert(name, file);
+            }
+        }
+        let mut page = Self {
+            version,
+            versioned,
+            fixed,
+            index: html(String::new()),
+            source,
+        };
+        page.index = html(page.index_with(""));
+        page
+    }
+
+    /// `index.html` with this in its head. Its links lead to the files of this version.
+    fn index_with(&self, head: &str) -> String {
+        let mut index = self.source.clone();
+        for name in self.versioned.keys() {
+            let there = format!("=\"page/{}/{name}\"", self.version);
+            index = index.replace(&format!("=\"{name}\""), &there);
+        }
+        index.replacen(HEAD, &format!("{HEAD}{head}"), 1)
+    }
+
+    /// `index.html` for another host than the gateway's, with more in its head: this, what the page may do in case the host does
+    /// not say it, and where the gateways are. All of it must be HTML.
+    pub fn index_elsewhere(&self, head: &str, gateways: &[&str], policy: &str) -> String {
+        // Only a header can say who may frame a page.
+        let policy = policy.replace(headers::NOBODY_FRAMES, "");
+        let policy =
+            format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n");
+        let gateways = match gateways.join(" ").as_str() {
+            "" => String::new(),
+            all => format!("<meta name=\"countersign-gateways\" content=\"{all}\">\n"),
+        };
+        self.index_with(&format!("{policy}{head}{gateways}"))
+    }
+}
+
+fn html(text: String) -> File {
+    let content = Bytes::from(text);
+    File {
+        media_type: "text/html; charset=utf-8",
+        hash: Sha256::digest(&content).into(),
+        content,
+        gzipped: OnceLock::new(),
+    }
+}
+
+fn is_fixed(name: &str) -> bool {
+    let is_icon = name.starts_with("icon") && !name.contains('/');
+    is_icon || ["sw.js", "manifest.webmanifest"].contains(&name)
+}
+
+/// What is of no known type is not part of the page.
+fn media_type(name: &str) -> Option<&'static str> {
+    match name.rsplit_once('.')?.1 {
+        "js" => Some("text/javascript; charset=utf-8"),
+        "css" => Some("text/css; charset=utf-8"),
+        "svg" => Some("image/svg+xml"),
+        "png" => Some("image/png"),
+        "webmanifest" => Some("application/manifest+json"),
+        _ => None,
+    }
+}
