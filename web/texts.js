@@ -15,6 +15,7 @@ export const texts = {
   close: 'Close',
   copy: 'Copy',
   copied: 'Copied',
+  notCopied: 'The browser does not allow copying here. Select the text and copy it yourself.',
   tryAgain: 'Try again',
   defect: {
     title: 'Something is wrong with this page',
@@ -129,6 +130,7 @@ export const texts = {
     noMatch: 'No request matches.',
     more: 'More wait than are shown. They appear as you decide.',
     ended: 'Just ended',
+    left: (/** @type {string} */ who, /** @type {string} */ state) => `${state}: a request from ${who}`,
     arrived: (/** @type {string} */ who, /** @type {string} */ kind) => `New request: ${kind} from ${who}`,
     unpairedEmpty: {
       title: 'Pair your first agent',

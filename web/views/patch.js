@@ -231,7 +231,7 @@ function fileHeading(file, isClosed, toggle) {
   const name = visibleText(pathOf(file));
   const status = texts.patch.change[file.change];
   const isMode = file.oldMode !== null && file.newMode !== null && file.oldMode !== file.newMode;
-  return el('h2', { class: ['file-heading', isClosed && 'closed'] },
+  return el('h2', { class: ['file-heading', isClosed && 'closed', (status || isMode) && 'chipped'] },
     el('button', { type: 'button', 'aria-expanded': String(!isClosed), 'aria-label': isClosed ? texts.patch.unfold(name) : texts.patch.fold(name), on: { click: toggle } }, icon('down', 'small')),
     pathLabel(file), status && el('span', { class: 'chip' }, status),
     isMode && el('span', { class: 'chip warn' }, texts.patch.mode(String(file.oldMode), String(file.newMode))), !file.isBinary && counts(file));
