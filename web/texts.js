@@ -213,7 +213,7 @@ export const texts = {
     title: 'History',
     lead: 'Decisions that this device made or saw. They are kept in this browser only.',
     empty: { title: 'Nothing decided yet', text: 'Each decision appears here, and can be saved as a file that proves it.' },
-    by: { own: 'on this device', other: (/** @type {string} */ device) => `on device ${device}` },
+    byOther: (/** @type {string} */ device) => `on device ${device}`,
     filterLabel: 'Filter history',
     more: 'Show older',
     save: 'Save as a file',

@@ -2,6 +2,12 @@
 
 import { count, digits } from './count.js';
 
+/**
+ * What git's modes mean, where that matters.
+ * @type {Record<string, string | undefined>}
+ */
+const MODES = { 100755: 'executable', 120000: 'symbolic link', 160000: 'submodule', 100644: 'not executable' };
+
 export const requestTexts = {
   request: {
     gone: {
@@ -55,7 +61,8 @@ export const requestTexts = {
     broken: 'This part has fewer lines than it announces. Programs that apply patches refuse it.',
     isBroken: 'Some of this is no regular patch. Everything is shown, but what a program makes of it may differ.',
     raw: 'This is no unified diff. It is shown as it was written.',
-    mode: (/** @type {string} */ from, /** @type {string} */ to) => `mode ${from} → ${to}`,
+    isBinary: 'binary',
+    mode: (/** @type {string | null} */ from, /** @type {string} */ to) => `${MODES[to] ?? 'mode'}: ${from === null ? to : `${from} → ${to}`}`,
     change: { added: 'new', deleted: 'deleted', renamed: 'renamed', copied: 'copied', modified: '' },
     lineAdded: 'added', lineRemoved: 'removed',
     unnamed: 'unnamed file',

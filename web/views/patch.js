@@ -10,7 +10,7 @@ import { charWidth, LINE_PX, LONG_LINE, wrapped } from '../ui/mono.js';
 import { note, segments } from '../ui/parts.js';
 import { Rows } from '../ui/rows.js';
 import { atOnce, inSlices } from '../ui/slices.js';
-import { arrangingPatch, pathOf } from './patchrows.js';
+import { arrangingPatch, modeOf, pathOf } from './patchrows.js';
 
 /** @typedef {import('./patchrows.js').Row} Row */
 /** @typedef {import('./patchrows.js').Cell} Cell */
@@ -230,11 +230,11 @@ function pathLabel(file) {
 function fileHeading(file, isClosed, toggle) {
   const name = visibleText(pathOf(file));
   const status = texts.patch.change[file.change];
-  const isMode = file.oldMode !== null && file.newMode !== null && file.oldMode !== file.newMode;
-  return el('h2', { class: ['file-heading', isClosed && 'closed', (status || isMode) && 'chipped'] },
+  const mode = modeOf(file);
+  return el('h2', { class: ['file-heading', isClosed && 'closed', (status || mode) && 'chipped'] },
     el('button', { type: 'button', 'aria-expanded': String(!isClosed), 'aria-label': isClosed ? texts.patch.unfold(name) : texts.patch.fold(name), on: { click: toggle } }, icon('down', 'small')),
     pathLabel(file), status && el('span', { class: 'chip' }, status),
-    isMode && el('span', { class: 'chip warn' }, texts.patch.mode(String(file.oldMode), String(file.newMode))), !file.isBinary && counts(file));
+    mode && el('span', { class: 'chip warn' }, texts.patch.mode(mode.from, mode.to)), file.isBinary ? el('span', { class: 'chip' }, texts.patch.isBinary) : counts(file));
 }
 
 /**
@@ -247,7 +247,8 @@ function fileList(files, reveal) {
   details.addEventListener('toggle', () => {
     if (!details.open || list.childElementCount > 0) return;
     list.append(...files.map((file, index) => el('li', null,
-      el('button', { type: 'button', on: { click: () => reveal(index) } }, pathLabel(file), file.isBinary ? null : counts(file)))));
+      el('button', { type: 'button', on: { click: () => reveal(index) } }, pathLabel(file), texts.patch.change[file.change] && el('span', { class: 'quiet fine' }, texts.patch.change[file.change]),
+        file.isBinary ? el('span', { class: 'quiet fine' }, texts.patch.isBinary) : counts(file)))));
   });
   return details;
 }

@@ -102,6 +102,22 @@ export function pathOf(file) {
   return file.newPath ?? file.oldPath ?? '';
 }
 
+/** Ids of contents, and how alike a renamed file is: neither says what changes. */
+const UNINTERESTING = /^(index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?|(dis)?similarity index \d+%)$/;
+/** A file that is not executable and no link. */
+const PLAIN_MODE = '100644';
+
+/**
+ * The mode, if it says something: it changes, or a new file can be executed or is a link.
+ * @param {DiffFile} file
+ * @returns {{ from: string | null, to: string } | null}
+ */
+export function modeOf({ change, oldMode, newMode }) {
+  if (newMode === null) return null;
+  if (change === 'added') return newMode === PLAIN_MODE ? null : { from: null, to: newMode };
+  return oldMode === null || oldMode === newMode ? null : { from: oldMode, to: newMode };
+}
+
 /**
  * Header lines that say more than the heading of the file does.
  * @param {DiffFile} file
@@ -110,9 +126,10 @@ function unexpectedHeaders(file) {
   const [old, now] = [file.oldPath ?? pathOf(file), file.newPath ?? pathOf(file)];
   const expected = new Set([
     `diff --git a/${old} b/${now}`, `--- a/${old}`, `+++ b/${now}`, `--- ${old}`, `+++ ${now}`, '--- /dev/null', '+++ /dev/null',
-    `rename from ${old}`, `rename to ${now}`,
+    `rename from ${old}`, `rename to ${now}`, `copy from ${old}`, `copy to ${now}`,
+    `old mode ${file.oldMode}`, `new mode ${file.newMode}`, `new file mode ${file.newMode}`, `deleted file mode ${file.oldMode}`,
   ]);
-  return file.header.filter((line) => !expected.has(line) && !/^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?$/.test(line));
+  return file.header.filter((line) => !expected.has(line) && !UNINTERESTING.test(line));
 }
 
 /**
