@@ -17,7 +17,7 @@ dev: $(if $(findstring --database-url,$(ARGS)),tools,postgres) ## Run a gateway 
 	$(CARGO) run --locked -- dev $(ARGS)
 
 .PHONY: test
-test: test-fmt test-clippy test-doc test-sqlx test-run ## Check everything: format, lints, docs, .sqlx, tests.
+test: test-fmt test-clippy test-doc test-sqlx test-page test-run ## Check everything: format, lints, docs, .sqlx, the page, tests.
 
 .PHONY: test-fmt
 test-fmt: tools ## Check the formatting.
@@ -35,6 +35,12 @@ test-doc: tools ## Check that the documentation builds, private items included.
 .PHONY: test-sqlx
 test-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
 	scripts/prepare --check
+
+.PHONY: test-page
+test-page: ## Check the types of the approvers' page, and run its own tests.
+	@scripts/install node tsc
+	tsc --project web
+	node --test web/tests/*.test.mjs
 
 .PHONY: test-run
 test-run: postgres ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.

@@ -220,6 +220,8 @@ async fn what_is_not_part_of_this_version_is_not_there() {
         "/app.js".to_owned(),
         "/index.html".to_owned(),
         "/icon-none.png".to_owned(),
+        "/icons/none.png".to_owned(),
+        "/icons".to_owned(),
     ] {
         let refused = nobody.get(&path).await.refused(404, "NOT_FOUND");
         assert_eq!(refused.header("cache-control"), Some("no-store"), "{path}");

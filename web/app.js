@@ -5,9 +5,8 @@ import { Problem } from './core/problem.js';
 import { keepPage } from './keep.js';
 import { texts } from './texts.js';
 import { announce } from './ui/announce.js';
-import { el } from './ui/dom.js';
 import { listenToKeys } from './ui/keyboard.js';
-import { button, empty, errorText, linkButton, waiting } from './ui/parts.js';
+import { button, emptyPage, errorText, linkButton, waiting } from './ui/parts.js';
 import { Shell } from './ui/shell.js';
 import { applyTheme } from './ui/theme.js';
 
@@ -188,6 +187,8 @@ class App {
     document.title = texts.title(view.title, 0);
     this.#status();
     this.#shell.main.classList.toggle('wide', view.wide ?? false);
+    // Of a phone's screen all is needed then. (No `:has` in CSS: it makes every change of a long list slow.)
+    document.body.classList.toggle('reading', view.wide ?? false);
     this.#shell.main.replaceChildren(view.element);
     window.scrollTo(0, 0);
     // Screen readers read the heading of the new view; the keyboard goes on from there.
@@ -198,14 +199,14 @@ class App {
   /** @param {unknown} thrown */
   #fail(thrown) {
     const again = button(texts.defect.reload, { kind: 'primary', on: () => location.reload() });
-    this.#present({ title: texts.defect.title, element: empty('unknown', texts.defect.title, errorText(thrown), again) });
+    this.#present({ title: texts.defect.title, element: emptyPage('unknown', texts.defect.title, errorText(thrown), again) });
   }
 }
 
 /** @returns {View} */
 function missing() {
   const { title, text, action } = texts.noSuchPage;
-  return { title, element: el('div', null, empty('unknown', title, text, linkButton(action, '#/inbox', 'primary'))) };
+  return { title, element: emptyPage('unknown', title, text, linkButton(action, '#/inbox', 'primary')) };
 }
 
 /** @param {string} part */

@@ -18,6 +18,7 @@ export const texts = {
   close: 'Close',
   copy: 'Copy',
   copied: 'Copied',
+  notCopied: 'The browser does not allow copying here. Select the text and copy it yourself.',
   tryAgain: 'Try again',
   defect: {
     title: 'Something is wrong with this page',
@@ -132,6 +133,7 @@ export const texts = {
     noMatch: 'No request matches.',
     more: 'More wait than are shown. They appear as you decide.',
     ended: 'Just ended',
+    left: (/** @type {string} */ who, /** @type {string} */ state) => `${state}: a request from ${who}`,
     arrived: (/** @type {string} */ who, /** @type {string} */ kind) => `New request: ${kind} from ${who}`,
     unpairedEmpty: {
       title: 'Pair your first agent',
@@ -215,7 +217,7 @@ export const texts = {
     title: 'History',
     lead: 'Decisions that this device made or saw. They are kept in this browser only.',
     empty: { title: 'Nothing decided yet', text: 'Each decision appears here, and can be saved as a file that proves it.' },
-    by: { own: 'on this device', other: (/** @type {string} */ device) => `on device ${device}` },
+    byOther: (/** @type {string} */ device) => `on device ${device}`,
     filterLabel: 'Filter history',
     more: 'Show older',
     save: 'Save as a file',

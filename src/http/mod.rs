@@ -155,6 +155,7 @@ fn plain() -> Routes {
         get "/sw.js" => page::fixed;
         get "/manifest.webmanifest" => page::fixed;
         get "/icon.svg" => page::fixed;
+        get "/icons/{file}" => page::fixed;
         get "/page/{version}/{file}" => page::versioned;
         get "/page/{version}/{directory}/{file}" => page::versioned;
         get "/docs" => openapi::docs;

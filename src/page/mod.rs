@@ -152,8 +152,7 @@ fn html(text: String) -> File {
 }
 
 fn is_fixed(name: &str) -> bool {
-    let is_icon = name.starts_with("icon") && !name.contains('/');
-    is_icon || ["sw.js", "manifest.webmanifest"].contains(&name)
+    name.starts_with("icons/") || ["sw.js", "manifest.webmanifest", "icon.svg"].contains(&name)
 }
 
 /// What is of no known type is not part of the page.

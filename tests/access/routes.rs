@@ -275,6 +275,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/sw.js", &[]),
     route("GET", "/manifest.webmanifest", &[]),
     route("GET", "/icon.svg", &[]),
+    route("GET", "/icons/192.png", &[]),
     route("GET", "/page/{version}/{file}", &[]),
     route("GET", "/page/{version}/{directory}/{file}", &[]),
     route("GET", "/docs", &[]),

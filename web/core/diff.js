@@ -46,16 +46,35 @@
 const HUNK = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)$/s;
 const MODES = /^(old mode|new mode|deleted file mode|new file mode|index [0-9a-f]+\.\.[0-9a-f]+) ?(\d{6})?/;
 
+/** Lines that are read without an interruption. */
+const AT_ONCE = 500;
+
 /**
  * @param {string} text
  * @returns {Diff}
  */
 export function parseDiff(text) {
+  const work = parsingDiff(text);
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+  }
+}
+
+/**
+ * The same in pieces.
+ * @param {string} text
+ * @returns {Generator<void, Diff, void>}
+ */
+export function* parsingDiff(text) {
   const parser = new DiffParser();
   const lines = text.split('\n');
   // The text ends with a line feed, not with an empty line.
   if (lines[lines.length - 1] === '') lines.pop();
-  for (let place = 0; place < lines.length; place += 1) parser.line(String(lines[place]), lines[place + 1]);
+  for (let place = 0; place < lines.length; place += 1) {
+    parser.line(String(lines[place]), lines[place + 1]);
+    if (place % AT_ONCE === 0) yield;
+  }
   parser.endHunk();
   return parser.diff();
 }

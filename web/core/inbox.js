@@ -9,6 +9,7 @@ import { loaded, sleep } from './gateway.js';
 import { inboxPages, readItem, readMessage, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
+import { askInTurn, isHidden, pollWhileClosed } from './watching.js';
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -21,12 +22,6 @@ const MAX_ITEMS = 200;
 const MAX_FINISHED = 50;
 /** It is read again anyway, and a person should soon see that what is shown is out of date. */
 const PATIENCE_MS = 5_000;
-/** How often the inbox is read while no channel is open. */
-const POLL_MS = 3_000;
-/** How often requests are asked about: nothing is pushed when another device decides. */
-const TICK_MS = 1_000;
-/** Beside the one that a person looks at. */
-const ASKED_PER_TICK = 2;
 /** An acknowledgement counts for all devices of the approver: their channels get this much time to push the message too. */
 const ACK_AFTER_MS = 3_000;
 const WATCH_DELIVERY_MS = 30_000;
@@ -59,14 +54,19 @@ export class InboxModel {
     this.run = 0;
     /** @type {string | null} */
     this.attended = null;
-    this.asked = 0;
     this.lookedAt = 0;
     /** @type {Promise<void> | null} */
     this.reading = null;
     this.isStale = false;
-    this.reopen = () => this.channel.reopen();
+    // A machine that slept, or a network that came back: what was missed is read at once, whatever the channel believes.
+    this.reopen = () => {
+      this.channel.reopen();
+      void this.refresh();
+    };
     this.check = () => {
-      if (!isHidden()) this.channel.check();
+      if (isHidden()) return;
+      this.channel.check();
+      void this.refresh();
     };
   }
 
@@ -78,8 +78,8 @@ export class InboxModel {
     globalThis.addEventListener?.('offline', this.reopen);
     globalThis.document?.addEventListener('visibilitychange', this.check);
     this.run += 1;
-    void this.tick(this.run);
-    void this.poll(this.run);
+    void askInTurn(this, this.run);
+    void pollWhileClosed(this, this.run);
   }
 
   stop() {
@@ -303,41 +303,14 @@ export class InboxModel {
     }
   }
 
-  /**
-   * Asks about the request that a person looks at, and about others in turn.
-   * @param {number} run
-   */
-  async tick(run) {
-    while (this.isRunning && this.run === run) {
-      await sleep(TICK_MS);
-      if (isHidden() || !this.isRunning || this.live.value.connection === 'offline') continue;
-      const undelivered = this.finished.filter(({ state }) => state === 'decided');
-      const open = [...this.items.values(), ...undelivered].map(({ requestId }) => requestId);
-      const from = this.asked % Math.max(open.length, 1);
-      this.asked = from + ASKED_PER_TICK;
-      const turn = [...open.slice(from), ...open.slice(0, from)].slice(0, ASKED_PER_TICK);
-      const attended = open.filter((requestId) => requestId === this.attended);
-      await Promise.all([...new Set([...attended, ...turn])].map((requestId) => this.askQuietly(requestId)));
-    }
-  }
-
-  /**
-   * Reads the inbox while no channel is open.
-   * @param {number} run
-   */
-  async poll(run) {
-    while (this.isRunning && this.run === run) {
-      await sleep(POLL_MS);
-      if (this.isRunning && !isHidden() && this.live.value.connection !== 'live') await this.refresh();
-    }
+  /** Those that may still change. */
+  openIds() {
+    const undelivered = this.finished.filter(({ state }) => state === 'decided');
+    return [...this.items.values(), ...undelivered].map(({ requestId }) => requestId);
   }
 }
 
 /** @param {Item} item */
 function order({ receivedAt }) {
   return receivedAt === null ? 0 : Date.parse(receivedAt);
-}
-
-function isHidden() {
-  return globalThis.document?.visibilityState === 'hidden';
 }

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseDiff } from '../core/diff.js';
 import { qrCode } from '../ui/qr.js';
-import { patchRows } from '../views/patchrows.js';
+import { atOnce, inSlices } from '../ui/slices.js';
+import { arrangingPatch, modeOf, patchRows } from '../views/patchrows.js';
 
 const PATCH = `From: somebody
 diff --git a/a.txt b/a.txt
@@ -56,7 +57,7 @@ function unfolded(diff, isSplit) {
 }
 
 test('every line of a patch is shown, in both layouts', () => {
-  const lines = PATCH.split('\n').filter((line) => /unchanged|^[-+](old|new)|^\\|stray|mode|similarity|^From|^Binary/.test(line));
+  const lines = PATCH.split('\n').filter((line) => /unchanged|^[-+](old|new)|^\\|stray|^From|^Binary/.test(line));
   const expected = lines.map((line) => (/^[-+ ](unchanged|old|new )/.test(line) ? line.slice(1) : line));
   for (const isSplit of [false, true]) {
     const found = shown(unfolded(parseDiff(PATCH), isSplit));
@@ -76,6 +77,54 @@ test('only unchanged lines are folded, and the fold says how many', () => {
 test('a closed file keeps its heading', () => {
   const rows = patchRows(parseDiff(PATCH), { isSplit: false, closed: new Set([0, 1, 2]), unfolded: new Set() });
   assert.deepEqual(rows.filter((row) => row.type === 'file').map((row) => row.path), ['a.txt', 'go.sh', 'logo.png']);
+});
+
+const arranged = (text, isSplit = false) => patchRows(parseDiff(text), { isSplit, closed: new Set(), unfolded: new Set() });
+
+test('modes are said where they matter', () => {
+  const modes = (header) => parseDiff(`diff --git a/x b/x\n${header}`).files.map(modeOf)[0];
+  assert.deepEqual(modes('old mode 100644\nnew mode 100755\n'), { from: '100644', to: '100755' });
+  assert.deepEqual(modes('new file mode 100755\n'), { from: null, to: '100755' });
+  assert.deepEqual(modes('new file mode 120000\n'), { from: null, to: '120000' });
+  assert.equal(modes('new file mode 100644\n'), null);
+  assert.equal(modes('deleted file mode 100755\n'), null);
+  assert.equal(modes('index 1111111..2222222 100755\n'), null);
+  // A header that contradicts what is said is shown.
+  const odd = arranged('diff --git a/x b/x\nold mode 100644\nnew mode 100755\nnew mode 100600\nrename from y\nrename to x\nsimilarity index 9%\n');
+  assert.deepEqual(odd.filter((row) => row.type === 'text').map((row) => row.text), ['diff --git a/x b/x', 'new mode 100755']);
+});
+
+test('every note behind a line is shown, beside its line', () => {
+  const patch = '--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n\\ a\n\\ b\n-old\n\\ c\n\\ d\n+new\n\\ e\n';
+  for (const isSplit of [false, true]) {
+    const notes = arranged(patch, isSplit).filter((row) => row.type === 'text').map((row) => [row.text, row.of]);
+    assert.deepEqual(notes, [['\\ a', null], ['\\ b', null], ['\\ c', 'remove'], ['\\ d', 'remove'], ['\\ e', 'add']]);
+  }
+});
+
+test('a file is arranged anew only if it changed', () => {
+  const diff = parseDiff('--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n');
+  const known = new Map();
+  const arrange = (closed) => atOnce(arrangingPatch(diff, { isSplit: false, closed: new Set(closed), unfolded: new Set() }, known));
+  const before = arrange([]);
+  known.delete(diff.files[1]);
+  const after = arrange([1]);
+  assert.equal(after[1], before[1]);
+  assert.deepEqual([before.length, after.length], [8, 5]);
+});
+
+test('work in slices ends, or is given up', async () => {
+  function* counting(to) {
+    let sum = 0;
+    for (let at = 0; at < to; at += 1) {
+      sum += 1;
+      yield;
+    }
+    return sum;
+  }
+  assert.equal(await inSlices(counting(200_000), () => true), 200_000);
+  assert.equal(await inSlices(counting(1e9), () => false), null);
+  assert.equal(atOnce(counting(10)), 10);
 });
 
 test('a line that was changed in part says which part', () => {

@@ -1,6 +1,7 @@
 // What went wrong, in words, and what to do about it. One entry for each code of `core/problem.js`.
 
 import { visibleText } from '../core/visible.js';
+import { digits } from './count.js';
 import { hindranceText } from './notifications.js';
 
 const THINGS = /** @type {Record<string, string>} */ ({
@@ -99,7 +100,7 @@ const words = {
   grantOther: () => 'The command does not begin with these words, so the agent would not keep this permission.',
   actionOpposite: () => 'This choice is for the opposite decision.',
   actionUnknown: () => 'The request does not offer this choice.',
-  longReason: (v) => `A reason has at most ${Number(v.limit).toLocaleString('en')} characters. Shorten it.`,
+  longReason: (v) => `A reason has at most ${digits(Number(v.limit))} characters. Shorten it.`,
   longAction: () => 'The id of this choice is too long.',
   hintsForNobody: () => 'This agent is not paired, so a reason cannot be encrypted for it. Reject without one.',
   decisionSignature: () => 'The signature of the decision does not verify.',

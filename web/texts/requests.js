@@ -1,6 +1,12 @@
 // The texts about a request, its content, and the decision.
 
-import { count } from './count.js';
+import { count, digits } from './count.js';
+
+/**
+ * What git's modes mean, where that matters.
+ * @type {Record<string, string | undefined>}
+ */
+const MODES = { 100755: 'executable', 120000: 'symbolic link', 160000: 'submodule', 100644: 'not executable' };
 
 export const requestTexts = {
   request: {
@@ -25,10 +31,10 @@ export const requestTexts = {
     careful: 'Look closely',
     marked: (/** @type {number} */ n) => `${count(n, 'character is', 'characters are')} invisible or misleading. Each is shown by its name in a frame.`,
     lookAlike: (/** @type {string} */ letters) => `The command has letters that may look like others: ${letters}.`,
-    longLine: (/** @type {number} */ n) => `The longest line has ${n.toLocaleString('en')} characters. It is shown whole, on several lines.`,
-    longLineMark: (/** @type {number} */ n) => `${n.toLocaleString('en')} characters`,
+    longLine: (/** @type {number} */ n) => `The longest line has ${digits(n)} characters. It is shown whole, on several lines.`,
+    longLineMark: (/** @type {number} */ n) => `${digits(n)} characters`,
     find: 'Find in this request',
-    found: (/** @type {number} */ at, /** @type {number} */ of) => of ? `${at} of ${of.toLocaleString('en')}` : 'Nothing found',
+    found: (/** @type {number} */ at, /** @type {number} */ of) => of ? `${at} of ${digits(of)}` : 'Nothing found',
     findNext: 'Next match',
     findPrevious: 'Previous match',
     formatted: 'Formatted',
@@ -55,7 +61,8 @@ export const requestTexts = {
     broken: 'This part has fewer lines than it announces. Programs that apply patches refuse it.',
     isBroken: 'Some of this is no regular patch. Everything is shown, but what a program makes of it may differ.',
     raw: 'This is no unified diff. It is shown as it was written.',
-    mode: (/** @type {string} */ from, /** @type {string} */ to) => `mode ${from} → ${to}`,
+    isBinary: 'binary',
+    mode: (/** @type {string | null} */ from, /** @type {string} */ to) => `${MODES[to] ?? 'mode'}: ${from === null ? to : `${from} → ${to}`}`,
     change: { added: 'new', deleted: 'deleted', renamed: 'renamed', copied: 'copied', modified: '' },
     lineAdded: 'added', lineRemoved: 'removed',
     unnamed: 'unnamed file',

@@ -12,8 +12,10 @@ export const announcements = [live, toasts];
 
 /** @param {string} text */
 export function announce(text) {
-  // A text that was said before is said again only if it is a new node.
-  live.replaceChildren(el('p', null, text));
+  // Each is a node of its own: several at once are all said, and what was said before is said again.
+  const said = el('p', null, text);
+  live.append(said);
+  setTimeout(() => said.remove(), SHOWN_MS);
 }
 
 /** @param {string} text */

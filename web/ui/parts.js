@@ -12,14 +12,14 @@ import { toast } from './announce.js';
 
 /**
  * @param {string} title
- * @param {{ actions?: Child[], lead?: Child, back?: { href: string, text: string } | null }} head
+ * @param {{ actions?: Child[], lead?: string, back?: { href: string, text: string } | null }} head
  * @param {...(Child | Child[])} children
  */
 export function page(title, head, ...children) {
   return el('div', { class: 'page' },
     head.back && el('a', { class: 'back', href: head.back.href }, icon('back', 'small'), head.back.text),
     el('div', { class: 'page-head' }, el('h1', { tabindex: '-1' }, title), head.actions ?? []),
-    head.lead && el('p', { class: 'page-lead' }, head.lead),
+    head.lead && el('p', { class: 'page-lead' }, prose(head.lead)),
     children.flat(),
   );
 }
@@ -64,13 +64,33 @@ export function note(kind, ...children) {
 }
 
 /**
+ * Where there is nothing to show: why, and what to do next.
  * @param {IconName} name
  * @param {string} title
- * @param {Child} text
+ * @param {string} text
  * @param {...Child} actions
  */
 export function empty(name, title, text, ...actions) {
-  return el('div', { class: 'card empty' }, el('div', { class: 'sign' }, icon(name)), el('h2', null, title), el('p', null, text), actions);
+  return el('div', { class: 'card empty' }, el('div', { class: 'sign' }, icon(name)), el('h2', null, title), el('p', null, prose(text)), actions);
+}
+
+/**
+ * The same as a whole view.
+ * @param {Parameters<typeof empty>} content
+ */
+export function emptyPage(...content) {
+  const element = empty(...content);
+  element.querySelector('h2')?.replaceWith(el('h1', { tabindex: '-1' }, content[1]));
+  return el('div', null, element);
+}
+
+/**
+ * A text of ours, in which commands stand between backticks.
+ * @param {string} text
+ * @returns {Child[]}
+ */
+export function prose(text) {
+  return text.split('`').map((part, at) => (at % 2 === 1 ? el('code', { class: 'command-name' }, part) : part));
 }
 
 /**
@@ -119,7 +139,7 @@ export function copyButton(text, label = texts.copy) {
   return button(label, {
     kind: 'small',
     icon: 'copy',
-    on: () => navigator.clipboard.writeText(text).then(() => toast(texts.copied)).catch(() => {}),
+    on: () => navigator.clipboard.writeText(text).then(() => toast(texts.copied), () => toast(texts.notCopied)),
   });
 }
 

@@ -10,6 +10,7 @@ import { shellLine } from './shellwords.js';
 
 /** More is not looked at for a line that is cut anyway. */
 const ENOUGH = 400;
+const ENOUGH_OF_PATCH = 256 * 1024;
 
 /** @type {Record<string, IconName>} */
 const ICONS = {
@@ -37,10 +38,18 @@ function firstLine(text) {
   return text.slice(0, ENOUGH).split('\n').map((line) => line.trim()).find(Boolean) ?? '';
 }
 
+/**
+ * A command of several lines: the first one alone may say nothing.
+ * @param {string} text
+ */
+function allLines(text) {
+  return text.slice(0, ENOUGH).split('\n').map((line) => line.trim()).filter(Boolean).join(' ⏎ ');
+}
+
 /** @param {string} patch */
 function patchedFiles(patch) {
   const files = [];
-  for (const [, path] of patch.matchAll(/^\+\+\+ (?:b\/)?([^\t\n]*)|^--- (?:a\/)?([^\t\n]*)\n\+\+\+ \/dev\/null/gm)) {
+  for (const [, path] of patch.slice(0, ENOUGH_OF_PATCH).matchAll(/^\+\+\+ (?:b\/)?([^\t\n]*)|^--- (?:a\/)?([^\t\n]*)\n\+\+\+ \/dev\/null/gm)) {
     if (path && path !== '/dev/null') files.push(path);
     if (files.length === 8) break;
   }
@@ -67,7 +76,7 @@ export function headline(artifact) {
       case 'command': {
         const words = commandWords(payload);
         if (words) return shellLine(words);
-        return 'argv' in payload ? fallback() : firstLine(text('command') ?? fallback());
+        return 'argv' in payload ? fallback() : allLines(text('command') ?? fallback());
       }
       case 'patch': return texts.headline.patch(patchedFiles(text('patch') ?? ''));
       case 'plan': return firstLine(text('text') ?? '').replace(/^#+ /, '');

@@ -6,7 +6,7 @@ import { ago, dateTime } from '../ui/clock.js';
 import { confirmDialog } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
 import { marked, markedName, visibleText } from '../ui/marked.js';
-import { busy, button, empty, errorText, facts, field, linkButton, note, page, waiting } from '../ui/parts.js';
+import { busy, button, emptyPage, errorText, facts, field, linkButton, note, page, waiting } from '../ui/parts.js';
 import { agentName } from '../ui/who.js';
 import { presenceChip, watchPresence } from './agents.js';
 
@@ -27,7 +27,7 @@ export function view(context) {
   const back = { href: '#/agents', text: texts.agents.title };
   if (!found) {
     const { title, text, action } = texts.agents.gone;
-    return { title, element: el('div', null, empty('agents', title, text, linkButton(action, '#/agents', 'primary'))) };
+    return { title, element: emptyPage('agents', title, text, linkButton(action, '#/agents', 'primary')) };
   }
   const name = agentName(found);
   const about = el('section', { class: 'card card-body' });

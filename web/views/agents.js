@@ -2,8 +2,9 @@
 
 import { texts } from '../texts.js';
 import { ago } from '../ui/clock.js';
-import { el, fill } from '../ui/dom.js';
+import { el } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
+import { keyedList } from '../ui/keyed.js';
 import { visibleText } from '../ui/marked.js';
 import { empty, linkButton, page } from '../ui/parts.js';
 import { agentName } from '../ui/who.js';
@@ -48,17 +49,23 @@ export function watchPresence(approver) {
  * @returns {import('../ui/view.js').View}
  */
 export function view({ approver }) {
-  const content = el('div', { class: 'stack' });
+  const { title, text, action } = texts.agents.empty;
+  const nobody = empty('agents', title, text, linkButton(action, '#/pair', 'primary', 'plus'));
+  const list = el('ul', { class: 'list' });
+  const card = el('div', { class: 'card' }, list);
+  const entries = keyedList(list, (/** @type {Agent} */ agent) => agent.enforcerId, entry);
+  // Presence is read again and again; what did not change keeps the focus.
+  const isSame = (/** @type {Agent} */ one, /** @type {Agent} */ other) => JSON.stringify(one) === JSON.stringify(other);
   const render = (/** @type {Agent[]} */ agents) => {
-    const { title, text, action } = texts.agents.empty;
-    fill(content, agents.length > 0 ? el('div', { class: 'card' }, el('ul', { class: 'list' }, agents.map(entry)))
-      : empty('agents', title, text, linkButton(action, '#/pair', 'primary', 'plus')));
+    card.hidden = agents.length === 0;
+    nobody.hidden = agents.length > 0;
+    entries.show(agents, isSame);
   };
   const ends = [approver.agents.subscribe(render), watchPresence(approver)];
   const actions = [linkButton(texts.agents.pair, '#/pair', 'primary small', 'plus')];
   return {
     title: texts.agents.title,
-    element: page(texts.agents.title, { actions }, content),
+    element: page(texts.agents.title, { actions }, el('div', { class: 'stack' }, card, nobody)),
     dispose: () => ends.forEach((end) => end()),
   };
 }

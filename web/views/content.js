@@ -43,7 +43,7 @@ export async function contentView(artifact) {
   const others = main && Object.keys(rest).length > 0 ? { payload: rest, ...artifact.rest } : artifact.rest;
   const aside = Object.keys(others).length > 0 ? treeView(others, texts.request.also) : null;
   const element = el('div', { class: 'stack' }, whole.element,
-    aside && el('section', { class: 'card' }, el('div', { class: 'card-head' }, el('h2', null, texts.request.also)), aside.element));
+    aside && el('details', { class: 'card details', open: !isActionsOnly(artifact, others) }, el('summary', null, texts.request.also), aside.element));
   return {
     element,
     wide: whole.wide ?? false,
@@ -58,6 +58,17 @@ export async function contentView(artifact) {
     },
     searchable: whole.searchable ?? null,
   };
+}
+
+/**
+ * Whether the buttons show all that there is.
+ * @param {Artifact} artifact
+ * @param {JsonObject} others
+ */
+function isActionsOnly(artifact, others) {
+  const { extensions, ...rest } = others;
+  const names = extensions !== null && typeof extensions === 'object' ? Object.keys(extensions) : [];
+  return artifact.actions.length > 0 && Object.keys(rest).length === 0 && names.length === 1;
 }
 
 /**

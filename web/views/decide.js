@@ -4,6 +4,7 @@ import { grantableWords } from '../core/grants.js';
 import { texts } from '../texts.js';
 import { openDialog } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
+import { icon } from '../ui/icons.js';
 import { marked } from '../ui/marked.js';
 import { busy, button, field } from '../ui/parts.js';
 import { shellLine } from '../ui/shellwords.js';
@@ -46,7 +47,8 @@ export function decisionBar(item, decide) {
   plainApprove?.append(keyHint('a'));
   plainApprove?.addEventListener('click', () => busy(plainApprove, place, () => decide({ verdict: 'approve' }), texts.decide.sending));
   const longer = plainApprove && artifact
-    ? button(texts.decide.options, { kind: 'plain small', on: () => longerDialog(artifact, decide) }) : null;
+    ? button('', { kind: 'plain small longer', title: texts.decide.options, on: () => longerDialog(artifact, decide) }) : null;
+  longer?.append(icon('down', 'small'), el('span', null, texts.decide.options));
 
   const press = (/** @type {import('../core/types.js').Verdict} */ verdict) => {
     const at = actions.findIndex((action) => action.verdict === verdict);

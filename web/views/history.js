@@ -15,12 +15,12 @@ const PAGE = 100;
 /** @param {HistoryEntry} one */
 function entry(one) {
   const good = one.decision.verdict === 'approve';
-  const by = one.decision.isOwn ? texts.history.by.own : texts.history.by.other(one.decision.deviceId.slice(0, 8));
+  const by = one.decision.isOwn ? null : texts.history.byOther(one.decision.deviceId.slice(0, 8));
   return el('li', null, el('a', { href: `#/request/${encodeURIComponent(one.requestId)}`, class: 'folding' },
     el('span', { class: ['sign', good ? 'good' : 'bad'] }, icon(good ? 'check' : 'cross')),
     el('span', { class: 'entry-main' },
       el('span', { class: ['entry-title', 'clip', 'lines-2', one.artifact && one.artifact.payload.kind !== 'plan' && 'mono'] }, one.artifact ? headline(one.artifact) : texts.kinds.unknown),
-      el('span', { class: 'entry-line dotted' }, el('span', null, kindOf(one.artifact).label), el('span', null, agentName(one)), el('span', null, by),
+      el('span', { class: 'entry-line dotted' }, el('span', null, kindOf(one.artifact).label), el('span', null, agentName(one)), by && el('span', null, by),
         !one.decision.isVerified && el('span', { class: 'chip warn' }, texts.history.unverified))),
     el('span', { class: 'entry-side fine' }, el('span', { class: `chip ${good ? 'good' : 'bad'}` }, texts.verdicts[one.decision.verdict]),
       el('span', { class: 'quiet' }, ago(one.decidedAt)))));

@@ -5,14 +5,17 @@ import { announce } from '../ui/announce.js';
 import { timeLeft } from '../ui/clock.js';
 import { el, fill } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
+import { keyedList } from '../ui/keyed.js';
 import { empty, linkButton, note, page, waiting } from '../ui/parts.js';
 import { artifactOf, headline, kindOf } from '../ui/summary.js';
 import { agentName } from '../ui/who.js';
 import { problemText } from '../texts/problems.js';
 
 /** @typedef {import('../core/types.js').Item} Item */
+/** @typedef {import('../core/problem.js').Problem} Problem */
 
 const FILTER_FROM = 6;
+const ENDED_SHOWN = 5;
 
 /** @param {Item} item */
 function address(item) {
@@ -42,11 +45,16 @@ function isCode(artifact) {
 }
 
 /** @param {Item} item */
+function endOf({ decision, state }) {
+  return decision ? texts.verdicts[decision.verdict] : texts.states[state];
+}
+
+/** @param {Item} item */
 function endedEntry(item) {
   const artifact = artifactOf(item);
   const { decision } = item;
   const good = decision?.verdict === 'approve';
-  const word = decision ? texts.verdicts[decision.verdict] : texts.states[item.state];
+  const word = endOf(item);
   return el('li', null, el('a', { href: address(item), class: 'folding' },
     el('span', { class: ['sign', decision ? (good ? 'good' : 'bad') : 'plain'] }, icon(decision ? (good ? 'check' : 'cross') : 'clock')),
     el('span', { class: 'entry-main' },
@@ -62,13 +70,19 @@ function endedEntry(item) {
  * @returns {import('../ui/view.js').View}
  */
 export function view({ approver, go }) {
-  const filter = el('input', { class: 'input filter', type: 'search', placeholder: texts.inbox.filter, 'aria-label': texts.inbox.filterLabel });
+  const filter = el('input', { class: 'input filter', type: 'search', placeholder: texts.inbox.filter, 'aria-label': texts.inbox.filterLabel, hidden: true });
   const list = el('ul', { class: 'list' });
-  const content = el('div', { class: 'stack' }, waiting());
-  const element = page(texts.inbox.title, { actions: [filter] }, content);
-  /** Entries are kept while their item stays the same, and with them the focus. @type {Map<string, { item: Item, entry: HTMLElement }>} */
-  let shown = new Map();
+  const card = el('div', { class: 'card', hidden: true }, list);
+  const instead = el('div', null, waiting());
+  const more = el('p', { class: 'quiet fine', hidden: true }, texts.inbox.more);
+  const endedList = el('ul', { class: 'list' });
+  const endedPart = el('section', { class: 'stack', hidden: true }, el('h2', { class: 'section' }, texts.inbox.ended), el('div', { class: 'card' }, endedList));
+  const element = page(texts.inbox.title, { actions: [filter] }, el('div', { class: 'stack' }, card, instead, more, endedPart));
+  const idOf = (/** @type {Item} */ item) => item.requestId;
+  const waits = keyedList(list, idOf, waitingEntry);
+  const ended = keyedList(endedList, idOf, endedEntry);
   let isFirst = true;
+  let emptyKind = '';
 
   const matches = (/** @type {Item} */ item) => {
     const wanted = filter.value.trim().toLowerCase();
@@ -80,36 +94,41 @@ export function view({ approver, go }) {
   const render = () => {
     const inbox = approver.inbox.value;
     if (!inbox.isLoaded) {
-      if (inbox.problem) fill(content, note('warn', problemText(inbox.problem)));
+      if (inbox.problem) showInstead(inbox.problem.code, () => note('warn', problemText(/** @type {Problem} */ (inbox.problem))));
       return;
     }
     filter.hidden = inbox.items.length < FILTER_FROM && !filter.value && document.activeElement !== filter;
     const items = inbox.items.filter(matches);
-    /** @type {typeof shown} */
-    const next = new Map();
-    for (const item of items) {
-      const known = shown.get(item.requestId);
-      if (!known && !isFirst) announce(texts.inbox.arrived(agentName(item), kindOf(artifactOf(item)).label));
-      next.set(item.requestId, known?.item === item ? known : { item, entry: waitingEntry(item) });
+    card.hidden = items.length === 0;
+    const arrived = waits.show(items);
+    if (items.length > 0) showInstead('', () => null);
+    else if (inbox.items.length > 0) showInstead('noMatch', () => el('p', { class: 'quiet' }, texts.inbox.noMatch));
+    else {
+      const isUnpaired = approver.agents.value.length === 0;
+      showInstead(isUnpaired ? 'unpaired' : 'empty', () => emptyInbox(isUnpaired));
     }
-    const focused = document.activeElement?.getAttribute('data-id');
-    shown = next;
+    more.hidden = !inbox.hasMore;
+    endedPart.hidden = inbox.finished.length === 0;
+    const left = ended.show(inbox.finished.slice(0, ENDED_SHOWN));
+    if (!isFirst) {
+      arrived.forEach((item) => announce(texts.inbox.arrived(agentName(item), kindOf(artifactOf(item)).label)));
+      left.forEach((item) => announce(texts.inbox.left(agentName(item), endOf(item))));
+    }
     isFirst = false;
-    list.replaceChildren(...[...next.values()].map(({ entry }) => entry));
-    fill(content,
-      items.length > 0 ? el('div', { class: 'card' }, list)
-        : inbox.items.length > 0 ? el('p', { class: 'quiet' }, texts.inbox.noMatch)
-          : emptyInbox(approver.agents.value.length === 0),
-      inbox.hasMore && el('p', { class: 'quiet fine' }, texts.inbox.more),
-      inbox.finished.length > 0 && [
-        el('h2', { class: 'section' }, texts.inbox.ended),
-        el('div', { class: 'card' }, el('ul', { class: 'list' }, inbox.finished.slice(0, 5).map(endedEntry))),
-      ]);
-    if (focused) entryOf(focused)?.focus({ preventScroll: true });
     if (items.length > 0) warmUp();
   };
 
-  const entryOf = (/** @type {string} */ id) => shown.get(id)?.entry.querySelector('a');
+  /**
+   * What is shown in place of the list; made anew only if it is another.
+   * @param {string} kind
+   * @param {() => import('../ui/dom.js').Child} make
+   */
+  const showInstead = (kind, make) => {
+    if (kind === emptyKind && kind !== '') return;
+    emptyKind = kind;
+    fill(instead, make());
+  };
+
   const move = (/** @type {number} */ step) => {
     const links = [...list.querySelectorAll('a')];
     const at = links.findIndex((link) => link === document.activeElement);

@@ -39,7 +39,8 @@ export function outcomeBar(item, next, save) {
     isDecision && el('ol', { class: 'steps' }, STEPS.map((step, at) =>
       el('li', { class: [at < done && 'done'], 'aria-current': at === done - 1 ? 'step' : undefined }, texts.decide.steps[step]))),
     decision?.reason && el('p', { class: 'fine' }, marked(texts.decide.reasonWas(decision.reason))),
-    place, el('div', { class: 'row' }, isSaved && keep, next && linkButton(texts.decide.next, next, 'primary small')));
+    place, el('div', { class: 'row' }, isSaved && keep, 
+      next ? linkButton(texts.decide.next, next, 'primary small') : linkButton(texts.decide.toInbox, '#/inbox', 'small')));
 }
 
 /** @param {Item} item */

@@ -1,6 +1,6 @@
 // A patch: by file, unified or side by side.
 
-import { parseDiff } from '../core/diff.js';
+import { parseDiff, parsingDiff } from '../core/diff.js';
 import { texts } from '../texts.js';
 import { el, fill } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
@@ -9,7 +9,8 @@ import { marked, markedName, visibleText } from '../ui/marked.js';
 import { charWidth, LINE_PX, LONG_LINE, wrapped } from '../ui/mono.js';
 import { note, segments } from '../ui/parts.js';
 import { Rows } from '../ui/rows.js';
-import { patchRows, pathOf } from './patchrows.js';
+import { atOnce, inSlices } from '../ui/slices.js';
+import { arrangingPatch, modeOf, pathOf } from './patchrows.js';
 
 /** @typedef {import('./patchrows.js').Row} Row */
 /** @typedef {import('./patchrows.js').Cell} Cell */
@@ -46,9 +47,19 @@ export function patchView(text) {
   };
   /** @type {Row[]} */
   let list = [];
+  /** Rows by file, until something about the file changes. @type {Map<DiffFile, Row[]>} */
+  const known = new Map();
+  let digits = 1;
+  /** Counts what a person has changed. */
+  let version = 0;
   const arrange = () => {
-    list = patchRows(diff, arrangement);
-    rows.element.style.setProperty('--digits', String(String(largestNumber(diff)).length));
+    version += 1;
+    showRows(atOnce(arrangingPatch(diff, arrangement, known)));
+  };
+  const showRows = (/** @type {Row[]} */ made) => {
+    list = made;
+    digits = String(largestNumber(diff)).length;
+    rows.element.style.setProperty('--digits', String(digits));
     rows.element.classList.toggle('split', arrangement.isSplit);
     rows.show({ count: list.length, render: (index) => renderRow(list[index]), estimate });
   };
@@ -70,6 +81,7 @@ export function patchView(text) {
 
   const toggleFile = (/** @type {number} */ index) => {
     if (!arrangement.closed.delete(index)) arrangement.closed.add(index);
+    known.delete(diff.files[index]);
     arrange();
     reveal(index);
     const heading = list.findIndex((row) => row.type === 'file' && row.file === index);
@@ -84,16 +96,17 @@ export function patchView(text) {
   const renderRow = (row) => {
     switch (row.type) {
       case 'file': return fileHeading(diff.files[row.file], arrangement.closed.has(row.file), () => toggleFile(row.file));
-      case 'text': return el('div', { class: ['line', 'text', isRaw && rawKind(row.text)] }, el('span', { class: 'code' }, marked(row.text)));
+      case 'text': return el('div', { class: ['line', 'text', isRaw ? rawKind(row.text) : row.of] }, marked(row.text));
       case 'place': return el('div', { class: 'place' },
         row.skipped > 0 && el('span', null, texts.patch.skipped(row.skipped)),
         row.section && el('code', null, marked(row.section)));
       case 'note': return el('div', { class: 'place' }, el('span', null, texts.patch[row.note]));
       case 'fold': return el('button', { class: 'place fold', type: 'button', on: { click: () => {
         arrangement.unfolded.add(row.key);
+        known.delete(diff.files[row.file]);
         arrange();
       } } }, icon('down', 'small'), texts.patch.unchanged(row.count));
-      case 'line': return unifiedLine(row);
+      case 'line': return unifiedLine(row, digits);
       case 'pair': return el('div', { class: 'pair' }, side(row.left), side(row.right));
     }
   };
@@ -116,6 +129,7 @@ export function patchView(text) {
     arrangement.isSplit ? 'split' : 'unified', (chosen) => {
       arrangement.isSplit = chosen === 'split';
       localStorage.setItem(LAYOUT_KEY, chosen);
+      known.clear();
       arrange();
     });
   layout.classList.add('wide-only');
@@ -131,18 +145,31 @@ export function patchView(text) {
     if (beginning === text) return showHead();
     fill(head, el('div', { class: 'patch-head' }, texts.loading));
     // After the first screen has been painted.
-    requestAnimationFrame(() => setTimeout(() => {
-      diff = parseDiff(text);
-      arrange();
-      showHead();
-    }));
+    requestAnimationFrame(() => setTimeout(readAll));
+  };
+  let isWanted = true;
+  const readAll = async () => {
+    const whole = await inSlices(parsingDiff(text), () => isWanted);
+    if (whole === null) return;
+    diff = whole;
+    known.clear();
+    const before = version;
+    const made = await inSlices(arrangingPatch(diff, arrangement, known), () => isWanted);
+    if (made === null) return;
+    // Somebody may have closed a file meanwhile, or chosen the other layout.
+    if (before === version) showRows(made);
+    else arrange();
+    showHead();
   };
   const element = el('div', null, head, el('div', { class: 'patch-frame' }, el('div', { class: 'patch-sticky' }, current), rows.element));
   return {
     element,
     rows,
     start,
-    dispose: () => rows.dispose(),
+    dispose: () => {
+      isWanted = false;
+      rows.dispose();
+    },
     count: () => list.length,
     textOf: (/** @type {number} */ index) => rowText(list[index]),
   };
@@ -203,11 +230,11 @@ function pathLabel(file) {
 function fileHeading(file, isClosed, toggle) {
   const name = visibleText(pathOf(file));
   const status = texts.patch.change[file.change];
-  const isMode = file.oldMode !== null && file.newMode !== null && file.oldMode !== file.newMode;
-  return el('h3', { class: ['file-heading', isClosed && 'closed'] },
+  const mode = modeOf(file);
+  return el('h2', { class: ['file-heading', isClosed && 'closed', (status || mode) && 'chipped'] },
     el('button', { type: 'button', 'aria-expanded': String(!isClosed), 'aria-label': isClosed ? texts.patch.unfold(name) : texts.patch.fold(name), on: { click: toggle } }, icon('down', 'small')),
     pathLabel(file), status && el('span', { class: 'chip' }, status),
-    isMode && el('span', { class: 'chip warn' }, texts.patch.mode(String(file.oldMode), String(file.newMode))), !file.isBinary && counts(file));
+    mode && el('span', { class: 'chip warn' }, texts.patch.mode(mode.from, mode.to)), file.isBinary ? el('span', { class: 'chip' }, texts.patch.isBinary) : counts(file));
 }
 
 /**
@@ -220,30 +247,37 @@ function fileList(files, reveal) {
   details.addEventListener('toggle', () => {
     if (!details.open || list.childElementCount > 0) return;
     list.append(...files.map((file, index) => el('li', null,
-      el('button', { type: 'button', on: { click: () => reveal(index) } }, pathLabel(file), file.isBinary ? null : counts(file)))));
+      el('button', { type: 'button', on: { click: () => reveal(index) } }, pathLabel(file), texts.patch.change[file.change] && el('span', { class: 'quiet fine' }, texts.patch.change[file.change]),
+        file.isBinary ? el('span', { class: 'quiet fine' }, texts.patch.isBinary) : counts(file)))));
   });
   return details;
 }
 
-/** @param {Extract<Row, { type: 'line' }>} row */
-function unifiedLine(row) {
-  return el('div', { class: `line ${row.cell.kind}` },
-    el('span', { class: 'number old', 'data-n': row.old ?? '' }), el('span', { class: 'number new', 'data-n': row.new ?? '' }), code(row.cell));
+/**
+ * A line is one element, with its numbers and its sign as attributes: hundreds of them are laid out while somebody scrolls.
+ * @param {Extract<Row, { type: 'line' }>} row
+ * @param {number} digits
+ */
+function unifiedLine(row, digits) {
+  const [old, now] = [row.old ?? '', row.new ?? ''].map((number) => String(number).padStart(digits));
+  return line(row.cell, { 'data-n': row.cell.kind === 'remove' ? old : now, 'data-both': `${old} ${now}` });
 }
 
 /** @param {Cell | null} cell */
 function side(cell) {
-  if (!cell) return el('div', { class: 'line void' });
-  return el('div', { class: `line ${cell.kind}` }, el('span', { class: 'number', 'data-n': cell.from === 0 ? cell.number : '' }), code(cell));
+  return cell ? line(cell, { 'data-n': cell.from === 0 ? cell.number : '' }) : el('div', { class: 'line void' });
 }
 
-/** @param {Cell} cell */
-function code(cell) {
+/**
+ * @param {Cell} cell
+ * @param {Record<string, unknown>} numbers
+ */
+function line(cell, numbers) {
   const spoken = cell.kind === 'add' ? texts.patch.lineAdded : cell.kind === 'remove' ? texts.patch.lineRemoved : '';
   const changed = cell.changed && cell.changed[1] > cell.changed[0] ? cell.changed : null;
   const content = changed
     ? [marked(cell.text.slice(0, changed[0])), el('span', { class: 'word' }, marked(cell.text.slice(changed[0], changed[1]))), marked(cell.text.slice(changed[1]))].flat()
     : marked(cell.text);
-  return el('span', { class: 'code' },
+  return el('div', { class: `line ${cell.kind}`, ...numbers },
     spoken && el('span', { class: 'unseen' }, `${spoken} `), cell.from === 0 && cell.length > LONG_LINE && longMark(cell.length), content);
 }

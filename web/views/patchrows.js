@@ -1,6 +1,7 @@
 // A patch as rows: file headings, places, folds and lines. No DOM.
 
 import { cuts, PIECE } from '../ui/mono.js';
+import { atOnce } from '../ui/slices.js';
 
 /** @typedef {import('../core/diff.js').Diff} Diff */
 /** @typedef {import('../core/diff.js').DiffFile} DiffFile */
@@ -9,6 +10,8 @@ import { cuts, PIECE } from '../ui/mono.js';
 /** So many unchanged lines stay visible around a change; more in one go are folded. */
 const AROUND = 4;
 const WORTH_FOLDING = 12;
+/** Lines that are arranged without an interruption. */
+const AT_ONCE = 500;
 /** Beyond this no differing part of a line is searched for. */
 const LONGEST_COMPARED = 500;
 
@@ -24,7 +27,7 @@ const LONGEST_COMPARED = 500;
  */
 
 /**
- * @typedef {{ type: 'text', file: number, text: string }
+ * @typedef {{ type: 'text', file: number, text: string, of: DiffLine['kind'] | null }
  *   | { type: 'file', file: number, path: string }
  *   | { type: 'place', file: number, skipped: number, section: string }
  *   | { type: 'fold', file: number, key: string, count: number }
@@ -44,31 +47,75 @@ const LONGEST_COMPARED = 500;
  * @returns {Row[]}
  */
 export function patchRows(diff, arrangement) {
+  return atOnce(arrangingPatch(diff, arrangement));
+}
+
+/**
+ * The same in pieces. Rows of files that did not change since are taken from `known`, and kept there.
+ * @param {Diff} diff
+ * @param {Arrangement} arrangement
+ * @param {Map<DiffFile, Row[]>} [known]
+ * @returns {Generator<void, Row[], void>}
+ */
+export function* arrangingPatch(diff, arrangement, known = new Map()) {
   /** @type {Row[]} */
   const rows = [];
   for (const text of diff.preamble) pushText(rows, -1, text);
-  diff.files.forEach((file, index) => {
-    rows.push({ type: 'file', file: index, path: pathOf(file) });
-    if (arrangement.closed.has(index)) return;
-    for (const text of unexpectedHeaders(file)) pushText(rows, index, text);
-    if (file.isBinary) rows.push({ type: 'note', file: index, note: 'binary' });
-    else if (file.hunks.length === 0) rows.push({ type: 'note', file: index, note: 'noLines' });
-    let next = 1;
-    file.hunks.forEach((hunk, at) => {
-      rows.push({ type: 'place', file: index, skipped: Math.max(hunk.oldStart - next, 0), section: hunk.section });
-      pushHunk(rows, index, `${index}:${at}`, hunk.lines, arrangement);
-      if (hunk.isBroken) rows.push({ type: 'note', file: index, note: 'broken' });
-      next = hunk.lines.reduce((last, line) => (line.oldNumber === null ? last : line.oldNumber + 1), hunk.oldStart);
-    });
-    if (file.others.length > 0 && !file.isBinary) rows.push({ type: 'note', file: index, note: 'outside' });
-    for (const text of file.others) pushText(rows, index, text);
-  });
+  for (let index = 0; index < diff.files.length; index += 1) {
+    const file = diff.files[index];
+    const own = known.get(file) ?? (yield* arrangingFile(file, index, arrangement));
+    known.set(file, own);
+    for (const row of own) rows.push(row);
+    yield;
+  }
+  return rows;
+}
+
+/**
+ * @param {DiffFile} file
+ * @param {number} index
+ * @param {Arrangement} arrangement
+ * @returns {Generator<void, Row[], void>}
+ */
+function* arrangingFile(file, index, arrangement) {
+  /** @type {Row[]} */
+  const rows = [{ type: 'file', file: index, path: pathOf(file) }];
+  if (arrangement.closed.has(index)) return rows;
+  for (const text of unexpectedHeaders(file)) pushText(rows, index, text);
+  if (file.isBinary) rows.push({ type: 'note', file: index, note: 'binary' });
+  else if (file.hunks.length === 0) rows.push({ type: 'note', file: index, note: 'noLines' });
+  let next = 1;
+  for (let at = 0; at < file.hunks.length; at += 1) {
+    const hunk = file.hunks[at];
+    rows.push({ type: 'place', file: index, skipped: Math.max(hunk.oldStart - next, 0), section: hunk.section });
+    yield* pushHunk(rows, index, `${index}:${at}`, hunk.lines, arrangement);
+    if (hunk.isBroken) rows.push({ type: 'note', file: index, note: 'broken' });
+    next = hunk.lines.reduce((last, line) => (line.oldNumber === null ? last : line.oldNumber + 1), hunk.oldStart);
+  }
+  if (file.others.length > 0 && !file.isBinary) rows.push({ type: 'note', file: index, note: 'outside' });
+  for (const text of file.others) pushText(rows, index, text);
   return rows;
 }
 
 /** @param {DiffFile} file */
 export function pathOf(file) {
   return file.newPath ?? file.oldPath ?? '';
+}
+
+/** Ids of contents, and how alike a renamed file is: neither says what changes. */
+const UNINTERESTING = /^(index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?|(dis)?similarity index \d+%)$/;
+/** A file that is not executable and no link. */
+const PLAIN_MODE = '100644';
+
+/**
+ * The mode, if it says something: it changes, or a new file can be executed or is a link.
+ * @param {DiffFile} file
+ * @returns {{ from: string | null, to: string } | null}
+ */
+export function modeOf({ change, oldMode, newMode }) {
+  if (newMode === null) return null;
+  if (change === 'added') return newMode === PLAIN_MODE ? null : { from: null, to: newMode };
+  return oldMode === null || oldMode === newMode ? null : { from: oldMode, to: newMode };
 }
 
 /**
@@ -79,20 +126,22 @@ function unexpectedHeaders(file) {
   const [old, now] = [file.oldPath ?? pathOf(file), file.newPath ?? pathOf(file)];
   const expected = new Set([
     `diff --git a/${old} b/${now}`, `--- a/${old}`, `+++ b/${now}`, `--- ${old}`, `+++ ${now}`, '--- /dev/null', '+++ /dev/null',
-    `rename from ${old}`, `rename to ${now}`,
+    `rename from ${old}`, `rename to ${now}`, `copy from ${old}`, `copy to ${now}`,
+    `old mode ${file.oldMode}`, `new mode ${file.newMode}`, `new file mode ${file.newMode}`, `deleted file mode ${file.oldMode}`,
   ]);
-  return file.header.filter((line) => !expected.has(line) && !/^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?$/.test(line));
+  return file.header.filter((line) => !expected.has(line) && !UNINTERESTING.test(line));
 }
 
 /**
  * @param {Row[]} rows
  * @param {number} file
  * @param {string} text
+ * @param {DiffLine['kind'] | null} [of] the kind of line that it belongs to
  */
-function pushText(rows, file, text) {
+function pushText(rows, file, text, of = null) {
   let from = 0;
   for (const end of cuts(text)) {
-    rows.push({ type: 'text', file, text: text.slice(from, end) });
+    rows.push({ type: 'text', file, text: text.slice(from, end), of });
     from = end;
   }
 }
@@ -103,9 +152,11 @@ function pushText(rows, file, text) {
  * @param {string} key
  * @param {DiffLine[]} lines
  * @param {Arrangement} arrangement
+ * @returns {Generator<void, void, void>}
  */
-function pushHunk(rows, file, key, lines, arrangement) {
+function* pushHunk(rows, file, key, lines, arrangement) {
   for (let at = 0; at < lines.length;) {
+    yield;
     const end = runEnd(lines, at);
     if (lines[at].kind === 'context') {
       const fold = `${key}:${at}`;
@@ -113,11 +164,12 @@ function pushHunk(rows, file, key, lines, arrangement) {
       for (let index = at; index < end; index += 1) {
         if (index === folded?.from) rows.push({ type: 'fold', file, key: fold, count: folded.to - folded.from });
         if (folded && index >= folded.from && index < folded.to) continue;
+        if (index % AT_ONCE === 0) yield;
         const { text, oldNumber, newNumber } = lines[index];
         pushLine(rows, file, arrangement, piecesOf('context', oldNumber, text, null), piecesOf('context', newNumber, text, null));
       }
     } else {
-      pushChange(rows, file, lines.slice(at, end), arrangement);
+      yield* pushChange(rows, file, lines.slice(at, end), arrangement);
     }
     at = end;
   }
@@ -152,44 +204,57 @@ function foldOf(at, end, length) {
  * @param {number} file
  * @param {DiffLine[]} lines
  * @param {Arrangement} arrangement
+ * @returns {Generator<void, void, void>}
  */
-function pushChange(rows, file, lines, arrangement) {
+function* pushChange(rows, file, lines, arrangement) {
   const removed = lines.filter((line) => line.kind === 'remove');
   const added = lines.filter((line) => line.kind === 'add');
-  /** @type {Map<DiffLine | undefined, string>} */
-  const notes = new Map();
-  lines.forEach((line, at) => {
-    if (line.kind === 'note') notes.set(lines[at - 1], `\\${line.text}`);
-  });
+  const notes = notesOf(lines);
   const isPaired = removed.length === added.length;
-  const changes = removed.map((line, at) => (isPaired ? differing(line.text, added[at].text) : null));
   /** @type {(line: DiffLine | undefined, at: number) => Cell[]} */
   const cells = (line, at) => {
     if (!line) return [];
-    const kind = line.kind === 'add' ? 'add' : 'remove';
-    return piecesOf(kind, line.oldNumber ?? line.newNumber, line.text, changes[at]?.[kind === 'add' ? 'right' : 'left'] ?? null);
+    const isAdded = line.kind === 'add';
+    const changed = isPaired ? differing(removed[at].text, added[at].text) : null;
+    return piecesOf(isAdded ? 'add' : 'remove', line.oldNumber ?? line.newNumber, line.text, changed && changed[isAdded ? 'right' : 'left']);
   };
-  const noteOf = (/** @type {DiffLine | undefined} */ line) => {
-    const note = notes.get(line);
-    if (note !== undefined) pushText(rows, file, note);
+  const pushNotes = (/** @type {DiffLine | undefined} */ line) => {
+    for (const note of notes.get(line) ?? []) pushText(rows, file, note, line?.kind);
   };
+  pushNotes(undefined);
   if (arrangement.isSplit) {
     for (let at = 0; at < Math.max(removed.length, added.length); at += 1) {
+      if (at % AT_ONCE === 0) yield;
       pushLine(rows, file, arrangement, cells(removed[at], at), cells(added[at], at));
-      if (removed[at]) noteOf(removed[at]);
-      if (added[at]) noteOf(added[at]);
+      if (removed[at]) pushNotes(removed[at]);
+      if (added[at]) pushNotes(added[at]);
     }
-  } else {
-    removed.forEach((line, at) => {
-      pushLine(rows, file, arrangement, cells(line, at), []);
-      noteOf(line);
-    });
-    added.forEach((line, at) => {
-      pushLine(rows, file, arrangement, [], cells(line, at));
-      noteOf(line);
-    });
+    return;
   }
-  if (notes.has(undefined)) noteOf(undefined);
+  for (const side of [removed, added]) {
+    for (let at = 0; at < side.length; at += 1) {
+      if (at % AT_ONCE === 0) yield;
+      const own = cells(side[at], at);
+      pushLine(rows, file, arrangement, side === removed ? own : [], side === added ? own : []);
+      pushNotes(side[at]);
+    }
+  }
+}
+
+/**
+ * The notes behind each line; behind none if they follow unchanged lines.
+ * @param {DiffLine[]} lines
+ */
+function notesOf(lines) {
+  /** @type {Map<DiffLine | undefined, string[]>} */
+  const notes = new Map();
+  /** @type {DiffLine | undefined} */
+  let before;
+  for (const line of lines) {
+    if (line.kind === 'note') notes.set(before, [...(notes.get(before) ?? []), `\\${line.text}`]);
+    else before = line;
+  }
+  return notes;
 }
 
 /**

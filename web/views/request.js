@@ -3,13 +3,14 @@
 import { texts } from '../texts.js';
 import { announce, toast } from '../ui/announce.js';
 import { dateTime, timeLeft } from '../ui/clock.js';
+import { isDialogOpen } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
 import { finder } from '../ui/finder.js';
 import { icon } from '../ui/icons.js';
 import { markedName } from '../ui/marked.js';
 import { Problem } from '../core/problem.js';
 import { saveFile } from '../ui/save.js';
-import { copyButton, empty, facts, iconButton, linkButton, note, waiting } from '../ui/parts.js';
+import { copyButton, emptyPage, facts, iconButton, linkButton, note, waiting } from '../ui/parts.js';
 import { artifactOf, kindOf } from '../ui/summary.js';
 import { whoAsks } from '../ui/who.js';
 import { problemText } from '../texts/problems.js';
@@ -78,7 +79,10 @@ export async function view({ approver, args, go }) {
     findButton.hidden = true;
     turn += 1;
     fill(side);
+    const isLate = element.isConnected && document.activeElement === document.body;
     fill(element, head(item, artifact), find.element, side);
+    // It came after the view: the focus waits for it.
+    if (isLate) element.querySelector('h1')?.focus({ preventScroll: true });
     if (artifact) showArtifact(artifact);
     else {
       side.before(unopened(item), el('section', { class: 'card card-body' }, details));
@@ -93,6 +97,7 @@ export async function view({ approver, args, go }) {
     const made = await contentView(artifact);
     if (mine !== turn) return made.dispose();
     content = made;
+    element.classList.toggle('roomy', made.wide);
     findButton.hidden = made.searchable === null;
     side.before(made.element, el('details', { class: 'card details', open: true }, el('summary', null, texts.request.details),
       el('div', { class: 'card-body' }, details, el('div', { class: 'row' }, copyButton(made.text, texts.request.copyContent)))));
@@ -111,12 +116,14 @@ export async function view({ approver, args, go }) {
   const showSide = (/** @type {Item} */ item) => {
     // The buttons show that it is being sent, and stay if that fails.
     if (item.state === 'deciding' && bar) return;
+    element.classList.toggle('ended', item.state !== 'pending');
     if (item.state !== 'pending') {
       bar = null;
-      // The focus must not vanish with the buttons.
-      const hadFocus = side.contains(document.activeElement) || document.activeElement === document.body;
-      fill(side, outcomeBar(item, item === past ? null : neighbour(1) ?? neighbour(-1), save));
-      if (hadFocus) /** @type {HTMLElement} */ (side.firstElementChild).focus({ preventScroll: true });
+      // The focus must not vanish with the buttons, or with the dialog in which it was decided.
+      const hadFocus = side.contains(document.activeElement) || document.activeElement === document.body || isDialogOpen();
+      const outcome = outcomeBar(item, item === past ? null : neighbour(1) ?? neighbour(-1), save);
+      fill(side, outcome);
+      if (hadFocus && item !== past) requestAnimationFrame(() => outcome.focus({ preventScroll: true }));
       return;
     }
     if (bar) return;
@@ -221,7 +228,7 @@ function stateText(item) {
 
 function gone() {
   const { title, text, action } = texts.request.gone;
-  return empty('inbox', title, text, linkButton(action, '#/inbox', 'primary'));
+  return emptyPage('inbox', title, text, linkButton(action, '#/inbox', 'primary'));
 }
 
 /** @param {Item} item */

@@ -1,0 +1,21 @@
+// Waits for conditions, never for a fixed time.
+
+/**
+ * What `read` gives once it gives something.
+ * @param {string} what
+ * @param {() => any} read
+ */
+export async function until(what, read, within = 20_000) {
+  const end = Date.now() + within;
+  for (;;) {
+    let problem = null;
+    try {
+      const value = await read();
+      if (value) return value;
+    } catch (error) {
+      problem = error;
+    }
+    if (Date.now() > end) throw problem ?? new Error(`waited ${within} ms for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
