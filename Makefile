@@ -99,6 +99,14 @@ agents: postgres ## Prove the hooks with the real agents, from npm (over 1 GB), 
 	@cd target/agents/node_modules/opencode-ai && node postinstall.mjs
 	$(CARGO) test --locked --bench countersign-agents -- $(ARGS)
 
+.PHONY: page-check
+page-check: postgres ## Look at every view of the page in Chromium: accessibility, speed, two devices, Lighthouse; needs npm; ARGS="--only speed" and the like are passed on.
+	@scripts/install chromium node npm
+	@mkdir -p target/page-check && cp tests/page-check/package.json target/page-check
+	npm install --prefix target/page-check --ignore-scripts --no-audit --no-fund --loglevel error
+	$(CARGO) build --locked
+	node tests/page-check/main.mjs $(ARGS)
+
 .PHONY: api-check
 api-check: postgres ## Drive a node with schemathesis, as everyone, by its own /openapi.json; needs Python and PyPI.
 	$(CARGO) build --locked

@@ -1,7 +1,9 @@
-// Every text that a person reads, with those about requests and problems in `texts/`. A translation replaces these files.
+// Every text that a person reads, with those about requests and problems in `texts/`. `texts/language.js` chooses the language.
 
 import { count } from './texts/count.js';
+import { translate } from './texts/language.js';
 import { notificationTexts } from './texts/notifications.js';
+import { problemTexts } from './texts/problems.js';
 import { requestTexts } from './texts/requests.js';
 import { signInTexts } from './texts/signin.js';
 
@@ -93,7 +95,7 @@ export const texts = {
 
   pair: {
     title: 'Pair an agent',
-    lead: 'On the agent’s machine run countersign pair. It prints a link, a QR code and a short code.',
+    lead: 'On the agent’s machine run `countersign pair`. It prints a link, a QR code and a short code.',
     how: 'How to pair',
     byLink: 'Link',
     byCamera: 'Camera',
@@ -175,28 +177,29 @@ export const texts = {
 
   ...requestTexts,
   signIn: signInTexts,
+  problems: problemTexts,
 
   agents: {
     title: 'Agents',
     pair: 'Pair an agent',
-    online: 'online', offline: 'offline', unknown: 'not seen',
-    seen: 'last seen',
+    online: 'Online', offline: 'Offline', unknown: 'Not seen yet',
+    seen: 'Last seen',
     empty: {
       title: 'No agent is paired',
-      text: 'Run countersign pair on the agent’s machine, then open its link here or scan its QR code.',
+      text: 'Run `countersign pair` on the agent’s machine, then open its link here or scan its QR code.',
       action: 'Pair an agent',
     },
     sessions: 'Sessions',
-    noSessions: 'No session yet. One appears after a request that names it.',
+    noSessions: 'No session yet. One appears here once a request belongs to it.',
     snapshots: 'Snapshots',
-    since: 'since', updated: 'updated', ended: 'ended',
-    sessionStates: { running: 'running', idle: 'idle', waiting: 'waiting', ended: 'ended', error: 'error', paused: 'paused' },
-    paired: 'Paired', introducedBy: 'Introduced by', host: 'Host', workspace: 'Workspace', repo: 'Repository', id: 'Id', how: 'Connected by',
+    since: 'Since', updated: 'Updated', ended: 'Ended',
+    sessionStates: { running: 'Running', idle: 'Idle', waiting: 'Waiting', ended: 'Ended', error: 'Error', paused: 'Paused' },
+    paired: 'Paired', introducedBy: 'Introduced by', host: 'Host', workspace: 'Workspace', repo: 'Repository', id: 'Id', how: 'Connection',
     transports: { websocket: 'WebSocket', sse: 'event stream', poll: 'polling' },
     reported: 'Reported by the agent, as the gateway says.',
-    prompt: 'Send a prompt',
-    promptField: 'Text for the agent',
-    promptHint: 'Encrypted for this agent. It decides what it does with it.',
+    prompt: 'Write to this agent',
+    promptField: 'Message',
+    promptHint: 'Only this agent can read it. It gets it at its next step, and decides what to do with it.',
     promptSession: 'For the session',
     anySession: 'Any session',
     send: 'Send',
@@ -216,7 +219,7 @@ export const texts = {
   history: {
     title: 'History',
     lead: 'Decisions that this device made or saw. They are kept in this browser only.',
-    empty: { title: 'Nothing decided yet', text: 'Each decision appears here, and can be saved as a file that proves it.' },
+    empty: { title: 'Nothing decided yet', text: 'What you approve or reject appears here. Each decision can be saved as a file that proves it.', action: 'Go to the inbox' },
     byOther: (/** @type {string} */ device) => `on device ${device}`,
     filterLabel: 'Filter history',
     more: 'Show older',
@@ -236,8 +239,8 @@ export const texts = {
     title: 'Devices',
     lead: 'Each browser or terminal you decide with has keys of its own. Any of them may decide.',
     add: 'Add a device',
-    standings: { own: 'this device', trusted: 'in force', unverified: 'not verified', revoked: 'revoked', ended: 'ended by the gateway' },
-    added: 'added', by: 'by', revokedAt: 'revoked',
+    standings: { own: 'This device', trusted: 'Active', unverified: 'Not verified', revoked: 'Revoked', ended: 'Ended by the gateway' },
+    added: 'Added', by: 'by', revokedAt: 'Revoked',
     itself: 'itself',
     former: (/** @type {number} */ n) => count(n, 'former device', 'former devices'),
     unverifiedTitle: 'A device is not verified',
@@ -293,3 +296,12 @@ export const texts = {
     ],
   },
 };
+
+/**
+ * What a translation may replace.
+ * @template T
+ * @typedef {T extends (...args: any[]) => any ? T : T extends object ? { [K in keyof T]?: PartOf<T[K]> } : T} PartOf
+ */
+/** @typedef {PartOf<typeof texts>} Translation */
+
+await translate(texts);

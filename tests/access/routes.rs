@@ -40,6 +40,7 @@ impl Route {
             .replace("{invitationId}", "i")
             .replace("{sessionId}", "s")
             .replace("{version}", &page().version)
+            .replace("icons/{file}", "icons/192.png")
             .replace("{directory}/{file}", "core/approver.js")
             .replace("{file}", "app.js")
             .replace("{notificationId}", "01a1dd30-a1b2-7004-b20c-8d6678c773dd")
@@ -275,7 +276,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/sw.js", &[]),
     route("GET", "/manifest.webmanifest", &[]),
     route("GET", "/icon.svg", &[]),
-    route("GET", "/icons/192.png", &[]),
+    route("GET", "/icons/{file}", &[]),
     route("GET", "/page/{version}/{file}", &[]),
     route("GET", "/page/{version}/{directory}/{file}", &[]),
     route("GET", "/docs", &[]),

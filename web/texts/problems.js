@@ -18,7 +18,7 @@ const thing = (values) => THINGS[String(values.what)] ?? 'It';
 const shown = (value) => visibleText(String(value));
 
 /** @type {Record<import('../core/problem.js').ProblemCode, (values: Record<string, any>) => string>} */
-const words = {
+export const problemTexts = {
   browser: () => 'This browser lacks what is needed to keep keys safely (Ed25519 and X25519). Update it, or use a current Chrome, Edge or Firefox.',
   storage: (v) => `This browser cannot keep keys here: ${shown(v.cause)}. Leave private browsing, or free some space.`,
   unreachable: () => 'The gateway cannot be reached. Check your connection and try again.',
@@ -116,5 +116,5 @@ const words = {
  * @returns {string}
  */
 export function problemText(problem) {
-  return words[problem.code](problem.values);
+  return problemTexts[problem.code](problem.values);
 }

@@ -4,7 +4,7 @@ import { texts } from '../texts.js';
 import { ago } from '../ui/clock.js';
 import { el, fill } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
-import { button, empty, errorText, note, page, waiting } from '../ui/parts.js';
+import { button, empty, errorText, linkButton, note, page, waiting } from '../ui/parts.js';
 import { headline, kindOf } from '../ui/summary.js';
 import { agentName } from '../ui/who.js';
 
@@ -39,7 +39,7 @@ export function view({ approver }) {
     const wanted = filter.value.trim().toLowerCase();
     const text = (/** @type {HistoryEntry} */ one) => `${agentName(one)} ${kindOf(one.artifact).label} ${one.artifact ? headline(one.artifact) : ''}`;
     const kept = wanted ? entries.filter((one) => text(one).toLowerCase().includes(wanted)) : entries;
-    if (entries.length === 0) fill(content, empty('history', texts.history.empty.title, texts.history.empty.text));
+    if (entries.length === 0) fill(content, empty('history', texts.history.empty.title, texts.history.empty.text, linkButton(texts.history.empty.action, '#/inbox')));
     else if (kept.length === 0) fill(content, el('p', { class: 'quiet' }, texts.history.noMatch));
     else fill(content, el('div', { class: 'card' }, el('ul', { class: 'list' }, kept.map(entry))), hasMore && el('div', { class: 'row' }, more));
   };
