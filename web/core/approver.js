@@ -138,13 +138,14 @@ export class Approver {
   }
 
   /**
-   * Signs and sends a decision. Resolves once the gateway has accepted it; the item is then `decided`, and later `delivered`.
-   * @param {string} requestId
+   * Signs and sends a decision about what was shown; refused if that is not what waits now. Resolves once the gateway has accepted
+   * it; the item is then `decided`, and later `delivered`.
+   * @param {Item} shown
    * @param {Choice} choice
    * @returns {Promise<void>}
    */
-  async decide(requestId, choice) {
-    await this.model.decide(requestId, choice);
+  async decide(shown, choice) {
+    await this.model.decide(shown, choice);
   }
 
   /**

@@ -6,7 +6,7 @@ import { Reader, parse } from './canonical.js';
 import { Channel } from './channel.js';
 import { decide, describeDecision, readState, recordForeign } from './exchange.js';
 import { loaded, sleep } from './gateway.js';
-import { inboxPages, readItem, readMessage, wantsIntroduction } from './item.js';
+import { inboxPages, isAboutSame, isShown, readItem, readMessage, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
 
@@ -148,15 +148,14 @@ export class InboxModel {
    * @returns {Promise<Item>}
    */
   async take(node) {
-    const { requestId, msgId } = readMessage(node);
-    const known = this.find(requestId);
-    const isDone = known !== null && (known.state !== 'pending' || known.content.opened) && known.msgId === msgId;
-    if (isDone) return known;
+    const { requestId } = readMessage(node);
+    const known = this.kept(requestId, node);
+    if (known !== null) return known;
     let item = await readItem(this.session, node);
     if (wantsIntroduction(item) && (await this.look())) item = await readItem(this.session, node);
-    // Meanwhile somebody may have decided.
-    const now = this.find(requestId);
-    if (now !== null && now.state !== 'pending') return now;
+    // Meanwhile it may have been opened or decided.
+    const now = this.kept(requestId, node);
+    if (now !== null) return now;
     this.items.set(requestId, item);
     const { content, enforcerId } = item;
     if (content.opened && content.artifact.sessionId !== null && enforcerId !== null) {
@@ -164,6 +163,25 @@ export class InboxModel {
       await this.session.store.keepSession({ sessionId, enforcerId, seenAt: this.session.timestamp() });
     }
     return item;
+  }
+
+  /**
+   * The item that stays, whatever the message says: one that has ended, or one that was opened. A person may be reading it, so
+   * nothing takes its place. If the message asks about something else, neither can be approved any more.
+   * @param {string} requestId
+   * @param {Node} node
+   * @returns {Item | null}
+   */
+  kept(requestId, node) {
+    const known = this.find(requestId);
+    if (known === null || known.state !== 'pending') return known;
+    const { content } = known;
+    if (!content.opened) return content.problem.code === 'replaced' ? known : null;
+    if (isAboutSame(node, known)) return known;
+    /** @type {Item} */
+    const disputed = { ...known, content: { opened: false, problem: Problem.of('replaced', {}) } };
+    this.items.set(requestId, disputed);
+    return disputed;
   }
 
   /** Looks whether another device has introduced an enforcer. A gateway that shows no introductions withholds them. */
@@ -268,12 +286,15 @@ export class InboxModel {
   }
 
   /**
-   * @param {string} requestId
+   * Decides what was shown, and nothing else that may have come under the same id.
+   * @param {Item} shown
    * @param {Choice} choice
    */
-  async decide(requestId, choice) {
+  async decide(shown, choice) {
+    const { requestId } = shown;
     const item = this.items.get(requestId);
     if (item === undefined || item.state !== 'pending') throw Problem.of('noLongerPending', {});
+    if (!isShown(item, shown)) throw Problem.of('replaced', {});
     this.items.set(requestId, { ...item, state: 'deciding' });
     this.publish();
     try {

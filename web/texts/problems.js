@@ -73,6 +73,7 @@ const words = {
   notApprovable: (v) => `This cannot be approved. ${v.problem ? problemText(v.problem) : ''}`.trim(),
   notRejectable: () => 'It has no hash that could be rejected.',
   alreadyDecided: () => 'Somebody has decided this already, perhaps on another device.',
+  replaced: () => 'Another request came under the same id while this one was open, so neither can be approved. Someone may be interfering: tell whoever runs your gateway.',
   noLongerPending: () => 'This request does not wait for a decision any more.',
   expired: () => 'This request has expired.',
   onceHasNoTime: () => 'A time is for approvals beyond this request.',

@@ -120,7 +120,7 @@ export async function view({ approver, args, go }) {
       return;
     }
     if (bar) return;
-    bar = decisionBar(item, (choice) => approver.decide(requestId, choice));
+    bar = decisionBar(item, (choice) => approver.decide(item, choice));
     bar.element.toggleAttribute('inert', !isSettled);
     fill(side, bar.element);
   };
