@@ -4,6 +4,7 @@ import { Approver } from './core/approver.js';
 import { Problem } from './core/problem.js';
 import { texts } from './texts.js';
 import { announce } from './ui/announce.js';
+import { closeDialogs } from './ui/dialog.js';
 import { el } from './ui/dom.js';
 import { listenToKeys } from './ui/keyboard.js';
 import { button, empty, errorText, linkButton, waiting } from './ui/parts.js';
@@ -85,6 +86,7 @@ class App {
   }
 
   #leave() {
+    closeDialogs();
     this.#subscriptions.forEach((end) => end());
     this.#subscriptions = [];
     this.#approver = null;
@@ -143,6 +145,7 @@ class App {
 
   async show() {
     const turn = ++this.#turn;
+    closeDialogs();
     const { route, args } = this.#address();
     this.#view?.dispose?.();
     this.#view = null;

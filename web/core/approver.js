@@ -145,6 +145,7 @@ export class Approver {
    * @returns {Promise<void>}
    */
   async decide(shown, choice) {
+    if (this.isLoggedOut.value) throw Problem.of('loggedOut', {});
     await this.model.decide(shown, choice);
   }
 

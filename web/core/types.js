@@ -308,6 +308,7 @@
  * @property {{}} notRejectable it has no hash that could be rejected
  * @property {{}} alreadyDecided somebody has decided this already, perhaps on another device
  * @property {{}} replaced another request came under the same id, so none of them can be approved
+ * @property {{}} loggedOut this browser has logged out, so nothing is signed any more
  * @property {{}} noLongerPending this request does not wait for a decision any more
  * @property {{}} expired this request has expired
  * @property {{}} onceHasNoTime a time is for approvals beyond this request

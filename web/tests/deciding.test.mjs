@@ -54,3 +54,16 @@ test('the same request in another message stays the item that is shown', async (
   assert.equal(JSON.parse(sent[0]).artifactHash, shown.artifactHash);
   assert.equal(model.find(REQUEST).state, 'decided');
 });
+
+test('after logging out nothing is signed', async () => {
+  const { Approver } = await import('../core/approver.js');
+  const { model, session, sent, device, enforcers, shows } = await scene();
+  const shown = await shows(await request(enforcers.bot, device));
+  session.tabs = { postMessage() {}, close() {} };
+  session.store.close = () => {};
+  const approver = new Approver(session);
+  approver.model = model;
+  approver.end();
+  await assert.rejects(approver.decide(shown, { verdict: 'approve' }), refused('loggedOut'));
+  assert.deepEqual(sent, []);
+});

@@ -74,6 +74,7 @@ const words = {
   notRejectable: () => 'It has no hash that could be rejected.',
   alreadyDecided: () => 'Somebody has decided this already, perhaps on another device.',
   replaced: () => 'Another request came under the same id while this one was open, so neither can be approved. Someone may be interfering: tell whoever runs your gateway.',
+  loggedOut: () => 'This browser has logged out, so nothing was signed.',
   noLongerPending: () => 'This request does not wait for a decision any more.',
   expired: () => 'This request has expired.',
   onceHasNoTime: () => 'A time is for approvals beyond this request.',

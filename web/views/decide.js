@@ -7,6 +7,8 @@ import { el, fill } from '../ui/dom.js';
 import { marked } from '../ui/marked.js';
 import { busy, button, field } from '../ui/parts.js';
 import { shellLine } from '../ui/shellwords.js';
+import { artifactOf, headline, kindOf } from '../ui/summary.js';
+import { whoAsks } from '../ui/who.js';
 
 /** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').Choice} Choice */
@@ -46,7 +48,7 @@ export function decisionBar(item, decide) {
   plainApprove?.append(keyHint('a'));
   plainApprove?.addEventListener('click', () => busy(plainApprove, place, () => decide({ verdict: 'approve' }), texts.decide.sending));
   const longer = plainApprove && artifact
-    ? button(texts.decide.options, { kind: 'plain small', on: () => longerDialog(artifact, decide) }) : null;
+    ? button(texts.decide.options, { kind: 'plain small', on: () => longerDialog(item, artifact, decide) }) : null;
 
   const press = (/** @type {import('../core/types.js').Verdict} */ verdict) => {
     const at = actions.findIndex((action) => action.verdict === verdict);
@@ -71,6 +73,16 @@ function actionKind(action) {
   if (action.verdict === 'reject') return action.style === 'danger' ? 'bad' : 'bad-quiet';
   if (action.style === 'danger') return 'bad';
   return action.style === 'secondary' ? '' : 'good';
+}
+
+/**
+ * What the dialog is about.
+ * @param {Item} item
+ */
+function subjectOf(item) {
+  const artifact = artifactOf(item);
+  return el('div', { class: 'dialog-subject' }, el('span', null, `${kindOf(artifact).label} · `, whoAsks(item)),
+    artifact && el('code', null, headline(artifact)));
 }
 
 /**
@@ -104,6 +116,7 @@ function rejectDialog(item, action, decide) {
       event.preventDefault();
       send();
     } } },
+    subjectOf(item),
     item.isPaired ? [field(label, reason, texts.decide.reasonHint), quick] : el('p', { class: 'quiet' }, texts.decide.noReason),
     place,
     el('div', { class: 'dialog-actions' }, button(texts.cancel, { on: () => dialog.close() }), go)),
@@ -123,10 +136,11 @@ function radio(name, value, label, checked) {
 }
 
 /**
+ * @param {Item} item
  * @param {import('../core/types.js').Artifact} artifact
  * @param {(choice: Choice) => Promise<void>} decide
  */
-function longerDialog(artifact, decide) {
+function longerDialog(item, artifact, decide) {
   const words = artifact.payload.kind === 'command' ? grantableWords(artifact) : null;
   let count = Math.min(words?.length ?? 0, 2);
   const summary = el('p', { class: 'note info', role: 'status' });
@@ -169,7 +183,7 @@ function longerDialog(artifact, decide) {
       }, texts.decide.sending);
     },
   } },
-  el('p', { class: 'quiet' }, texts.decide.optionsLead),
+  subjectOf(item), el('p', { class: 'quiet' }, texts.decide.optionsLead),
   el('fieldset', { class: 'field choices' }, el('legend', null, texts.decide.scope),
     texts.decide.lasts.map(([value, label]) => radio('lasts', String(value), String(label), value === 3600)),
     artifact.sessionId !== null && radio('lasts', 'session', texts.decide.session, false)),

@@ -3,6 +3,7 @@
 import { texts } from '../texts.js';
 import { announce, toast } from '../ui/announce.js';
 import { dateTime, timeLeft } from '../ui/clock.js';
+import { closeDialogs } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
 import { finder } from '../ui/finder.js';
 import { icon } from '../ui/icons.js';
@@ -77,6 +78,7 @@ export async function view({ approver, args, go }) {
     [content, bar, isSettled] = [null, null, false];
     findButton.hidden = true;
     turn += 1;
+    closeDialogs();
     fill(side);
     fill(element, head(item, artifact), find.element, side);
     if (artifact) showArtifact(artifact);
@@ -113,6 +115,7 @@ export async function view({ approver, args, go }) {
     if (item.state === 'deciding' && bar) return;
     if (item.state !== 'pending') {
       bar = null;
+      closeDialogs();
       // The focus must not vanish with the buttons.
       const hadFocus = side.contains(document.activeElement) || document.activeElement === document.body;
       fill(side, outcomeBar(item, item === past ? null : neighbour(1) ?? neighbour(-1), save));
