@@ -156,6 +156,9 @@ export class InboxModel {
     // Meanwhile it may have been opened or decided.
     const now = this.kept(requestId, node);
     if (now !== null) return now;
+    const before = this.items.get(requestId);
+    // A view that shows it need not be made anew.
+    if (before !== undefined && isStillUnopened(before, item)) return before;
     this.items.set(requestId, item);
     const { content, enforcerId } = item;
     if (content.opened && content.artifact.sessionId !== null && enforcerId !== null) {
@@ -350,6 +353,15 @@ export class InboxModel {
       if (this.isRunning && !isHidden() && this.live.value.connection !== 'live') await this.refresh();
     }
   }
+}
+
+/**
+ * @param {Item} before
+ * @param {Item} item
+ */
+function isStillUnopened(before, item) {
+  const problemOf = (/** @type {Item} */ { content }) => (content.opened ? null : JSON.stringify([content.problem.code, content.problem.values]));
+  return problemOf(before) !== null && problemOf(before) === problemOf(item) && isShown(before, item) && before.isPaired === item.isPaired;
 }
 
 /** @param {Item} item */

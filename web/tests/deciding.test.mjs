@@ -67,3 +67,15 @@ test('after logging out nothing is signed', async () => {
   await assert.rejects(approver.decide(shown, { verdict: 'approve' }), refused('loggedOut'));
   assert.deepEqual(sent, []);
 });
+
+test('a request that still does not open stays the item that is shown', async () => {
+  const { model, enforcers, device, shows } = await scene();
+  const stranger = { ...enforcers.bot, enforcerId: 'stranger' };
+  const unknown = await request(stranger, device);
+  const shown = await shows(unknown);
+  assert.equal(commandOf(shown), 'notPaired');
+  assert.equal(await shows({ ...unknown, msgId: 'm2' }), shown);
+  const other = await shows(await request(stranger, device, { payload: { kind: 'command', command: 'rm' } }));
+  assert.notEqual(other, shown);
+  await assert.rejects(model.decide(shown, { verdict: 'reject' }), refused('replaced'));
+});

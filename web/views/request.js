@@ -80,7 +80,10 @@ export async function view({ approver, args, go }) {
     turn += 1;
     closeDialogs();
     fill(side);
-    fill(element, head(item, artifact), find.element, side);
+    // The field in which somebody may be typing stays where it is, and keeps the focus.
+    if (find.element.parentElement !== element) fill(element, find.element, side);
+    for (const child of [...element.children]) if (child !== find.element && child !== side) child.remove();
+    find.element.before(head(item, artifact));
     if (artifact) showArtifact(artifact);
     else {
       side.before(unopened(item), el('section', { class: 'card card-body' }, details));
