@@ -14,12 +14,11 @@
  */
 
 /**
- * One of the actions that an enforcer offers in an artifact. They take the place of the usual two buttons.
+ * One of the actions that an enforcer offers in an artifact. Its caption is the enforcer's word; what is signed is the verdict.
  * @typedef {object} RequestedAction
  * @property {string} id
  * @property {string} caption
  * @property {Verdict} verdict
- * @property {'primary' | 'secondary' | 'danger' | null} style
  */
 
 /**
@@ -37,6 +36,7 @@
  * @property {JsonObject} payload
  * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without the salt
  * @property {RequestedAction[]} actions empty if the artifact offers none
+ * @property {boolean} hasOddActions it offers some that cannot be shown, so they are left out
  */
 
 /**

@@ -111,6 +111,7 @@ export const requestTexts = {
     next: 'Next request',
     toInbox: 'Back to the inbox',
     reasonWas: (/** @type {string} */ reason) => `Reason: ${reason}`,
-    choose: 'The agent offers these choices',
+    choose: 'The agent offers these choices. The first word says what you sign; the rest are the agent’s words.',
+    oddActions: 'The agent offers choices that cannot be shown on buttons, so you decide without them.',
   },
 };

@@ -4,6 +4,7 @@ import { grantableWords } from '../core/grants.js';
 import { texts } from '../texts.js';
 import { openDialog } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
+import { icon } from '../ui/icons.js';
 import { marked } from '../ui/marked.js';
 import { busy, button, field } from '../ui/parts.js';
 import { shellLine } from '../ui/shellwords.js';
@@ -19,7 +20,7 @@ const LONGEST_GRANT = 86_400;
 const MOST_WORDS = 64;
 
 /**
- * The buttons. The keys `a` and `r` do the same as the first button of each kind.
+ * The buttons. A key does what a button says that is the only one of its kind.
  * @param {Item} item
  * @param {(choice: Choice) => Promise<void>} decide throws what the person should read
  */
@@ -27,21 +28,18 @@ export function decisionBar(item, decide) {
   const place = el('div', null);
   const artifact = item.content.opened ? item.content.artifact : null;
   const actions = artifact?.actions ?? [];
-  const isOffered = (/** @type {string} */ verdict) => actions.some((action) => action.verdict === verdict);
-
-  const approve = (/** @type {HTMLButtonElement} */ control, /** @type {RequestedAction} */ action) =>
-    busy(control, place, () => decide({ verdict: 'approve', actionId: action?.id }), texts.decide.sending);
   const reject = (/** @type {RequestedAction | undefined} */ action) => rejectDialog(item, action, decide);
 
-  /** @type {HTMLButtonElement[]} */
   const buttons = actions.map((action) => {
-    const one = button('', { kind: actionKind(action) });
-    fill(one, marked(action.caption, { singleLine: true }));
-    one.addEventListener('click', () => (action.verdict === 'approve' ? approve(one, action) : reject(action)));
+    const { verdict } = action;
+    const one = button('', { kind: verdict === 'approve' ? 'good' : 'bad-quiet' });
+    fill(one, icon(verdict === 'approve' ? 'check' : 'cross'), captionOf(action));
+    const approve = () => busy(one, place, () => decide({ verdict: 'approve', actionId: action.id }), texts.decide.sending);
+    one.addEventListener('click', () => (verdict === 'approve' ? approve() : reject(action)));
     return one;
   });
-  const plainReject = !isOffered('reject') && item.artifactHash !== null
-    ? button(texts.decide.reject, { kind: 'bad-quiet', icon: 'cross', 'aria-keyshortcuts': 'r', on: () => reject(undefined) }) : null;
+  const plainReject = item.artifactHash === null ? null
+    : button(texts.decide.reject, { kind: 'bad-quiet', icon: 'cross', 'aria-keyshortcuts': 'r', on: () => reject(undefined) });
   plainReject?.append(keyHint('r'));
   const plainApprove = artifact && actions.length === 0
     ? button(texts.decide.approve, { kind: 'good', icon: 'check', 'aria-keyshortcuts': 'a' }) : null;
@@ -50,17 +48,17 @@ export function decisionBar(item, decide) {
   const longer = plainApprove && artifact
     ? button(texts.decide.options, { kind: 'plain small', on: () => longerDialog(item, artifact, decide) }) : null;
 
-  const press = (/** @type {import('../core/types.js').Verdict} */ verdict) => {
-    const at = actions.findIndex((action) => action.verdict === verdict);
-    const one = at >= 0 ? buttons[at] : verdict === 'approve' ? plainApprove : plainReject;
+  const approvals = plainApprove ? [plainApprove] : buttons.filter((_, at) => actions[at].verdict === 'approve');
+  const press = (/** @type {HTMLButtonElement | null} */ one) => {
     if (one && !one.disabled) one.click();
   };
   const element = el('div', { class: 'decision', role: 'group', 'aria-label': texts.decide.label },
     place,
     actions.length > 0 && el('p', { class: 'fine quiet' }, texts.decide.choose),
-    el('div', { class: ['decision-buttons', actions.length > 2 && 'many'] }, plainReject, buttons, plainApprove),
+    artifact?.hasOddActions && el('p', { class: 'fine quiet' }, texts.decide.oddActions),
+    el('div', { class: ['decision-buttons', actions.length > 1 && 'many'] }, plainReject, buttons, plainApprove),
     longer);
-  return { element, approve: () => press('approve'), reject: () => press('reject') };
+  return { element, approve: () => press(approvals.length === 1 ? approvals[0] : null), reject: () => press(plainReject) };
 }
 
 /** @param {string} key */
@@ -68,11 +66,12 @@ function keyHint(key) {
   return el('kbd', { 'aria-hidden': 'true' }, key);
 }
 
-/** @param {RequestedAction} action */
-function actionKind(action) {
-  if (action.verdict === 'reject') return action.style === 'danger' ? 'bad' : 'bad-quiet';
-  if (action.style === 'danger') return 'bad';
-  return action.style === 'secondary' ? '' : 'good';
+/**
+ * The page's own word for what is signed comes first: a caption could say the opposite.
+ * @param {RequestedAction} action
+ */
+function captionOf({ verdict, caption }) {
+  return el('span', { class: 'caption' }, el('strong', null, `${texts.decide[verdict]}: `), marked(caption, { singleLine: true }));
 }
 
 /**
@@ -94,7 +93,7 @@ function rejectDialog(item, action, decide) {
   const reason = el('textarea', { class: 'input', maxlength: LONGEST_REASON, rows: 3 });
   const place = el('div', null);
   const go = button(texts.decide.reject, { kind: 'bad', type: 'submit' });
-  if (action) fill(go, marked(action.caption, { singleLine: true }));
+  if (action) fill(go, captionOf(action));
   const send = () => busy(go, place, async () => {
     await decide({ verdict: 'reject', reason: reason.value.trim() || undefined, actionId: action?.id });
     dialog.close();
