@@ -1,12 +1,13 @@
 // What waits for a decision, kept current: pushed over a channel, read again whenever something may have been missed, and asked for
 // again and again where no channel can be opened.
 
+import { isHidden, keepAsking, keepReading, watchDelivery } from './asking.js';
 import { uuidv7 } from './bytes.js';
 import { Reader, parse } from './canonical.js';
 import { Channel } from './channel.js';
-import { decide, describeDecision, readState, recordForeign } from './exchange.js';
-import { loaded, sleep } from './gateway.js';
-import { inboxPages, isAboutSame, isShown, readItem, readMessage, wantsIntroduction } from './item.js';
+import { decide, describeDecision, isSameDecision, readState, recordForeign, wasDecidedOtherwise } from './exchange.js';
+import { loaded } from './gateway.js';
+import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
 
@@ -21,15 +22,8 @@ const MAX_ITEMS = 200;
 const MAX_FINISHED = 50;
 /** It is read again anyway, and a person should soon see that what is shown is out of date. */
 const PATIENCE_MS = 5_000;
-/** How often the inbox is read while no channel is open. */
-const POLL_MS = 3_000;
-/** How often requests are asked about: nothing is pushed when another device decides. */
-const TICK_MS = 1_000;
-/** Beside the one that a person looks at. */
-const ASKED_PER_TICK = 2;
 /** An acknowledgement counts for all devices of the approver: their channels get this much time to push the message too. */
 const ACK_AFTER_MS = 3_000;
-const WATCH_DELIVERY_MS = 30_000;
 const LOOK_PAUSE_MS = 2_000;
 
 export class InboxModel {
@@ -47,6 +41,11 @@ export class InboxModel {
     this.items = new Map();
     /** @type {Item[]} */
     this.finished = [];
+    /**
+     * Decisions that this browser has not kept yet, or could not.
+     * @type {Map<string, DecisionRecord>}
+     */
+    this.unkept = new Map();
     this.channel = new Channel(session.client, session.identity.approverId, () => this.ackOf(uuidv7(Date.now())), {
       opened: () => void this.refresh(),
       received: (text) => void this.received(text),
@@ -57,7 +56,6 @@ export class InboxModel {
     this.run = 0;
     /** @type {string | null} */
     this.attended = null;
-    this.asked = 0;
     this.lookedAt = 0;
     /** @type {Promise<void> | null} */
     this.reading = null;
@@ -76,8 +74,8 @@ export class InboxModel {
     globalThis.addEventListener?.('offline', this.reopen);
     globalThis.document?.addEventListener('visibilitychange', this.check);
     this.run += 1;
-    void this.tick(this.run);
-    void this.poll(this.run);
+    void keepAsking(this, this.run);
+    void keepReading(this, this.run);
   }
 
   stop() {
@@ -153,6 +151,7 @@ export class InboxModel {
     if (known !== null) return known;
     let item = await readItem(this.session, node);
     if (wantsIntroduction(item) && (await this.look())) item = await readItem(this.session, node);
+    if (await wasDecidedOtherwise(this.session, item)) item = { ...item, content: { opened: false, problem: Problem.of('replaced', {}) } };
     // Meanwhile it may have been opened or decided.
     const now = this.kept(requestId, node);
     if (now !== null) return now;
@@ -256,15 +255,27 @@ export class InboxModel {
   async ask(requestId) {
     const { state, decision } = await readState(this.session, requestId);
     const item = this.find(requestId);
-    if (item === null || state === 'pending' || item.state === 'deciding' || item.state === state) return;
-    if ((state === 'decided' || state === 'delivered') && decision !== null) {
-      const known = await this.session.store.decision(requestId);
-      const isKnown = known !== null && known.body === decision;
-      const record = isKnown ? { ...known, state } : await recordForeign(this.session, item, decision, state);
-      await this.keep(item, record);
+    if (item === null || state === 'pending' || item.state === 'deciding' || (item.state === state && decision === null)) return;
+    const known = this.unkept.get(requestId) ?? (await this.session.store.decision(requestId));
+    const isSame = known !== null && decision !== null && isSameDecision(known.body, decision);
+    if (known !== null && known.isVerified && !isSame) this.contradicted(item, known, state);
+    else if ((state === 'decided' || state === 'delivered') && decision !== null) {
+      if (item.state === state && item.decision !== null && item.gatewaySays === undefined) return;
+      await this.keep(item, isSame ? { ...known, state } : await recordForeign(this.session, item, decision, state));
     } else {
       this.settle({ ...item, state });
     }
+  }
+
+  /**
+   * The gateway does not say what this device has verified before. That stays, and what the gateway says is shown beside it.
+   * @param {Item} item
+   * @param {DecisionRecord} known
+   * @param {Item['state']} state
+   */
+  contradicted(item, known, state) {
+    if (item.gatewaySays === state) return;
+    this.settle({ ...item, state: known.state, decision: describeDecision(this.session, known), gatewaySays: state });
   }
 
   /**
@@ -284,8 +295,19 @@ export class InboxModel {
    * @param {DecisionRecord} record
    */
   async keep(item, record) {
-    await this.session.store.keepDecision(record);
-    this.settle({ ...item, state: record.state, decision: describeDecision(this.session, record) });
+    const { gatewaySays: _, isUnkept: __, ...rest } = item;
+    const decided = { ...rest, state: record.state, decision: describeDecision(this.session, record) };
+    // Until it is kept, what the gateway says is compared with this one.
+    this.unkept.set(record.requestId, record);
+    this.settle(decided);
+    try {
+      await this.session.store.keepDecision(record);
+      this.unkept.delete(record.requestId);
+    } catch (error) {
+      // It has been decided nevertheless.
+      if (!(error instanceof Problem)) throw error;
+      this.settle({ ...decided, isUnkept: true });
+    }
   }
 
   /**
@@ -309,66 +331,11 @@ export class InboxModel {
       if (isOver) await this.askQuietly(requestId);
       throw error;
     }
-    void this.watchDelivery(requestId);
+    void watchDelivery(this, requestId);
   }
-
-  /**
-   * Waits until the enforcer has confirmed that it got the decision.
-   * @param {string} requestId
-   */
-  async watchDelivery(requestId) {
-    const until = Date.now() + WATCH_DELIVERY_MS;
-    for (let pause = 100; this.isRunning && Date.now() < until; pause = Math.min(pause * 2, 1_000)) {
-      await this.askQuietly(requestId);
-      if (this.find(requestId)?.state === 'delivered') return;
-      await sleep(pause);
-    }
-  }
-
-  /**
-   * Asks about the request that a person looks at, and about others in turn.
-   * @param {number} run
-   */
-  async tick(run) {
-    while (this.isRunning && this.run === run) {
-      await sleep(TICK_MS);
-      if (isHidden() || !this.isRunning || this.live.value.connection === 'offline') continue;
-      const undelivered = this.finished.filter(({ state }) => state === 'decided');
-      const open = [...this.items.values(), ...undelivered].map(({ requestId }) => requestId);
-      const from = this.asked % Math.max(open.length, 1);
-      this.asked = from + ASKED_PER_TICK;
-      const turn = [...open.slice(from), ...open.slice(0, from)].slice(0, ASKED_PER_TICK);
-      const attended = open.filter((requestId) => requestId === this.attended);
-      await Promise.all([...new Set([...attended, ...turn])].map((requestId) => this.askQuietly(requestId)));
-    }
-  }
-
-  /**
-   * Reads the inbox while no channel is open.
-   * @param {number} run
-   */
-  async poll(run) {
-    while (this.isRunning && this.run === run) {
-      await sleep(POLL_MS);
-      if (this.isRunning && !isHidden() && this.live.value.connection !== 'live') await this.refresh();
-    }
-  }
-}
-
-/**
- * @param {Item} before
- * @param {Item} item
- */
-function isStillUnopened(before, item) {
-  const problemOf = (/** @type {Item} */ { content }) => (content.opened ? null : JSON.stringify([content.problem.code, content.problem.values]));
-  return problemOf(before) !== null && problemOf(before) === problemOf(item) && isShown(before, item) && before.isPaired === item.isPaired;
 }
 
 /** @param {Item} item */
 function order({ receivedAt }) {
   return receivedAt === null ? 0 : Date.parse(receivedAt);
-}
-
-function isHidden() {
-  return globalThis.document?.visibilityState === 'hidden';
 }

@@ -93,6 +93,16 @@ export function isShown(item, shown) {
 }
 
 /**
+ * Whether reading it again has changed nothing: neither opens, for the same reason.
+ * @param {Item} before
+ * @param {Item} item
+ */
+export function isStillUnopened(before, item) {
+  const problemOf = (/** @type {Item} */ { content }) => (content.opened ? null : JSON.stringify([content.problem.code, content.problem.values]));
+  return problemOf(before) !== null && problemOf(before) === problemOf(item) && isShown(before, item) && before.isPaired === item.isPaired;
+}
+
+/**
  * @param {Session} session
  * @param {Node} envelope
  * @returns {Promise<Item>}

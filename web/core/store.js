@@ -223,9 +223,15 @@ export class Store {
     return (await this.on('decisions', 'readonly', (store) => store.get(requestId))) ?? null;
   }
 
-  /** @param {DecisionRecord} record */
+  /**
+   * What was verified is never replaced by what was not.
+   * @param {DecisionRecord} record
+   */
   async keepDecision(record) {
-    await this.on('decisions', 'readwrite', (store) => store.put(record));
+    await this.on('decisions', 'readwrite', async (store) => {
+      const known = /** @type {DecisionRecord | undefined} */ (await resultOf(store.get(record.requestId)));
+      if (record.isVerified || !known?.isVerified) await resultOf(store.put(record));
+    });
   }
 
   /** @returns {Promise<SessionRecord[]>} */

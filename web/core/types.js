@@ -56,7 +56,7 @@
  * @property {Scope} scope
  * @property {string} expiresAt until when it counts
  * @property {string} deviceId the device that signed it
- * @property {boolean} isOwn signed by this device
+ * @property {boolean} isOwn signed by this device, and verified
  * @property {boolean} isVerified signed by a device that this one trusts; otherwise only the gateway says so
  * @property {string | null} reason known only of this device's own decisions
  * @property {string | null} actionId known only of this device's own decisions
@@ -81,6 +81,8 @@
  * @property {Content} content
  * @property {ItemDecision | null} decision
  * @property {string | null} withdrawalReason as the gateway says
+ * @property {ItemState} [gatewaySays] the gateway contradicts the decision, which this device has verified
+ * @property {boolean} [isUnkept] it was decided, but this browser could not keep a record
  */
 
 /**

@@ -104,6 +104,8 @@ export const requestTexts = {
     deliveredText: 'The agent has confirmed it.',
     elsewhere: (/** @type {string} */ device) => `Decided on another device (${device}).`,
     notVerified: 'The gateway says so; no device that this one trusts has signed it.',
+    contradicted: (/** @type {string} */ state) => `The gateway says something else: ${state}, by no such decision. What stands here is what this device has verified. Someone may be interfering: tell whoever runs your gateway.`,
+    notKept: 'It was decided, but this browser could not keep a record of it. It is missing in the history.',
     expired: 'Nobody decided in time. The agent was told no.',
     withdrawn: 'The agent does not ask any more.',
     cancelled: 'An administrator has cancelled it.',
