@@ -159,9 +159,18 @@ export class Store {
     return (await this.on('profile', 'readonly', (store) => store.get('trust'))) ?? { devices: [], revoked: [] };
   }
 
-  /** @param {TrustRecord} record */
-  async keepTrust(record) {
-    await this.on('profile', 'readwrite', (store) => store.put(record, 'trust'));
+  /**
+   * Adds to what is kept, in one transaction: another tab, or another answer, may have added something meanwhile.
+   * @param {TrustRecord} record
+   */
+  async addTrust({ devices, revoked }) {
+    await this.on('profile', 'readwrite', async (store) => {
+      /** @type {TrustRecord} */
+      const before = (await resultOf(store.get('trust'))) ?? { devices: [], revoked: [] };
+      const now = { devices: [...new Set([...before.devices, ...devices])], revoked: [...new Set([...before.revoked, ...revoked])] };
+      const isNew = now.devices.length > before.devices.length || now.revoked.length > before.revoked.length;
+      if (isNew) await resultOf(store.put(now, 'trust'));
+    });
   }
 
   /** @returns {Promise<UnpairedRecord[]>} */

@@ -82,7 +82,7 @@ test('a decision that was accepted counts, also if it cannot be kept', async () 
   await all.model.decide(shown, { verdict: 'approve' });
   const own = JSON.parse(all.sent[0]);
   assert.deepEqual([all.model.find(REQUEST).state, all.model.find(REQUEST).isUnkept], ['decided', true]);
-  all.says.exchange = { state: 'decided', decision: { ...own, decision: 'reject' } };
+  all.says.exchange = { state: 'delivered', decision: { ...own, decision: 'reject' } };
   await all.model.ask(REQUEST);
   assert.equal(all.model.find(REQUEST).decision.verdict, 'approve');
   all.session.store.keepDecision = keep;
