@@ -150,14 +150,14 @@ export class Approver {
   }
 
   /**
-   * Pairs with the enforcer whose key the link authenticates.
+   * Reads a pairing link, and whom it authenticates. Nothing is paired before `accept`.
    * @param {string} link
-   * @returns {Promise<Agent>}
+   * @returns {Promise<import('./types.js').PairingOffer>}
    */
-  async pairByLink(link) {
+  async readPairingLink(link) {
     const pairing = await loaded(import('./pair.js'));
-    const { enforcerId } = await pairing.pairByLink(this.session, link);
-    return this.paired(enforcerId);
+    const { accept, ...offer } = await pairing.readPairingLink(this.session, link);
+    return { ...offer, accept: async (replaces) => this.paired((await accept(replaces)).enforcerId) };
   }
 
   /**
@@ -167,8 +167,8 @@ export class Approver {
    */
   async pairByCode(code) {
     const pairing = await loaded(import('./pair.js'));
-    const { digits, enforcerId, label, confirm, abort } = await pairing.pairByCode(this.session, code);
-    return { digits, enforcerId, label, abort, confirm: async () => this.paired((await confirm()).enforcerId) };
+    const { confirm, ...comparing } = await pairing.pairByCode(this.session, code);
+    return { ...comparing, confirm: async (replaces) => this.paired((await confirm(replaces)).enforcerId) };
   }
 
   /**

@@ -147,12 +147,28 @@
  */
 
 /**
+ * What this device knows of an enforcer that offers its key: `new`: nothing. `known`: the same key. `otherKey`: another key, which
+ * pairing would replace.
+ * @typedef {'new' | 'known' | 'otherKey'} OfferStanding
+ */
+
+/**
+ * The enforcer that a pairing link authenticates.
+ * @typedef {object} PairingOffer
+ * @property {string} enforcerId
+ * @property {string | null} label as the gateway says
+ * @property {OfferStanding} standing
+ * @property {(replaces: boolean) => Promise<Agent>} accept pairs with it; `replaces`: a person has agreed to replace another key
+ */
+
+/**
  * A pairing by typed code. Nothing is pinned before `confirm`, which a person causes after comparing the digits.
  * @typedef {object} Comparing
  * @property {string} digits three groups of five
  * @property {string} enforcerId who it claims to be
  * @property {string | null} label as the gateway says
- * @property {() => Promise<Agent>} confirm both screens show the same
+ * @property {OfferStanding} standing
+ * @property {(replaces: boolean) => Promise<Agent>} confirm both screens show the same; `replaces` as above
  * @property {() => Promise<void>} abort they differ, or the person gives up
  */
 
@@ -270,6 +286,7 @@
  * @property {{}} enforcerKey the enforcer sent no key; it may be another program than Countersign's own
  * @property {{}} fingerprint the enforcer's key is not the one in the link; someone may be interfering: start the pairing again, and
  *   do not use this gateway if it happens again
+ * @property {{ enforcerId: string }} replacesKey … is paired with another key; replace it only on purpose
  * @property {{}} notCompared the digits were not confirmed, so nothing was paired
  *
  * @property {{}} deviceNotInForce this device is not in force, so its signature does not count

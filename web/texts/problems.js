@@ -35,6 +35,7 @@ const words = {
   noSuchCode: () => 'The gateway does not know this code: it has expired or was used. Start the pairing again on the agent’s machine.',
   enforcerKey: () => 'The agent sent no key. It may be another program than Countersign’s own.',
   fingerprint: () => 'The agent’s key is not the one in the link. Someone may be interfering: start the pairing again, and do not use this gateway if it happens again.',
+  replacesKey: (v) => `${shown(v.enforcerId)} is paired already, with another key. Confirm first that the key was meant to change.`,
   notCompared: () => 'The digits were not confirmed, so nothing was paired.',
 
   deviceNotInForce: () => 'This device is not in force, so its signature does not count. Add it on a device that is.',
