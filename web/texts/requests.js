@@ -24,7 +24,8 @@ export const requestTexts = {
     notRejectable: 'It is so malformed that it cannot even be rejected. It leaves by itself when it expires.',
     careful: 'Look closely',
     marked: (/** @type {number} */ n) => `${count(n, 'character is', 'characters are')} invisible or misleading. Each is shown by its name in a frame.`,
-    lookAlike: (/** @type {string} */ letters) => `The command has letters that may look like others: ${letters}.`,
+    lookAlike: (/** @type {number} */ n, /** @type {string} */ signs, /** @type {boolean} */ hasMore) =>
+      `Where each character counts, ${count(n, 'one may', 'of them may')} look like another: ${signs}${hasMore ? ' …' : ''}. Each is framed and named.`,
     longLine: (/** @type {number} */ n) => `The longest line has ${n.toLocaleString('en')} characters. It is shown whole, on several lines.`,
     longLineMark: (/** @type {number} */ n) => `${n.toLocaleString('en')} characters`,
     find: 'Find in this request',
