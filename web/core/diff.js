@@ -29,9 +29,10 @@
  * @property {string | null} newMode if it differs from `oldMode`, what may be executed changes
  * @property {number} added
  * @property {number} removed
- * @property {string[]} header lines before its first hunk that git writes, whole
+ * @property {string[]} header the lines before its first hunk, whole
+ * @property {boolean} isOdd its header has lines that git does not write: programs that apply patches may find changes in them
  * @property {Hunk[]} hunks
- * @property {string[]} others lines that belong to no hunk and are no header, and binary content
+ * @property {string[]} others lines after a hunk that belong to none, and binary content
  */
 
 /**
@@ -168,7 +169,7 @@ class DiffParser {
   begin(line) {
     this.file = {
       oldPath: null, newPath: null, change: 'modified', isBinary: false, oldMode: null, newMode: null, added: 0, removed: 0,
-      header: line === null ? [] : [line], hunks: [], others: [],
+      header: line === null ? [] : [line], isOdd: false, hunks: [], others: [],
     };
     this.hasPaths = false;
     this.files.push(this.file);
@@ -197,14 +198,14 @@ class DiffParser {
     const isPath = this.isPathNext;
     this.isPathNext = false;
     if (file === null) this.preamble.push(line);
-    else if (isPath) file.header.push(line);
-    else if (this.hasPaths || file.hunks.length > 0 || file.others.length > 0) file.others.push(line);
-    else if (HEADER.test(line)) {
-      file.header.push(line);
-      this.headerLine(file, line);
-    } else {
-      file.isBinary = BINARY.test(line);
+    else if (file.hunks.length > 0 || file.others.length > 0) file.others.push(line);
+    else if (!this.hasPaths && !file.isOdd && BINARY.test(line)) {
+      file.isBinary = true;
       file.others.push(line);
+    } else {
+      file.header.push(line);
+      if (!this.hasPaths && HEADER.test(line)) this.headerLine(file, line);
+      else if (!isPath) file.isOdd = true;
     }
   }
 
@@ -262,8 +263,8 @@ class DiffParser {
 }
 
 /** @param {DiffFile} file */
-function isBrokenFile({ hunks, isBinary, others }) {
-  if (hunks.some((hunk) => hunk.isBroken)) return true;
+function isBrokenFile({ isOdd, hunks, isBinary, others }) {
+  if (isOdd || hunks.some((hunk) => hunk.isBroken)) return true;
   if (!isBinary) return others.length > 0;
   const isPatch = String(others[0]).startsWith('GIT');
   return hunks.length > 0 || !(isPatch ? others.every((line) => BINARY_CONTENT.test(line)) : others.length === 1);

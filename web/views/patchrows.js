@@ -50,9 +50,10 @@ export function patchRows(diff, arrangement) {
   diff.files.forEach((file, index) => {
     rows.push({ type: 'file', file: index, path: pathOf(file) });
     if (arrangement.closed.has(index)) return;
+    if (file.isOdd) rows.push({ type: 'note', file: index, note: 'outside' });
     for (const text of unexpectedHeaders(file)) pushText(rows, index, text);
     if (file.isBinary) rows.push({ type: 'note', file: index, note: 'binary' });
-    else if (file.hunks.length === 0 && file.others.length === 0) rows.push({ type: 'note', file: index, note: 'noLines' });
+    else if (file.hunks.length === 0 && !file.isOdd) rows.push({ type: 'note', file: index, note: 'noLines' });
     let next = 1;
     file.hunks.forEach((hunk, at) => {
       rows.push({ type: 'place', file: index, skipped: Math.max(hunk.oldStart - next, 0), section: hunk.section });
