@@ -1,5 +1,6 @@
 // A request in one line: what kind it is, and what it is about.
 
+import { parseDiff } from '../core/diff.js';
 import { texts } from '../texts.js';
 import { visibleText } from './marked.js';
 import { shellLine } from './shellwords.js';
@@ -37,14 +38,19 @@ function firstLine(text) {
   return text.slice(0, ENOUGH).split('\n').map((line) => line.trim()).find(Boolean) ?? '';
 }
 
-/** @param {string} patch */
-function patchedFiles(patch) {
-  const files = [];
-  for (const [, path] of patch.matchAll(/^\+\+\+ (?:b\/)?([^\t\n]*)|^--- (?:a\/)?([^\t\n]*)\n\+\+\+ \/dev\/null/gm)) {
-    if (path && path !== '/dev/null') files.push(path);
-    if (files.length === 8) break;
-  }
-  return files;
+/** Of a patch this much is read for its headline. */
+const FIRST_CHARS = 64 * 1024;
+const MOST_FILES = 8;
+
+/**
+ * The first files that a patch is about.
+ * @param {string} patch
+ */
+export function patchedFiles(patch) {
+  const { files } = parseDiff(patch.slice(0, FIRST_CHARS));
+  const paths = files.map(({ newPath, oldPath }) => newPath ?? oldPath ?? '').filter(Boolean);
+  const hasMore = paths.length > MOST_FILES || patch.length > FIRST_CHARS;
+  return hasMore ? [...paths.slice(0, MOST_FILES), '…'] : paths;
 }
 
 /**
