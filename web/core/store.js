@@ -95,7 +95,9 @@ export class Store {
     if (typeof indexedDB === 'undefined') throw Problem.of('browser', {});
     const request = indexedDB.open(NAME, VERSION);
     request.onupgradeneeded = () => {
+      const { objectStoreNames } = request.result;
       for (const [table, keyPath] of Object.entries(KEYS)) {
+        if (objectStoreNames.contains(table)) continue;
         const store = request.result.createObjectStore(table, keyPath === null ? {} : { keyPath });
         if (table === 'decisions') store.createIndex('decidedAt', 'decidedAt');
       }

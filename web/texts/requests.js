@@ -92,8 +92,8 @@ export const requestTexts = {
     prefixWords: 'Words that must be the same',
     note: 'Note to the agent',
     summary: {
-      lasts: (/** @type {string} */ time) => `for ${time}`,
-      session: 'until the agent’s session ends, at most 24 hours',
+      lasts: (/** @type {string} */ time, /** @type {string} */ end) => `for ${time}, until ${end}`,
+      session: (/** @type {string} */ end) => `until the agent’s session ends, at most until ${end}`,
       same: (/** @type {string} */ time) => `Covers the same request again, ${time}.`,
       prefixBefore: 'Covers every plain command that begins with ',
       prefixAfter: (/** @type {string} */ time) => `, ${time}. Commands with pipes, redirections or substitutions are asked again.`,

@@ -2,6 +2,7 @@
 
 import { grantableWords } from '../core/grants.js';
 import { texts } from '../texts.js';
+import { dateTime } from '../ui/clock.js';
 import { openDialog } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
@@ -45,7 +46,9 @@ export function decisionBar(item, decide) {
     ? button(texts.decide.approve, { kind: 'good', icon: 'check', 'aria-keyshortcuts': 'a' }) : null;
   plainApprove?.append(keyHint('a'));
   plainApprove?.addEventListener('click', () => busy(plainApprove, place, () => decide({ verdict: 'approve' }), texts.decide.sending));
-  const longer = plainApprove && artifact
+  // Nothing else comes again in the same way.
+  const isLasting = artifact?.payload.kind === 'command' || artifact?.payload.kind === 'tool';
+  const longer = plainApprove && artifact && isLasting
     ? button(texts.decide.options, { kind: 'plain small', on: () => longerDialog(item, artifact, decide) }) : null;
 
   const approvals = plainApprove ? [plainApprove] : buttons.filter((_, at) => actions[at].verdict === 'approve');
@@ -160,7 +163,8 @@ function longerDialog(item, artifact, decide) {
   const show = () => {
     const { isSession, seconds, grant } = read();
     const named = texts.decide.lasts.find(([value]) => value === seconds)?.[1];
-    const time = isSession ? texts.decide.summary.session : texts.decide.summary.lasts(String(named));
+    const end = dateTime(new Date(Date.now() + seconds * 1000).toISOString());
+    const time = isSession ? texts.decide.summary.session(end) : texts.decide.summary.lasts(String(named), end);
     fill(summary, el('span', null, ...(grant.match === 'same' ? [texts.decide.summary.same(time)]
       : [texts.decide.summary.prefixBefore, el('code', null, marked(shellLine(grant.argv))), texts.decide.summary.prefixAfter(time)])));
     wordHint.hidden = grant.match === 'same';

@@ -144,6 +144,14 @@ export function patchView(text) {
     start,
     dispose: () => rows.dispose(),
     count: () => list.length,
+    unfold: () => {
+      const isOpen = arrangement.closed.size === 0 && !list.some((row) => row.type === 'fold');
+      if (isOpen) return;
+      arrangement.closed.clear();
+      // Without closed files, every fold is a row.
+      for (const row of patchRows(diff, arrangement)) if (row.type === 'fold') arrangement.unfolded.add(row.key);
+      arrange();
+    },
     textOf: (/** @type {number} */ index) => rowText(list[index]),
   };
 }
