@@ -27,7 +27,10 @@ export function openDialog(title, content) {
 
 /** A dialog is about what stands below it. When that changes, it must not stay. */
 export function closeDialogs() {
-  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
+  for (const dialog of document.querySelectorAll('dialog')) {
+    dialog.close();
+    dialog.remove();
+  }
 }
 
 /** The same in every view. */
