@@ -19,6 +19,8 @@ const MAX_WORD_CHARS = 1_024;
 const MAX_ACTIONS = 8;
 const MAX_CAPTION_CHARS = 80;
 const SALT = 'countersign.salt';
+/** 16 bytes in base64url: what else stands there is shown. */
+const SALT_TEXT = /^[\w-]{22}$/;
 
 /**
  * An enforcer whose key this device has authenticated.
@@ -127,7 +129,7 @@ function readRest(node) {
   const { metadata, extensions } = toObject(node);
   /** @type {JsonObject} */
   const rest = metadata === undefined ? {} : { metadata };
-  const others = Object.entries(extensions ?? {}).filter(([name]) => name !== SALT);
+  const others = Object.entries(extensions ?? {}).filter(([name, value]) => name !== SALT || typeof value !== 'string' || !SALT_TEXT.test(value));
   return others.length === 0 ? rest : { ...rest, extensions: Object.fromEntries(others) };
 }
 

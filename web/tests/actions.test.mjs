@@ -33,3 +33,11 @@ test('actions that cannot be shown, or told apart, are not offered, and the page
   for (const actions of odd) assert.deepEqual(await offered(actions), { ids: [], isOdd: true }, JSON.stringify(actions));
   assert.deepEqual(await offered([approve], { 'org.other.requestedActions': { actions: [reject] } }), { ids: [], isOdd: true });
 });
+
+test('what stands in place of the salt is shown, unless it can be nothing but the salt', async () => {
+  for (const [salt, isShown] of [['wLPkmY7lafdqFzrTejNF8g', false], ['and now something else', true], ['wLPkmY7lafdqFzrTejNF8g0', true], [{ a: 1 }, true]]) {
+    const { device, enforcers, shows } = await scene();
+    const { content } = await shows(await request(enforcers.bot, device, { further: { extensions: { 'countersign.salt': salt } } }));
+    assert.deepEqual(content.artifact.rest, isShown ? { extensions: { 'countersign.salt': salt } } : {}, JSON.stringify(salt));
+  }
+});
