@@ -20,7 +20,7 @@ pub use self::devices::{DeviceStanding, Devices, ListedDevice};
 pub use self::inbox::{Item, Unopened};
 pub use self::introductions::Introducer;
 pub use self::join::{Enrolment, Invitation, Joined, join};
-pub use self::pairing::Comparing;
+pub use self::pairing::{Comparing, KnownKey};
 pub use self::prompt::SentPrompt;
 use super::channel::{ChannelRole, Watch};
 use super::error::ClientError;
