@@ -5,6 +5,7 @@ import { Problem } from './core/problem.js';
 import { keepPage } from './keep.js';
 import { texts } from './texts.js';
 import { announce } from './ui/announce.js';
+import { closeDialogs } from './ui/dialog.js';
 import { listenToKeys } from './ui/keyboard.js';
 import { button, emptyPage, errorText, linkButton, waiting } from './ui/parts.js';
 import { Shell } from './ui/shell.js';
@@ -84,6 +85,7 @@ class App {
   }
 
   #leave() {
+    closeDialogs();
     this.#subscriptions.forEach((end) => end());
     this.#subscriptions = [];
     this.#approver = null;
@@ -149,6 +151,7 @@ class App {
 
   async show() {
     const turn = ++this.#turn;
+    closeDialogs();
     const { route, args } = this.#address();
     this.#view?.dispose?.();
     this.#view = null;

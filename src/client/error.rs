@@ -37,6 +37,10 @@ pub enum ClientError {
         "the gateway does not know this code: it has expired or was used; start the pairing again"
     )]
     NoSuchCode,
+    #[error(
+        "{0} is paired already, with another key: if the enforcer was set up anew, pair it again with --replace; otherwise someone takes its place"
+    )]
+    KnownWithOtherKey(String),
     #[error("this cannot be approved: {0}")]
     NotApprovable(String),
     #[error("{0}")]

@@ -5,6 +5,7 @@ use std::io;
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, Subcommand};
 use clap_complete::Shell;
+use countersign::client::approver::KnownKey;
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use serde_json::Value;
@@ -104,7 +105,13 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<Ending> {
         ClientCommand::Approver(command) => approver::run(command).await,
         ClientCommand::Hook(args) => Ok(hook::run(args).await),
         ClientCommand::Pair(args) => match &args.answer {
-            Some(answer) => approver::pair(&args.options, answer).await,
+            Some(answer) => {
+                let known = match args.replace {
+                    true => KnownKey::Replace,
+                    false => KnownKey::Keep,
+                };
+                approver::pair(&args.options, answer, known).await
+            }
             None => enforcer::pair(args).await,
         },
         ClientCommand::Pairings { options } => pairings(&options),

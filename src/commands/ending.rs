@@ -48,6 +48,7 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
             | ClientError::Unpaired { .. }
             | ClientError::NoSuchInvitation
             | ClientError::NoSuchCode
+            | ClientError::KnownWithOtherKey(_)
             | ClientError::NotApprovable(_)
             | ClientError::AlreadyDecided
             | ClientError::NoLongerPending

@@ -182,24 +182,26 @@ export class Approver {
   }
 
   /**
-   * Signs and sends a decision. Resolves once the gateway has accepted it; the item is then `decided`, and later `delivered`.
-   * @param {string} requestId
+   * Signs and sends a decision about what was shown; refused if that is not what waits now. Resolves once the gateway has accepted
+   * it; the item is then `decided`, and later `delivered`.
+   * @param {Item} shown
    * @param {Choice} choice
    * @returns {Promise<void>}
    */
-  async decide(requestId, choice) {
-    await this.model.decide(requestId, choice);
+  async decide(shown, choice) {
+    if (this.isLoggedOut.value) throw Problem.of('loggedOut', {});
+    await this.model.decide(shown, choice);
   }
 
   /**
-   * Pairs with the enforcer whose key the link authenticates.
+   * Reads a pairing link, and whom it authenticates. Nothing is paired before `accept`.
    * @param {string} link
-   * @returns {Promise<Agent>}
+   * @returns {Promise<import('./types.js').PairingOffer>}
    */
-  async pairByLink(link) {
+  async readPairingLink(link) {
     const pairing = await loaded(import('./pair.js'));
-    const { enforcerId } = await pairing.pairByLink(this.session, link);
-    return this.paired(enforcerId);
+    const { accept, ...offer } = await pairing.readPairingLink(this.session, link);
+    return { ...offer, accept: async (replaces) => this.paired((await accept(replaces)).enforcerId) };
   }
 
   /**
@@ -209,8 +211,8 @@ export class Approver {
    */
   async pairByCode(code) {
     const pairing = await loaded(import('./pair.js'));
-    const { digits, enforcerId, label, confirm, abort } = await pairing.pairByCode(this.session, code);
-    return { digits, enforcerId, label, abort, confirm: async () => this.paired((await confirm()).enforcerId) };
+    const { confirm, ...comparing } = await pairing.pairByCode(this.session, code);
+    return { ...comparing, confirm: async (replaces) => this.paired((await confirm(replaces)).enforcerId) };
   }
 
   /**

@@ -15,7 +15,12 @@ const TYPES = /** @type {const} */ ([
   'plan.review', 'task.review', 'patch.review', 'command.review', 'checkpoint.review',
 ]);
 const MAX_WORD_CHARS = 1_024;
+/** Captions are shown whole, on buttons: more than a few, or long ones, could hide the others. */
+const MAX_ACTIONS = 8;
+const MAX_CAPTION_CHARS = 80;
 const SALT = 'countersign.salt';
+/** 16 bytes in base64url: what else stands there is shown. */
+const SALT_TEXT = /^[\w-]{22}$/;
 
 /**
  * An enforcer whose key this device has authenticated.
@@ -90,6 +95,7 @@ function readArtifact(node) {
   reader.oneOf('artifactHashAlg', ['SHA-256']);
   reader.optionalObject('metadata');
   const extensions = reader.optionalObject('extensions');
+  const actions = extensions === undefined ? [] : readActions(extensions);
   const artifact = {
     text: node.raw,
     requestId,
@@ -102,7 +108,8 @@ function readArtifact(node) {
     baseRevision: reader.optionalString('baseRevision'),
     payload: toObject(reader.object('payload')),
     rest: readRest(node),
-    actions: (extensions && readActions(extensions)) ?? [],
+    actions: actions ?? [],
+    hasOddActions: actions === null,
   };
   reader.finish();
   return artifact;
@@ -122,23 +129,25 @@ function readRest(node) {
   const { metadata, extensions } = toObject(node);
   /** @type {JsonObject} */
   const rest = metadata === undefined ? {} : { metadata };
-  const others = Object.entries(extensions ?? {}).filter(([name]) => name !== SALT);
+  const others = Object.entries(extensions ?? {}).filter(([name, value]) => name !== SALT || typeof value !== 'string' || !SALT_TEXT.test(value));
   return others.length === 0 ? rest : { ...rest, extensions: Object.fromEntries(others) };
 }
 
 /**
- * The actions that an artifact offers. What is not understood offers nothing.
+ * The actions that an artifact offers. Null: it offers some that are not understood, or too many or too long to be shown.
  * @param {Node} extensions
  * @returns {RequestedAction[] | null}
  */
 function readActions(extensions) {
   // The name of the protocol is configured at the gateway, and stands between the two.
   const isWanted = (/** @type {string} */ name) => name.startsWith('org.') && name.endsWith('.requestedActions');
-  const [, wanted] = Object.entries(toObject(extensions)).find(([name]) => isWanted(name)) ?? [];
-  const list = /** @type {JsonObject | undefined} */ (wanted)?.actions;
-  if (!Array.isArray(list)) return null;
+  const [first, ...others] = Object.entries(toObject(extensions)).filter(([name]) => isWanted(name));
+  if (first === undefined) return [];
+  const list = /** @type {JsonObject | null} */ (first[1])?.actions;
+  if (others.length > 0 || !Array.isArray(list) || list.length > MAX_ACTIONS) return null;
   const actions = list.map(readAction);
-  return actions.every((action) => action !== null) ? /** @type {RequestedAction[]} */ (actions) : null;
+  const ids = new Set(actions.map((action) => action?.id.toLowerCase()));
+  return ids.size === actions.length && !actions.includes(null) ? /** @type {RequestedAction[]} */ (actions) : null;
 }
 
 /**
@@ -146,8 +155,8 @@ function readActions(extensions) {
  * @returns {RequestedAction | null}
  */
 function readAction(action) {
-  const { id, caption, decision: verdict, style } = action ?? {};
-  if (typeof id !== 'string' || typeof caption !== 'string') return null;
+  const { id, caption, decision: verdict } = action ?? {};
+  if (typeof id !== 'string' || typeof caption !== 'string' || caption.trim() === '' || !isWithin(caption, MAX_CAPTION_CHARS)) return null;
   if (verdict !== 'approve' && verdict !== 'reject') return null;
-  return { id, caption, verdict, style: ['primary', 'secondary', 'danger'].includes(style) ? style : null };
+  return { id, caption, verdict };
 }

@@ -1,6 +1,6 @@
 // What the gateway pushes, over a WebSocket. A channel that breaks or falls silent is opened again, at any node.
 
-import { jittered } from './gateway.js';
+import { MAX_ANSWER_BYTES, jittered } from './gateway.js';
 import { Problem } from './problem.js';
 
 /** @typedef {import('./gateway.js').GatewayClient} GatewayClient */
@@ -132,6 +132,8 @@ export class Channel {
     };
     socket.onmessage = ({ data }) => {
       if (this.socket !== socket) return;
+      // No gateway sends such a thing.
+      if (typeof data === 'string' && data.length > MAX_ANSWER_BYTES) return this.interrupt(socket);
       this.pauseMs = 0;
       this.listen(socket);
       if (typeof data === 'string') this.listener.received(data);

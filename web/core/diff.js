@@ -30,6 +30,7 @@
  * @property {number} added
  * @property {number} removed
  * @property {string[]} header the lines before its first hunk, whole
+ * @property {boolean} isOdd its header has lines that git does not write: programs that apply patches may find changes in them
  * @property {Hunk[]} hunks
  * @property {string[]} others lines after a hunk that belong to none, and binary content
  */
@@ -44,6 +45,13 @@
  */
 
 const HUNK = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)$/s;
+/** What git writes between `diff --git` and the paths. */
+const HEADER = /^(index [0-9a-f]+\.\.[0-9a-f]+( \d{6})?|(old|new|deleted file|new file) mode \d{6}|(dis)?similarity index \d{1,3}%|(rename|copy) (from|to) .*)\r?$/s;
+const BINARY = /^(Binary files .* differ|GIT binary patch)\r?$/s;
+/** The lines of git's binary patches: their kind, then base85 that begins with its length. */
+const BINARY_CONTENT = /^(GIT binary patch|(literal|delta) \d+|[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+|)\r?$/;
+/** Lines of other formats, or of indented ones, that programs which apply patches find in any text. */
+const LIKE_PATCH = /^\s*(\*\*\* |\*{15}|--- |\+\+\+ |@@|\d+(,\d+)?[acd](\d+(,\d+)?)?\s*$)/;
 const MODES = /^(old mode|new mode|deleted file mode|new file mode|index [0-9a-f]+\.\.[0-9a-f]+) ?(\d{6})?/;
 
 /** Lines that are read without an interruption. */
@@ -91,6 +99,8 @@ class DiffParser {
     this.hunk = null;
     /** Whether `---` and `+++` have named the file. */
     this.hasPaths = false;
+    /** Whether the next line is the `+++` that was read with its `---`. */
+    this.isPathNext = false;
     this.oldLeft = 0;
     this.newLeft = 0;
     this.oldNumber = 0;
@@ -100,9 +110,9 @@ class DiffParser {
   /** @returns {Diff} */
   diff() {
     const sum = (/** @type {'added' | 'removed'} */ name) => this.files.reduce((total, file) => total + file[name], 0);
-    const isBroken = this.files.some((file) => file.hunks.some((hunk) => hunk.isBroken) || (!file.isBinary && file.others.length > 0));
     const isNone = this.files.length === 0 && this.preamble.length > 0;
-    return { preamble: this.preamble, files: this.files, added: sum('added'), removed: sum('removed'), isBroken: isBroken || isNone };
+    const isBroken = isNone || this.files.some(isBrokenFile) || this.preamble.some((line) => LIKE_PATCH.test(line));
+    return { preamble: this.preamble, files: this.files, added: sum('added'), removed: sum('removed'), isBroken };
   }
 
   /**
@@ -178,7 +188,7 @@ class DiffParser {
   begin(line) {
     this.file = {
       oldPath: null, newPath: null, change: 'modified', isBinary: false, oldMode: null, newMode: null, added: 0, removed: 0,
-      header: line === null ? [] : [line], hunks: [], others: [],
+      header: line === null ? [] : [line], isOdd: false, hunks: [], others: [],
     };
     this.hasPaths = false;
     this.files.push(this.file);
@@ -204,14 +214,17 @@ class DiffParser {
    */
   otherLine(line) {
     const { file } = this;
+    const isPath = this.isPathNext;
+    this.isPathNext = false;
     if (file === null) this.preamble.push(line);
     else if (file.hunks.length > 0 || file.others.length > 0) file.others.push(line);
-    else if (line.startsWith('GIT binary patch') || /^Binary files .* differ\r?$/.test(line)) {
+    else if (!this.hasPaths && !file.isOdd && BINARY.test(line)) {
       file.isBinary = true;
       file.others.push(line);
     } else {
       file.header.push(line);
-      this.headerLine(file, line);
+      if (!this.hasPaths && HEADER.test(line)) this.headerLine(file, line);
+      else if (!isPath) file.isOdd = true;
     }
   }
 
@@ -264,7 +277,16 @@ class DiffParser {
     else if (file.newPath === null) file.change = 'deleted';
     else if (file.change === 'modified' && file.oldPath !== file.newPath) file.change = 'renamed';
     this.hasPaths = true;
+    this.isPathNext = true;
   }
+}
+
+/** @param {DiffFile} file */
+function isBrokenFile({ isOdd, hunks, isBinary, others }) {
+  if (isOdd || hunks.some((hunk) => hunk.isBroken)) return true;
+  if (!isBinary) return others.length > 0;
+  const isPatch = String(others[0]).startsWith('GIT');
+  return hunks.length > 0 || !(isPatch ? others.every((line) => BINARY_CONTENT.test(line)) : others.length === 1);
 }
 
 /** @param {string} path */

@@ -2,7 +2,7 @@
 
 import { parseArtifact } from './artifact.js';
 import { utf8 } from './bytes.js';
-import { Reader, parse } from './canonical.js';
+import { Reader, canonicalNode, parse } from './canonical.js';
 import { decideOpened, readDecision, rejectUnopened, verifyDecision } from './decision.js';
 import { readDevices } from './devices.js';
 import { isRefusedWith, loaded, path } from './gateway.js';
@@ -132,13 +132,34 @@ export async function recordForeign(session, item, body, state) {
 }
 
 /**
+ * Whether two texts are the same decision with the same signature, however they are spelled.
+ * @param {string} one
+ * @param {string} other
+ */
+export function isSameDecision(one, other) {
+  return canonicalNode(parse('decision', one)) === canonicalNode(parse('decision', other));
+}
+
+/**
+ * Whether this device knows a decision about another artifact under the same id.
+ * @param {Session} session
+ * @param {Item} item
+ */
+export async function wasDecidedOtherwise({ store }, { requestId, artifactHash }) {
+  const known = await store.decision(requestId);
+  return known !== null && known.isVerified && readDecision(parse('decision', known.body)).artifactHash !== artifactHash;
+}
+
+/**
  * @param {Session} session
  * @param {DecisionRecord} record
  * @returns {ItemDecision}
  */
 export function describeDecision({ identity }, { body, isVerified, reason, actionId, grant }) {
   const { verdict, scope, expiresAt, signer } = readDecision(parse('decision', body));
-  return { verdict, scope, expiresAt, deviceId: signer, isOwn: signer === identity.deviceId, isVerified, reason, actionId, grant };
+  // Who signed is known only of what was verified.
+  const isOwn = isVerified && signer === identity.deviceId;
+  return { verdict, scope, expiresAt, deviceId: signer, isOwn, isVerified, reason, actionId, grant };
 }
 
 /**

@@ -12,7 +12,7 @@ const ATTEMPT_MS = 6_000;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
 /** More than the largest page of an inbox. */
-const MAX_ANSWER_CHARS = 32 << 20;
+export const MAX_ANSWER_BYTES = 32 << 20;
 
 /**
  * One call. What it does must be the same however often it arrives, unless it is sent `once`.
@@ -119,7 +119,7 @@ export class GatewayClient {
       this.leaveNode();
       // Of a call that may have arrived only a limit says that nothing was done.
       if (call.once === true && Number(problem.values.status) !== 429) throw problem;
-      const wait = waitMs ?? jittered(pause);
+      const wait = Math.max(waitMs ?? 0, jittered(pause));
       if (Date.now() + wait >= until) throw problem;
       await sleep(wait);
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
@@ -150,13 +150,12 @@ export class GatewayClient {
         redirect: 'error',
         referrerPolicy: 'no-referrer',
       });
-      const text = await response.text();
-      if (text.length > MAX_ANSWER_CHARS) throw Problem.of('answer', { expected: '<= 32 MiB' });
+      const text = await readText(response);
       if (call.expect.includes(response.status)) {
         return { answer: { status: response.status, text }, problem: null, waitMs: null };
       }
       const seconds = Number.parseInt(response.headers.get('Retry-After') ?? '', 10);
-      return { answer: null, problem: refusal(response.status, text), waitMs: Number.isNaN(seconds) ? null : seconds * 1000 };
+      return { answer: null, problem: refusal(response.status, text), waitMs: seconds >= 0 ? seconds * 1000 : null };
     } catch (error) {
       if (error instanceof Problem) return { answer: null, problem: error, waitMs: null };
       const cause = error instanceof Error ? error.message : String(error);
@@ -205,6 +204,27 @@ export class GatewayClient {
     url.search = new URLSearchParams({ role: 'approver', id: approverId }).toString();
     return url.href;
   }
+}
+
+/**
+ * The text of an answer. One that is too long is not read to its end.
+ * @param {Response} response
+ */
+async function readText(response) {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let [text, size] = ['', 0];
+  while (reader !== undefined) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    size += value.length;
+    if (size > MAX_ANSWER_BYTES) {
+      await reader.cancel();
+      throw Problem.of('answer', { expected: '<= 32 MiB' });
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+  return text + decoder.decode();
 }
 
 /**

@@ -4,12 +4,12 @@
 import { uuidv7 } from './bytes.js';
 import { Reader, parse } from './canonical.js';
 import { Channel } from './channel.js';
-import { decide, describeDecision, readState, recordForeign } from './exchange.js';
-import { loaded, sleep } from './gateway.js';
-import { inboxPages, readItem, readMessage, wantsIntroduction } from './item.js';
+import { decide, describeDecision, isSameDecision, readState, recordForeign, wasDecidedOtherwise } from './exchange.js';
+import { loaded } from './gateway.js';
+import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
-import { askInTurn, isHidden, pollWhileClosed } from './watching.js';
+import { askInTurn, isHidden, pollWhileClosed, watchDelivery } from './watching.js';
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -24,7 +24,6 @@ const MAX_FINISHED = 50;
 const PATIENCE_MS = 5_000;
 /** An acknowledgement counts for all devices of the approver: their channels get this much time to push the message too. */
 const ACK_AFTER_MS = 3_000;
-const WATCH_DELIVERY_MS = 30_000;
 const LOOK_PAUSE_MS = 2_000;
 /** Nothing helps but a person. */
 const REFUSALS = ['credential', 'signInEnded', 'signInRefused'];
@@ -44,6 +43,11 @@ export class InboxModel {
     this.items = new Map();
     /** @type {Item[]} */
     this.finished = [];
+    /**
+     * Decisions that this browser has not kept yet, or could not.
+     * @type {Map<string, DecisionRecord>}
+     */
+    this.unkept = new Map();
     this.channel = new Channel(session.client, session.identity.approverId, () => this.ackOf(uuidv7(Date.now())), {
       opened: () => void this.refresh(),
       received: (text) => void this.received(text),
@@ -150,15 +154,18 @@ export class InboxModel {
    * @returns {Promise<Item>}
    */
   async take(node) {
-    const { requestId, msgId } = readMessage(node);
-    const known = this.find(requestId);
-    const isDone = known !== null && (known.state !== 'pending' || known.content.opened) && known.msgId === msgId;
-    if (isDone) return known;
+    const { requestId } = readMessage(node);
+    const known = this.kept(requestId, node);
+    if (known !== null) return known;
     let item = await readItem(this.session, node);
     if (wantsIntroduction(item) && (await this.look())) item = await readItem(this.session, node);
-    // Meanwhile somebody may have decided.
-    const now = this.find(requestId);
-    if (now !== null && now.state !== 'pending') return now;
+    if (await wasDecidedOtherwise(this.session, item)) item = { ...item, content: { opened: false, problem: Problem.of('replaced', {}) } };
+    // Meanwhile it may have been opened or decided.
+    const now = this.kept(requestId, node);
+    if (now !== null) return now;
+    const before = this.items.get(requestId);
+    // A view that shows it need not be made anew.
+    if (before !== undefined && isStillUnopened(before, item)) return before;
     this.items.set(requestId, item);
     const { content, enforcerId } = item;
     if (content.opened && content.artifact.sessionId !== null && enforcerId !== null) {
@@ -166,6 +173,25 @@ export class InboxModel {
       await this.session.store.keepSession({ sessionId, enforcerId, seenAt: this.session.timestamp() });
     }
     return item;
+  }
+
+  /**
+   * The item that stays, whatever the message says: one that has ended, or one that was opened. A person may be reading it, so
+   * nothing takes its place. If the message asks about something else, neither can be approved any more.
+   * @param {string} requestId
+   * @param {Node} node
+   * @returns {Item | null}
+   */
+  kept(requestId, node) {
+    const known = this.find(requestId);
+    if (known === null || known.state !== 'pending') return known;
+    const { content } = known;
+    if (!content.opened) return content.problem.code === 'replaced' ? known : null;
+    if (isAboutSame(node, known)) return known;
+    /** @type {Item} */
+    const disputed = { ...known, content: { opened: false, problem: Problem.of('replaced', {}) } };
+    this.items.set(requestId, disputed);
+    return disputed;
   }
 
   /** Looks whether another device has introduced an enforcer. A gateway that shows no introductions withholds them. */
@@ -237,15 +263,27 @@ export class InboxModel {
   async ask(requestId) {
     const { state, decision } = await readState(this.session, requestId);
     const item = this.find(requestId);
-    if (item === null || state === 'pending' || item.state === 'deciding' || item.state === state) return;
-    if ((state === 'decided' || state === 'delivered') && decision !== null) {
-      const known = await this.session.store.decision(requestId);
-      const isKnown = known !== null && known.body === decision;
-      const record = isKnown ? { ...known, state } : await recordForeign(this.session, item, decision, state);
-      await this.keep(item, record);
+    if (item === null || state === 'pending' || item.state === 'deciding' || (item.state === state && decision === null)) return;
+    const known = this.unkept.get(requestId) ?? (await this.session.store.decision(requestId));
+    const isSame = known !== null && decision !== null && isSameDecision(known.body, decision);
+    if (known !== null && known.isVerified && !isSame) this.contradicted(item, known, state);
+    else if ((state === 'decided' || state === 'delivered') && decision !== null) {
+      if (item.state === state && item.decision !== null && item.gatewaySays === undefined) return;
+      await this.keep(item, isSame ? { ...known, state } : await recordForeign(this.session, item, decision, state));
     } else {
       this.settle({ ...item, state });
     }
+  }
+
+  /**
+   * The gateway does not say what this device has verified before. That stays, and what the gateway says is shown beside it.
+   * @param {Item} item
+   * @param {DecisionRecord} known
+   * @param {Item['state']} state
+   */
+  contradicted(item, known, state) {
+    if (item.gatewaySays === state) return;
+    this.settle({ ...item, state: known.state, decision: describeDecision(this.session, known), gatewaySays: state });
   }
 
   /**
@@ -265,17 +303,31 @@ export class InboxModel {
    * @param {DecisionRecord} record
    */
   async keep(item, record) {
-    await this.session.store.keepDecision(record);
-    this.settle({ ...item, state: record.state, decision: describeDecision(this.session, record) });
+    const { gatewaySays: _, isUnkept: __, ...rest } = item;
+    const decided = { ...rest, state: record.state, decision: describeDecision(this.session, record) };
+    // Until it is kept, what the gateway says is compared with this one.
+    this.unkept.set(record.requestId, record);
+    this.settle(decided);
+    try {
+      await this.session.store.keepDecision(record);
+      this.unkept.delete(record.requestId);
+    } catch (error) {
+      // It has been decided nevertheless.
+      if (!(error instanceof Problem)) throw error;
+      this.settle({ ...decided, isUnkept: true });
+    }
   }
 
   /**
-   * @param {string} requestId
+   * Decides what was shown, and nothing else that may have come under the same id.
+   * @param {Item} shown
    * @param {Choice} choice
    */
-  async decide(requestId, choice) {
+  async decide(shown, choice) {
+    const { requestId } = shown;
     const item = this.items.get(requestId);
     if (item === undefined || item.state !== 'pending') throw Problem.of('noLongerPending', {});
+    if (!isShown(item, shown)) throw Problem.of('replaced', {});
     this.items.set(requestId, { ...item, state: 'deciding' });
     this.publish();
     try {
@@ -287,20 +339,7 @@ export class InboxModel {
       if (isOver) await this.askQuietly(requestId);
       throw error;
     }
-    void this.watchDelivery(requestId);
-  }
-
-  /**
-   * Waits until the enforcer has confirmed that it got the decision.
-   * @param {string} requestId
-   */
-  async watchDelivery(requestId) {
-    const until = Date.now() + WATCH_DELIVERY_MS;
-    for (let pause = 100; this.isRunning && Date.now() < until; pause = Math.min(pause * 2, 1_000)) {
-      await this.askQuietly(requestId);
-      if (this.find(requestId)?.state === 'delivered') return;
-      await sleep(pause);
-    }
+    void watchDelivery(this, requestId);
   }
 
   /** Those that may still change. */

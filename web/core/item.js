@@ -68,6 +68,41 @@ function readClaims(body) {
 }
 
 /**
+ * Whether a message asks about the same artifact of the same enforcer as an item does.
+ * @param {Node} envelope
+ * @param {Item} item
+ */
+export function isAboutSame(envelope, { enforcerId, artifactHash }) {
+  try {
+    const claims = readClaims(readMessage(envelope).body);
+    return claims.enforcerId === enforcerId && claims.artifactHash === artifactHash;
+  } catch (error) {
+    if (error instanceof Problem) return false;
+    throw error;
+  }
+}
+
+/**
+ * Whether a decision about what was shown is one about this item.
+ * @param {Item} item
+ * @param {Item} shown
+ */
+export function isShown(item, shown) {
+  const textOf = (/** @type {Item} */ { content }) => (content.opened ? content.artifact.text : null);
+  return item.enforcerId === shown.enforcerId && item.artifactHash === shown.artifactHash && textOf(item) === textOf(shown);
+}
+
+/**
+ * Whether reading it again has changed nothing: neither opens, for the same reason.
+ * @param {Item} before
+ * @param {Item} item
+ */
+export function isStillUnopened(before, item) {
+  const problemOf = (/** @type {Item} */ { content }) => (content.opened ? null : JSON.stringify([content.problem.code, content.problem.values]));
+  return problemOf(before) !== null && problemOf(before) === problemOf(item) && isShown(before, item) && before.isPaired === item.isPaired;
+}
+
+/**
  * @param {Session} session
  * @param {Node} envelope
  * @returns {Promise<Item>}

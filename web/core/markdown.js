@@ -14,7 +14,7 @@
  *   | { kind: 'paragraph', children: Inline[] }
  *   | { kind: 'codeBlock', info: string, text: string }
  *   | { kind: 'quote', children: Block[] }
- *   | { kind: 'list', isOrdered: boolean, start: number, items: Block[][] }
+ *   | { kind: 'list', isOrdered: boolean, numbers: number[], items: Block[][] }
  *   | { kind: 'rule' }} Block
  */
 
@@ -137,6 +137,8 @@ function list(lines, at, depth) {
   const isOrdered = first[3] !== undefined;
   /** @type {Block[][]} */
   const items = [];
+  /** As they were written: they need not follow each other. @type {number[]} */
+  const numbers = [];
   let after = at;
   for (;;) {
     const mark = after < lines.length ? ITEM.exec(String(lines[after])) : null;
@@ -149,8 +151,9 @@ function list(lines, at, depth) {
       after += 1;
     }
     items.push(blocks(inside, depth + 1));
+    if (isOrdered) numbers.push(Number(mark[3]));
   }
-  return { block: { kind: 'list', isOrdered, start: Number(first[3] ?? 1), items }, after };
+  return { block: { kind: 'list', isOrdered, numbers, items }, after };
 }
 
 /**
@@ -178,6 +181,10 @@ function stripIndent(line, indent) {
   const own = line.length - line.trimStart().length;
   return line.slice(Math.min(own, indent));
 }
+
+/** Emphasis begins before a word and ends after one, as people write it: the asterisks of paths and patterns stay. */
+const OPENS = { before: /[\s([{"'“‘«*_—–]/, after: /[\p{L}\p{N}`*_[("'“‘«]/u };
+const CLOSES = { before: /[\p{L}\p{N}`*_.,;:!?)\]}"'”’»%…]/u, after: /[\s.,;:!?)\]}"'”’»*_—–-]/ };
 
 /** Code, a link, an escaped mark, or a run of marks of emphasis. */
 const INLINE = /(`+)(?!`)|\[([^[\]\n]{1,1000})\]\(([^()\s]{1,2000})\)|\\([!-/:-@[-`{-~])|(\*{1,2}|_{1,2})/g;
@@ -258,14 +265,12 @@ class InlineBuilder {
    * @param {string} after
    */
   mark(mark, before, after) {
-    const isWord = (/** @type {string} */ character) => /[\p{L}\p{N}]/u.test(character);
-    // Within a word, an underscore is part of a name.
-    const isInWord = mark[0] === '_' && isWord(before) && isWord(after);
-    if (this.innermost.mark === mark && before.trim() !== '' && !isInWord) {
+    const fits = (/** @type {{ before: RegExp, after: RegExp }} */ sides) => sides.before.test(before) && sides.after.test(after);
+    if (this.innermost.mark === mark && fits(CLOSES)) {
       const { children } = this.innermost;
       this.open.pop();
       this.add({ kind: mark.length === 2 ? 'strong' : 'emphasis', children });
-    } else if (after.trim() !== '' && !isInWord && this.open.length <= MAX_DEPTH && !(mark[0] === '_' && isWord(before))) {
+    } else if (fits(OPENS) && this.open.length <= MAX_DEPTH) {
       this.open.push({ mark, children: [] });
     } else {
       this.text(mark);

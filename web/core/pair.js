@@ -51,18 +51,48 @@ async function complete({ client, identity }, nonce, publicKey) {
 }
 
 /**
+ * What this device knows of an enforcer that offers a key: nothing, this key, or another one.
+ * @param {Session} session
+ * @param {EnforcerBundle} bundle
+ * @returns {import('./types.js').OfferStanding}
+ */
+function standingOf({ enforcers }, { enforcerId, encryptionKey }) {
+  const known = enforcers.get(enforcerId);
+  if (known === undefined) return 'new';
+  return known.key === toBase64url(encryptionKey) ? 'known' : 'otherKey';
+}
+
+/**
+ * Reads a link, and whom it authenticates. Nothing is paired before `accept`.
  * @param {Session} session
  * @param {string} text
- * @returns {Promise<EnforcerRecord>}
  */
-export async function pairByLink(session, text) {
+export async function readPairingLink(session, text) {
   const link = parsePairingLink(text);
   await requireInForce(session);
   const { bundle, nonce, label } = await resolve(session, link.code);
   await checkFingerprint(bundle, link.fingerprint);
-  const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
-  const routingToken = await complete(session, nonce, await proveAnswer(begun, link.secret));
-  return pin(session, bundle, routingToken, label);
+  return {
+    enforcerId: bundle.enforcerId,
+    label,
+    standing: standingOf(session, bundle),
+    accept: async (/** @type {boolean} */ replaces) => {
+      requireReplacement(session, bundle, replaces);
+      const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
+      const routingToken = await complete(session, nonce, await proveAnswer(begun, link.secret));
+      return pin(session, bundle, routingToken, label);
+    },
+  };
+}
+
+/**
+ * A known enforcer's key is replaced only if a person has said so: whoever could make someone open a link could take its place.
+ * @param {Session} session
+ * @param {EnforcerBundle} bundle
+ * @param {boolean} replaces
+ */
+function requireReplacement(session, bundle, replaces) {
+  if (standingOf(session, bundle) === 'otherKey' && !replaces) throw Problem.of('replacesKey', { enforcerId: bundle.enforcerId });
 }
 
 /**
@@ -82,7 +112,11 @@ export async function pairByCode(session, text) {
     digits,
     enforcerId: bundle.enforcerId,
     label,
-    confirm: () => pin(session, bundle, routingToken, label),
+    standing: standingOf(session, bundle),
+    confirm: async (/** @type {boolean} */ replaces) => {
+      requireReplacement(session, bundle, replaces);
+      return pin(session, bundle, routingToken, label);
+    },
     abort: () => revokePairing(session, routingToken),
   };
 }

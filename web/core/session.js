@@ -120,13 +120,9 @@ export class Session {
    * @param {DeviceTrust} trust
    */
   async remember(trust) {
-    const before = await this.store.trust();
     const own = this.identity.deviceId;
-    const others = trust.inForce.filter(({ deviceId }) => deviceId !== own).map(({ text }) => text);
-    const devices = [...new Set([...before.devices, ...others])];
-    const revoked = [...new Set([...before.revoked, ...trust.revoked])];
-    const isNew = devices.length > before.devices.length || revoked.length > before.revoked.length;
-    if (isNew) await this.store.keepTrust({ devices, revoked });
+    const devices = trust.inForce.filter(({ deviceId }) => deviceId !== own).map(({ text }) => text);
+    await this.store.addTrust({ devices, revoked: [...trust.revoked] });
   }
 
   /**

@@ -152,15 +152,31 @@ export class DeviceTrust {
   }
 
   /**
-   * Follows a list in its order. What cannot be read or followed proves nothing, changes nothing, and does not stop the rest.
+   * Follows a list in its order, and again as long as that leads to further devices: what a device signed may stand before the
+   * statement by which it becomes known here. What cannot be read or followed proves nothing, changes nothing, and does not stop
+   * the rest.
    * @param {Node[]} list
    */
   async followAll(list) {
-    for (const node of list) {
+    /** @type {SignedStatement[]} */
+    const signed = [];
+    const skipping = async (/** @type {() => Promise<void>} */ act) => {
       try {
-        await this.follow(await parseSigned(node));
+        await act();
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
+      }
+    };
+    for (const node of list) await skipping(async () => void signed.push(await parseSigned(node)));
+    // An id is added once at most, so this ends.
+    for (let isOn = true; isOn; ) {
+      isOn = false;
+      for (const statement of signed) {
+        await skipping(async () => {
+          const before = this.inForce.length;
+          await this.follow(statement);
+          isOn ||= this.inForce.length > before;
+        });
       }
     }
   }

@@ -109,7 +109,9 @@ export class Store {
     if (typeof indexedDB === 'undefined') throw Problem.of('browser', {});
     const request = indexedDB.open(NAME, VERSION);
     request.onupgradeneeded = () => {
+      const { objectStoreNames } = request.result;
       for (const [table, keyPath] of Object.entries(KEYS)) {
+        if (objectStoreNames.contains(table)) continue;
         const store = request.result.createObjectStore(table, keyPath === null ? {} : { keyPath });
         if (table === 'decisions') store.createIndex('decidedAt', 'decidedAt');
       }
@@ -191,9 +193,18 @@ export class Store {
     return (await this.on('profile', 'readonly', (store) => store.get('trust'))) ?? { devices: [], revoked: [] };
   }
 
-  /** @param {TrustRecord} record */
-  async keepTrust(record) {
-    await this.on('profile', 'readwrite', (store) => store.put(record, 'trust'));
+  /**
+   * Adds to what is kept, in one transaction: another tab, or another answer, may have added something meanwhile.
+   * @param {TrustRecord} record
+   */
+  async addTrust({ devices, revoked }) {
+    await this.on('profile', 'readwrite', async (store) => {
+      /** @type {TrustRecord} */
+      const before = (await resultOf(store.get('trust'))) ?? { devices: [], revoked: [] };
+      const now = { devices: [...new Set([...before.devices, ...devices])], revoked: [...new Set([...before.revoked, ...revoked])] };
+      const isNew = now.devices.length > before.devices.length || now.revoked.length > before.revoked.length;
+      if (isNew) await resultOf(store.put(now, 'trust'));
+    });
   }
 
   /** @returns {Promise<UnpairedRecord[]>} */
@@ -255,9 +266,15 @@ export class Store {
     return (await this.on('decisions', 'readonly', (store) => store.get(requestId))) ?? null;
   }
 
-  /** @param {DecisionRecord} record */
+  /**
+   * What was verified is never replaced by what was not.
+   * @param {DecisionRecord} record
+   */
   async keepDecision(record) {
-    await this.on('decisions', 'readwrite', (store) => store.put(record));
+    await this.on('decisions', 'readwrite', async (store) => {
+      const known = /** @type {DecisionRecord | undefined} */ (await resultOf(store.get(record.requestId)));
+      if (record.isVerified || !known?.isVerified) await resultOf(store.put(record));
+    });
   }
 
   /** @returns {Promise<SessionRecord[]>} */

@@ -14,12 +14,11 @@
  */
 
 /**
- * One of the actions that an enforcer offers in an artifact. They take the place of the usual two buttons.
+ * One of the actions that an enforcer offers in an artifact. Its caption is the enforcer's word; what is signed is the verdict.
  * @typedef {object} RequestedAction
  * @property {string} id
  * @property {string} caption
  * @property {Verdict} verdict
- * @property {'primary' | 'secondary' | 'danger' | null} style
  */
 
 /**
@@ -37,6 +36,7 @@
  * @property {JsonObject} payload
  * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without the salt
  * @property {RequestedAction[]} actions empty if the artifact offers none
+ * @property {boolean} hasOddActions it offers some that cannot be shown, so they are left out
  */
 
 /**
@@ -56,7 +56,7 @@
  * @property {Scope} scope
  * @property {string} expiresAt until when it counts
  * @property {string} deviceId the device that signed it
- * @property {boolean} isOwn signed by this device
+ * @property {boolean} isOwn signed by this device, and verified
  * @property {boolean} isVerified signed by a device that this one trusts; otherwise only the gateway says so
  * @property {string | null} reason known only of this device's own decisions
  * @property {string | null} actionId known only of this device's own decisions
@@ -81,6 +81,8 @@
  * @property {Content} content
  * @property {ItemDecision | null} decision
  * @property {string | null} withdrawalReason as the gateway says
+ * @property {ItemState} [gatewaySays] the gateway contradicts the decision, which this device has verified
+ * @property {boolean} [isUnkept] it was decided, but this browser could not keep a record
  */
 
 /**
@@ -145,12 +147,28 @@
  */
 
 /**
+ * What this device knows of an enforcer that offers its key: `new`: nothing. `known`: the same key. `otherKey`: another key, which
+ * pairing would replace.
+ * @typedef {'new' | 'known' | 'otherKey'} OfferStanding
+ */
+
+/**
+ * The enforcer that a pairing link authenticates.
+ * @typedef {object} PairingOffer
+ * @property {string} enforcerId
+ * @property {string | null} label as the gateway says
+ * @property {OfferStanding} standing
+ * @property {(replaces: boolean) => Promise<Agent>} accept pairs with it; `replaces`: a person has agreed to replace another key
+ */
+
+/**
  * A pairing by typed code. Nothing is pinned before `confirm`, which a person causes after comparing the digits.
  * @typedef {object} Comparing
  * @property {string} digits three groups of five
  * @property {string} enforcerId who it claims to be
  * @property {string | null} label as the gateway says
- * @property {() => Promise<Agent>} confirm both screens show the same
+ * @property {OfferStanding} standing
+ * @property {(replaces: boolean) => Promise<Agent>} confirm both screens show the same; `replaces` as above
  * @property {() => Promise<void>} abort they differ, or the person gives up
  */
 
@@ -295,6 +313,7 @@
  * @property {{}} enforcerKey the enforcer sent no key; it may be another program than Countersign's own
  * @property {{}} fingerprint the enforcer's key is not the one in the link; someone may be interfering: start the pairing again, and
  *   do not use this gateway if it happens again
+ * @property {{ enforcerId: string }} replacesKey … is paired with another key; replace it only on purpose
  * @property {{}} notCompared the digits were not confirmed, so nothing was paired
  *
  * @property {{}} deviceNotInForce this device is not in force, so its signature does not count
@@ -334,6 +353,8 @@
  * @property {{ problem: Problem }} notApprovable this cannot be approved: …
  * @property {{}} notRejectable it has no hash that could be rejected
  * @property {{}} alreadyDecided somebody has decided this already, perhaps on another device
+ * @property {{}} replaced another request came under the same id, so none of them can be approved
+ * @property {{}} loggedOut this browser has logged out, so nothing is signed any more
  * @property {{}} noLongerPending this request does not wait for a decision any more
  * @property {{}} expired this request has expired
  * @property {{}} onceHasNoTime a time is for approvals beyond this request

@@ -3,18 +3,20 @@
 
 /**
  * `control`: a control character. `bidi`: changes the direction of text. `invisible`: takes no place on the screen. `space`: looks
- * like a space, and is none that separates words. `lookalike`: may look like an ASCII character, and is another one.
- * @typedef {'control' | 'bidi' | 'invisible' | 'space' | 'lookalike'} Mark
+ * like a space, and is none that separates words. `lookalike`: may look like an ASCII character, and is another one. `foreign`: a
+ * letter of a word that can be told at a glance from one in ASCII, or an emoji.
+ * @typedef {'control' | 'bidi' | 'invisible' | 'space' | 'lookalike' | 'foreign'} Mark
  */
 
 /**
- * A run of the text. A marked one has one character, `count` times; `name` is how to write it, such as `U+202E`.
+ * A run of the text. A marked one has one character, `count` times; `name` is how to write it, such as `U+202E`. A foreign one may
+ * have several.
  * @typedef {{ text: string, mark: null } | { text: string, mark: Mark, name: string, count: number }} Piece
  */
 
 /**
- * Letters of other scripts belong in prose. Where a command, a path or an address is shown, every letter, digit and sign that may be
- * mistaken for an ASCII one is marked too: `strict`. Line feeds and tabs are plain, unless `singleLine`.
+ * Letters of other scripts belong in prose. Where a command, a path or an address is shown, everything but printable ASCII is marked
+ * too: `strict`. Line feeds and tabs are plain, unless `singleLine`.
  * @typedef {{ strict?: boolean, singleLine?: boolean }} Options
  */
 
@@ -26,13 +28,10 @@ const SOURCES = {
   invisible:
     '\\p{Cf}\\p{Cs}\\p{Co}\\p{Cn}\\p{Zl}\\p{Zp}\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\ufe00-\\ufe0f' +
     '\\uffa0\\ufffc\\u{1d159}\\u{e0100}-\\u{e01ef}',
-  lookalike:
-    '\\p{L}\\p{N}\\p{M}\\p{Pd}\\p{Pi}\\p{Pf}\\p{Pc}\\u00b4\\u02b0-\\u02ff\\u2024-\\u2026\\u2032-\\u2037\\u2044\\u2053\\u2212\\u2215' +
-    '\\u2216\\u2217\\u2223\\u2236\\u223c\\u2768-\\u2775\\u29f5\\u29f8\\u29f9\\uff01-\\uff5e',
 };
 
 /** The first that fits counts. */
-const MARKS = /** @type {const} */ (['bidi', 'space', 'control', 'invisible', 'lookalike']);
+const MARKS = /** @type {const} */ (['bidi', 'space', 'control', 'invisible']);
 const CLASSES = MARKS.map((mark) => ({ mark, pattern: new RegExp(`^[${SOURCES[mark]}]$`, 'u') }));
 
 const DECEIVING = SOURCES.bidi + SOURCES.space + SOURCES.invisible;
@@ -40,8 +39,8 @@ const DECEIVING = SOURCES.bidi + SOURCES.space + SOURCES.invisible;
 const PATTERNS = {
   prose: new RegExp(`((?![\\n\\t])[${DECEIVING}${SOURCES.control}])\\1*`, 'gu'),
   proseLine: new RegExp(`([${DECEIVING}${SOURCES.control}])\\1*`, 'gu'),
-  strict: new RegExp(`((?![\\n\\t\\x20-\\x7e])[${DECEIVING}${SOURCES.control}${SOURCES.lookalike}])\\1*`, 'gu'),
-  strictLine: new RegExp(`((?![\\x20-\\x7e])[${DECEIVING}${SOURCES.control}${SOURCES.lookalike}])\\1*`, 'gu'),
+  strict: /([^\n\t\x20-\x7e])\1*/gu,
+  strictLine: /([^\x20-\x7e])\1*/gu,
 };
 
 /** @param {Options} options */
@@ -50,19 +49,59 @@ function patternOf({ strict = false, singleLine = false }) {
   return singleLine ? PATTERNS.proseLine : PATTERNS.prose;
 }
 
+const WORD = /[\p{L}\p{M}]+/gu;
+/** Letters with marks that are easily seen, and some that resemble no other; not those like ı, ł and ſ. */
+const LATIN = /^[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0113\u0116-\u0130\u0134-\u0137\u0139-\u013e\u0143-\u0148\u014a-\u017e\u0218-\u021b\u1e9e]+$/;
+/** Other scripts, each with its letters that could pass for ASCII: a word of nothing else is no such word. */
+const SCRIPTS = [
+  { own: /^\p{Script=Cyrillic}+$/u, plain: /^[аеорсухіјѕһԁԛԝӏьвнкмтгпзѵАВЕЗКМНОРСТУХІЈЅҺӀГПЬ]+$/ },
+  { own: /^\p{Script=Greek}+$/u, plain: /^[αβγεηικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳ]+$/ },
+  { own: /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+$/u, plain: /^[一丨丶丿〇口工卜丁八二三ノーへヘニハトロエヽヾ〆々]+$/ },
+  { own: /^\p{Script=Hangul}+$/u, plain: /^[\u1100-\u11ff\u3131-\u318e\uffa0-\uffdc]+$/ },
+  { own: /^\p{Script=Arabic}+$/u, plain: /^[اهوىـ]+$/ },
+  { own: /^\p{Script=Hebrew}+$/u, plain: /^[וסןיח]+$/ },
+  { own: /^\p{Script=Devanagari}+$/u, plain: /^[ा।ऽ]+$/ },
+  { own: /^\p{Script=Thai}+$/u, plain: /^[าเแ]+$/ },
+];
+/** Signs of arithmetic and exclamation are left out. */
+const EMOJI = /(?![\u2753-\u2757\u2795-\u2797])\p{Emoji_Presentation}/gu;
+
+/**
+ * Whether a word can be told at a glance from one in ASCII. Mixed scripts, and words of nothing but look-alikes, cannot.
+ * @param {string} word
+ */
+function isForeign(word) {
+  const composed = word.normalize('NFC');
+  return LATIN.test(composed) || SCRIPTS.some(({ own, plain }) => own.test(composed) && !plain.test(composed));
+}
+
+/**
+ * Where foreign words and emoji are, as pairs of places.
+ * @param {string} text
+ */
+function* foreignPlaces(text) {
+  for (const { index, 0: word } of text.matchAll(WORD)) if (isForeign(word)) yield [Number(index), Number(index) + word.length];
+  for (const { index, 0: sign } of text.matchAll(EMOJI)) yield [Number(index), Number(index) + sign.length];
+}
+
 /** @type {Map<string, { mark: Mark, name: string }>} */
 const known = new Map();
 
-/** @param {string} character */
-function describe(character) {
+/**
+ * @param {string} character
+ * @param {boolean} isCalm it is of a foreign word
+ * @returns {{ mark: Mark, name: string }}
+ */
+function describe(character, isCalm) {
   let found = known.get(character);
   if (found === undefined) {
     const code = Number(character.codePointAt(0)).toString(16).toUpperCase().padStart(4, '0');
+    /** @type {{ mark: Mark }} */
     const { mark } = CLASSES.find(({ pattern }) => pattern.test(character)) ?? { mark: 'lookalike' };
     found = { mark, name: `U+${code}` };
     known.set(character, found);
   }
-  return found;
+  return isCalm && found.mark === 'lookalike' ? { ...found, mark: 'foreign' } : found;
 }
 
 /**
@@ -73,16 +112,30 @@ function describe(character) {
 export function pieces(text, options = {}) {
   /** @type {Piece[]} */
   const found = [];
-  let plainFrom = 0;
+  const foreign = options.strict ? [...foreignPlaces(text)].sort(([one], [other]) => one - other) : [];
+  let [plainFrom, next] = [0, 0];
   for (const match of text.matchAll(patternOf(options))) {
     const [run, character] = match;
     const at = Number(match.index);
     if (at > plainFrom) found.push({ text: text.slice(plainFrom, at), mark: null });
-    found.push({ text: run, ...describe(String(character)), count: run.length / String(character).length });
+    while (next < foreign.length && foreign[next][1] <= at) next += 1;
+    const isCalm = next < foreign.length && foreign[next][0] <= at && at + run.length <= foreign[next][1];
+    push(found, { text: run, ...describe(String(character), isCalm), count: run.length / String(character).length });
     plainFrom = at + run.length;
   }
   if (plainFrom < text.length) found.push({ text: text.slice(plainFrom), mark: null });
   return found;
+}
+
+/**
+ * Foreign letters that follow each other are one piece.
+ * @param {Piece[]} found
+ * @param {Extract<Piece, { name: string }>} piece
+ */
+function push(found, piece) {
+  const last = found[found.length - 1];
+  if (piece.mark !== 'foreign' || last?.mark !== 'foreign') found.push(piece);
+  else found[found.length - 1] = { ...last, text: last.text + piece.text, name: `${last.name} ${piece.name}`, count: 1 };
 }
 
 /**
@@ -94,7 +147,7 @@ export function pieces(text, options = {}) {
 export function marksOf(text, options = {}) {
   /** @type {Set<Mark>} */
   const marks = new Set();
-  for (const [, character] of text.matchAll(patternOf(options))) marks.add(describe(String(character)).mark);
+  for (const { mark } of pieces(text, options)) if (mark !== null) marks.add(mark);
   return marks;
 }
 

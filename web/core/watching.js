@@ -12,6 +12,7 @@ const ASKED_PER_TICK = 6;
 const POLL_MS = 3_000;
 /** And at least, however long the gateway has been away. */
 const LONGEST_POLL_MS = 60_000;
+const WATCH_DELIVERY_MS = 30_000;
 
 export function isHidden() {
   return globalThis.document?.visibilityState === 'hidden';
@@ -70,5 +71,19 @@ export async function pollWhileClosed(model, run) {
     await model.refresh();
     failures += 1;
     due = Date.now() + jittered(pollPause(failures));
+  }
+}
+
+/**
+ * Waits until the enforcer has confirmed that it got the decision.
+ * @param {InboxModel} model
+ * @param {string} requestId
+ */
+export async function watchDelivery(model, requestId) {
+  const until = Date.now() + WATCH_DELIVERY_MS;
+  for (let pause = 100; model.isRunning && Date.now() < until; pause = Math.min(pause * 2, 1_000)) {
+    await model.askQuietly(requestId);
+    if (model.find(requestId)?.state === 'delivered') return;
+    await sleep(pause);
   }
 }

@@ -158,9 +158,9 @@ export const tests = {
     ]);
     const item = (/** @type {string} */ text) => ({ kind: 'paragraph', children: [{ kind: 'text', text }] });
     assertEqual(parseMarkdown('3. a\n4. b\n   - c\n   - d\n\n- e'), [
-      { kind: 'list', isOrdered: true, start: 3, items: [[item('a')], [item('b'),
-        { kind: 'list', isOrdered: false, start: 1, items: [[item('c')], [item('d')]] }]] },
-      { kind: 'list', isOrdered: false, start: 1, items: [[item('e')]] },
+      { kind: 'list', isOrdered: true, numbers: [3, 4], items: [[item('a')], [item('b'),
+        { kind: 'list', isOrdered: false, numbers: [], items: [[item('c')], [item('d')]] }]] },
+      { kind: 'list', isOrdered: false, numbers: [], items: [[item('e')]] },
     ]);
     assertEqual(parseMarkdown('> q\n\n```sh\n# x\n```\n'), [
       { kind: 'quote', children: [item('q')] }, { kind: 'codeBlock', info: 'sh', text: '# x' },

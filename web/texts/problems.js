@@ -51,6 +51,7 @@ export const problemTexts = {
   noSuchCode: () => 'The gateway does not know this code: it has expired or was used. Start the pairing again on the agent’s machine.',
   enforcerKey: () => 'The agent sent no key. It may be another program than Countersign’s own.',
   fingerprint: () => 'The agent’s key is not the one in the link. Someone may be interfering: start the pairing again, and do not use this gateway if it happens again.',
+  replacesKey: (v) => `${shown(v.enforcerId)} is paired already, with another key. Confirm first that the key was meant to change.`,
   notCompared: () => 'The digits were not confirmed, so nothing was paired.',
 
   deviceNotInForce: () => 'This device is not in force, so its signature does not count. Add it on a device that is.',
@@ -89,6 +90,8 @@ export const problemTexts = {
   notApprovable: (v) => `This cannot be approved. ${v.problem ? problemText(v.problem) : ''}`.trim(),
   notRejectable: () => 'It has no hash that could be rejected.',
   alreadyDecided: () => 'Somebody has decided this already, perhaps on another device.',
+  replaced: () => 'Another request came under the same id while this one was open, so neither can be approved. Someone may be interfering: tell whoever runs your gateway.',
+  loggedOut: () => 'This browser has logged out, so nothing was signed.',
   noLongerPending: () => 'This request does not wait for a decision any more.',
   expired: () => 'This request has expired.',
   onceHasNoTime: () => 'A time is for approvals beyond this request.',

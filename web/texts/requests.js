@@ -30,7 +30,8 @@ export const requestTexts = {
     notRejectable: 'It is so malformed that it cannot even be rejected. It leaves by itself when it expires.',
     careful: 'Look closely',
     marked: (/** @type {number} */ n) => `${count(n, 'character is', 'characters are')} invisible or misleading. Each is shown by its name in a frame.`,
-    lookAlike: (/** @type {string} */ letters) => `The command has letters that may look like others: ${letters}.`,
+    lookAlike: (/** @type {number} */ n, /** @type {string} */ signs, /** @type {boolean} */ hasMore) =>
+      `Where each character counts, ${count(n, 'one may', 'of them may')} look like another: ${signs}${hasMore ? ' …' : ''}. Each is framed and named.`,
     longLine: (/** @type {number} */ n) => `The longest line has ${digits(n)} characters. It is shown whole, on several lines.`,
     longLineMark: (/** @type {number} */ n) => `${digits(n)} characters`,
     find: 'Find in this request',
@@ -98,8 +99,8 @@ export const requestTexts = {
     prefixWords: 'Words that must be the same',
     note: 'Note to the agent',
     summary: {
-      lasts: (/** @type {string} */ time) => `for ${time}`,
-      session: 'until the agent’s session ends, at most 24 hours',
+      lasts: (/** @type {string} */ time, /** @type {string} */ end) => `for ${time}, until ${end}`,
+      session: (/** @type {string} */ end) => `until the agent’s session ends, at most until ${end}`,
       same: (/** @type {string} */ time) => `Covers the same request again, ${time}.`,
       prefixBefore: 'Covers every plain command that begins with ',
       prefixAfter: (/** @type {string} */ time) => `, ${time}. Commands with pipes, redirections or substitutions are asked again.`,
@@ -111,6 +112,8 @@ export const requestTexts = {
     deliveredText: 'The agent has confirmed it.',
     elsewhere: (/** @type {string} */ device) => `Decided on another device (${device}).`,
     notVerified: 'The gateway says so; no device that this one trusts has signed it.',
+    contradicted: (/** @type {string} */ state) => `The gateway says something else: ${state}, by no such decision. What stands here is what this device has verified. Someone may be interfering: tell whoever runs your gateway.`,
+    notKept: 'It was decided, but this browser could not keep a record of it. It is missing in the history.',
     expired: 'Nobody decided in time. The agent was told no.',
     withdrawn: 'The agent does not ask any more.',
     cancelled: 'An administrator has cancelled it.',
@@ -118,6 +121,7 @@ export const requestTexts = {
     next: 'Next request',
     toInbox: 'Back to the inbox',
     reasonWas: (/** @type {string} */ reason) => `Reason: ${reason}`,
-    choose: 'The agent offers these choices',
+    choose: 'The agent offers these choices. The first word says what you sign; the rest are the agent’s words.',
+    oddActions: 'The agent offers choices that cannot be shown on buttons, so you decide without them.',
   },
 };

@@ -1,6 +1,7 @@
 // Times as a person reads them, kept current by one timer.
 
 import { texts } from '../texts.js';
+import { visibleText } from '../core/visible.js';
 import { el } from './dom.js';
 
 const MINUTE = 60_000;
@@ -72,6 +73,6 @@ export function ago(at) {
  */
 export function dateTime(at) {
   const time = new Date(at);
-  if (Number.isNaN(time.getTime())) return at;
+  if (Number.isNaN(time.getTime())) return visibleText(at);
   return time.toLocaleString([], { dateStyle: 'medium', timeStyle: 'medium' });
 }

@@ -25,6 +25,14 @@ export function openDialog(title, content) {
   return dialog;
 }
 
+/** A dialog is about what stands below it. When that changes, it must not stay. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll('dialog')) {
+    dialog.close();
+    dialog.remove();
+  }
+}
+
 /** The same in every view. */
 export function isDialogOpen() {
   return document.querySelector('dialog[open]') !== null;

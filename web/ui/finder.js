@@ -10,6 +10,7 @@ import { iconButton } from './parts.js';
  * @property {import('./rows.js').Rows} rows
  * @property {() => number} count
  * @property {(index: number) => string} textOf
+ * @property {() => void} [unfold] shows what is folded: it could not be found otherwise
  */
 
 /** @param {() => Searchable | null} where */
@@ -31,6 +32,7 @@ export function finder(where) {
       status.textContent = '';
       return;
     }
+    source.unfold?.();
     searched = source.count();
     for (let index = 0; index < searched; index += 1) {
       if (source.textOf(index).toLowerCase().includes(wanted)) found.push(index);

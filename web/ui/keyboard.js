@@ -3,7 +3,10 @@
 import { helpDialog, isDialogOpen } from './dialog.js';
 
 const PLACES = /** @type {Record<string, string>} */ ({ i: '#/inbox', a: '#/agents', h: '#/history', d: '#/devices', s: '#/settings' });
-const PREFIX_MS = 1000;
+/** Whoever types must not decide because the field has gone meanwhile. */
+const TYPING_MS = 1000;
+/** Keys that begin a combination, and are nothing by themselves. */
+const MODIFIERS = ['Shift', 'Control', 'Alt', 'AltGraph', 'Meta', 'CapsLock'];
 
 /** @param {EventTarget | null} target */
 function isTyping(target) {
@@ -11,21 +14,35 @@ function isTyping(target) {
 }
 
 /**
+ * After `g` the next key names a place, and never does anything else, however late it comes.
  * @param {() => Record<string, () => void>} keysOfView
  * @param {(hash: string) => void} go
  */
 export function listenToKeys(keysOfView, go) {
-  let prefixUntil = 0;
+  let isPrefixed = false;
+  let typedUntil = 0;
   document.addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
-    if (isDialogOpen()) return;
+    if (MODIFIERS.includes(event.key)) return;
     if (isTyping(event.target)) {
+      isPrefixed = false;
+      // Escape leaves the field on purpose.
+      typedUntil = event.key === 'Escape' ? 0 : event.timeStamp + TYPING_MS;
       if (event.key === 'Escape' && event.target instanceof HTMLElement) event.target.blur();
       return;
     }
-    const place = event.timeStamp < prefixUntil ? PLACES[event.key] : undefined;
-    prefixUntil = event.key === 'g' ? event.timeStamp + PREFIX_MS : 0;
-    const act = place ? () => go(place) : event.key === '?' ? helpDialog : keysOfView()[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
+    if (isDialogOpen()) {
+      isPrefixed = false;
+      return;
+    }
+    if (event.timeStamp < typedUntil) {
+      typedUntil = event.timeStamp + TYPING_MS;
+      return;
+    }
+    const wasPrefixed = isPrefixed;
+    isPrefixed = event.key === 'g' && !wasPrefixed;
+    const place = wasPrefixed ? PLACES[event.key] : undefined;
+    const act = place ? () => go(place) : wasPrefixed ? null : event.key === '?' ? helpDialog : keysOfView()[event.key];
     if (!act) return;
     event.preventDefault();
     act();

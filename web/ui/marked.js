@@ -25,21 +25,33 @@ export function countMarks(text) {
 }
 
 /**
+ * The characters of a command, a path or a name that may be mistaken for others.
  * @param {string} text
- * @param {{ strict?: boolean, singleLine?: boolean }} [options] strict: letters that look like Latin ones are marked too
+ * @returns {string[]}
+ */
+export function lookAlikes(text) {
+  if (DOUBTLESS.test(text)) return [];
+  return pieces(text, { strict: true }).flatMap((piece) => (piece.mark === 'lookalike' ? [`${[...piece.text][0]} (${piece.name})`] : []));
+}
+
+/**
+ * @param {string} text
+ * @param {{ strict?: boolean, singleLine?: boolean }} [options] strict: everything but ASCII is marked too, foreign words calmly
  * @returns {Child[]}
  */
 export function marked(text, options) {
   if ((options?.singleLine ? DOUBTLESS_LINE : DOUBTLESS).test(text)) return [text];
   return pieces(text, options).map((piece) => {
     if (piece.mark === null) return piece.text;
-    if (piece.mark === 'lookalike') return el('span', { class: 'mark lookalike' }, piece.text, el('sub', null, piece.name));
-    return el('span', { class: `mark ${piece.mark}` }, piece.name);
+    if (piece.mark === 'foreign') return el('span', { class: 'foreign', title: piece.name }, piece.text);
+    const name = piece.count > 1 ? `${piece.name} ×${piece.count}` : piece.name;
+    if (piece.mark === 'lookalike') return el('span', { class: 'mark lookalike' }, piece.text, el('sub', null, name));
+    return el('span', { class: `mark ${piece.mark}` }, name);
   });
 }
 
 /**
- * A name, a path or an address: it has one line, and letters that look like Latin ones are marked.
+ * A name, a path or an address: it has one line, and everything but ASCII is marked.
  * @param {string} text
  */
 export function markedName(text) {

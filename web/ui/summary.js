@@ -1,5 +1,6 @@
 // A request in one line: what kind it is, and what it is about.
 
+import { parseDiff } from '../core/diff.js';
 import { texts } from '../texts.js';
 import { visibleText } from './marked.js';
 import { shellLine } from './shellwords.js';
@@ -10,7 +11,7 @@ import { shellLine } from './shellwords.js';
 
 /** More is not looked at for a line that is cut anyway. */
 const ENOUGH = 400;
-const ENOUGH_OF_PATCH = 256 * 1024;
+const ENOUGH_OF_PATCH = 64 * 1024;
 
 /** @type {Record<string, IconName>} */
 const ICONS = {
@@ -46,14 +47,17 @@ function allLines(text) {
   return text.slice(0, ENOUGH).split('\n').map((line) => line.trim()).filter(Boolean).join(' ⏎ ');
 }
 
-/** @param {string} patch */
-function patchedFiles(patch) {
-  const files = [];
-  for (const [, path] of patch.slice(0, ENOUGH_OF_PATCH).matchAll(/^\+\+\+ (?:b\/)?([^\t\n]*)|^--- (?:a\/)?([^\t\n]*)\n\+\+\+ \/dev\/null/gm)) {
-    if (path && path !== '/dev/null') files.push(path);
-    if (files.length === 8) break;
-  }
-  return files;
+const MOST_FILES = 8;
+
+/**
+ * The first files that a patch is about.
+ * @param {string} patch
+ */
+export function patchedFiles(patch) {
+  const { files } = parseDiff(patch.slice(0, ENOUGH_OF_PATCH));
+  const paths = files.map(({ newPath, oldPath }) => newPath ?? oldPath ?? '').filter(Boolean);
+  const hasMore = paths.length > MOST_FILES || patch.length > ENOUGH_OF_PATCH;
+  return hasMore ? [...paths.slice(0, MOST_FILES), '…'] : paths;
 }
 
 /**

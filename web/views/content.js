@@ -99,7 +99,9 @@ async function byKind(artifact, rest, take) {
       delete rest.kind;
       const { patchView } = await import('./patch.js');
       const view = patchView(patch);
-      return { ...cardOf(view, artifact), wide: true, text: patch };
+      const card = cardOf(view, artifact);
+      card.element.classList.add('patched');
+      return { ...card, wide: true, text: patch };
     }
     case 'plan': {
       const plan = take('text');

@@ -2,12 +2,15 @@
 
 import { grantableWords } from '../core/grants.js';
 import { texts } from '../texts.js';
+import { dateTime } from '../ui/clock.js';
 import { openDialog } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
 import { marked } from '../ui/marked.js';
 import { busy, button, field } from '../ui/parts.js';
 import { shellLine } from '../ui/shellwords.js';
+import { artifactOf, headline, kindOf } from '../ui/summary.js';
+import { whoAsks } from '../ui/who.js';
 
 /** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').Choice} Choice */
@@ -18,7 +21,7 @@ const LONGEST_GRANT = 86_400;
 const MOST_WORDS = 64;
 
 /**
- * The buttons. The keys `a` and `r` do the same as the first button of each kind.
+ * The buttons. A key does what a button says that is the only one of its kind.
  * @param {Item} item
  * @param {(choice: Choice) => Promise<void>} decide throws what the person should read
  */
@@ -26,41 +29,40 @@ export function decisionBar(item, decide) {
   const place = el('div', null);
   const artifact = item.content.opened ? item.content.artifact : null;
   const actions = artifact?.actions ?? [];
-  const isOffered = (/** @type {string} */ verdict) => actions.some((action) => action.verdict === verdict);
-
-  const approve = (/** @type {HTMLButtonElement} */ control, /** @type {RequestedAction} */ action) =>
-    busy(control, place, () => decide({ verdict: 'approve', actionId: action?.id }), texts.decide.sending);
   const reject = (/** @type {RequestedAction | undefined} */ action) => rejectDialog(item, action, decide);
 
-  /** @type {HTMLButtonElement[]} */
   const buttons = actions.map((action) => {
-    const one = button('', { kind: actionKind(action) });
-    fill(one, marked(action.caption, { singleLine: true }));
-    one.addEventListener('click', () => (action.verdict === 'approve' ? approve(one, action) : reject(action)));
+    const { verdict } = action;
+    const one = button('', { kind: verdict === 'approve' ? 'good' : 'bad-quiet' });
+    fill(one, icon(verdict === 'approve' ? 'check' : 'cross'), captionOf(action));
+    const approve = () => busy(one, place, () => decide({ verdict: 'approve', actionId: action.id }), texts.decide.sending);
+    one.addEventListener('click', () => (verdict === 'approve' ? approve() : reject(action)));
     return one;
   });
-  const plainReject = !isOffered('reject') && item.artifactHash !== null
-    ? button(texts.decide.reject, { kind: 'bad-quiet', icon: 'cross', 'aria-keyshortcuts': 'r', on: () => reject(undefined) }) : null;
+  const plainReject = item.artifactHash === null ? null
+    : button(texts.decide.reject, { kind: 'bad-quiet', icon: 'cross', 'aria-keyshortcuts': 'r', on: () => reject(undefined) });
   plainReject?.append(keyHint('r'));
   const plainApprove = artifact && actions.length === 0
     ? button(texts.decide.approve, { kind: 'good', icon: 'check', 'aria-keyshortcuts': 'a' }) : null;
   plainApprove?.append(keyHint('a'));
   plainApprove?.addEventListener('click', () => busy(plainApprove, place, () => decide({ verdict: 'approve' }), texts.decide.sending));
-  const longer = plainApprove && artifact
-    ? button('', { kind: 'plain small longer', title: texts.decide.options, on: () => longerDialog(artifact, decide) }) : null;
+  // Nothing else comes again in the same way.
+  const isLasting = artifact?.payload.kind === 'command' || artifact?.payload.kind === 'tool';
+  const longer = plainApprove && artifact && isLasting
+    ? button('', { kind: 'plain small longer', title: texts.decide.options, on: () => longerDialog(item, artifact, decide) }) : null;
   longer?.append(icon('down', 'small'), el('span', null, texts.decide.options));
 
-  const press = (/** @type {import('../core/types.js').Verdict} */ verdict) => {
-    const at = actions.findIndex((action) => action.verdict === verdict);
-    const one = at >= 0 ? buttons[at] : verdict === 'approve' ? plainApprove : plainReject;
+  const approvals = plainApprove ? [plainApprove] : buttons.filter((_, at) => actions[at].verdict === 'approve');
+  const press = (/** @type {HTMLButtonElement | null} */ one) => {
     if (one && !one.disabled) one.click();
   };
   const element = el('div', { class: 'decision', role: 'group', 'aria-label': texts.decide.label },
     place,
     actions.length > 0 && el('p', { class: 'fine quiet' }, texts.decide.choose),
-    el('div', { class: ['decision-buttons', actions.length > 2 && 'many'] }, plainReject, buttons, plainApprove),
+    artifact?.hasOddActions && el('p', { class: 'fine quiet' }, texts.decide.oddActions),
+    el('div', { class: ['decision-buttons', actions.length > 1 && 'many'] }, plainReject, buttons, plainApprove),
     longer);
-  return { element, approve: () => press('approve'), reject: () => press('reject') };
+  return { element, approve: () => press(approvals.length === 1 ? approvals[0] : null), reject: () => press(plainReject) };
 }
 
 /** @param {string} key */
@@ -68,11 +70,22 @@ function keyHint(key) {
   return el('kbd', { 'aria-hidden': 'true' }, key);
 }
 
-/** @param {RequestedAction} action */
-function actionKind(action) {
-  if (action.verdict === 'reject') return action.style === 'danger' ? 'bad' : 'bad-quiet';
-  if (action.style === 'danger') return 'bad';
-  return action.style === 'secondary' ? '' : 'good';
+/**
+ * The page's own word for what is signed comes first: a caption could say the opposite.
+ * @param {RequestedAction} action
+ */
+function captionOf({ verdict, caption }) {
+  return el('span', { class: 'caption' }, el('strong', null, `${texts.decide[verdict]}: `), marked(caption, { singleLine: true }));
+}
+
+/**
+ * What the dialog is about.
+ * @param {Item} item
+ */
+function subjectOf(item) {
+  const artifact = artifactOf(item);
+  return el('div', { class: 'dialog-subject' }, el('span', null, `${kindOf(artifact).label} · `, whoAsks(item)),
+    artifact && el('code', null, headline(artifact)));
 }
 
 /**
@@ -84,7 +97,7 @@ function rejectDialog(item, action, decide) {
   const reason = el('textarea', { class: 'input', maxlength: LONGEST_REASON, rows: 3 });
   const place = el('div', null);
   const go = button(texts.decide.reject, { kind: 'bad', type: 'submit' });
-  if (action) fill(go, marked(action.caption, { singleLine: true }));
+  if (action) fill(go, captionOf(action));
   const send = () => busy(go, place, async () => {
     await decide({ verdict: 'reject', reason: reason.value.trim() || undefined, actionId: action?.id });
     dialog.close();
@@ -106,6 +119,7 @@ function rejectDialog(item, action, decide) {
       event.preventDefault();
       send();
     } } },
+    subjectOf(item),
     item.isPaired ? [field(label, reason, texts.decide.reasonHint), quick] : el('p', { class: 'quiet' }, texts.decide.noReason),
     place,
     el('div', { class: 'dialog-actions' }, button(texts.cancel, { on: () => dialog.close() }), go)),
@@ -125,10 +139,11 @@ function radio(name, value, label, checked) {
 }
 
 /**
+ * @param {Item} item
  * @param {import('../core/types.js').Artifact} artifact
  * @param {(choice: Choice) => Promise<void>} decide
  */
-function longerDialog(artifact, decide) {
+function longerDialog(item, artifact, decide) {
   const words = artifact.payload.kind === 'command' ? grantableWords(artifact) : null;
   let count = Math.min(words?.length ?? 0, 2);
   const summary = el('p', { class: 'note info', role: 'status' });
@@ -149,7 +164,8 @@ function longerDialog(artifact, decide) {
   const show = () => {
     const { isSession, seconds, grant } = read();
     const named = texts.decide.lasts.find(([value]) => value === seconds)?.[1];
-    const time = isSession ? texts.decide.summary.session : texts.decide.summary.lasts(String(named));
+    const end = dateTime(new Date(Date.now() + seconds * 1000).toISOString());
+    const time = isSession ? texts.decide.summary.session(end) : texts.decide.summary.lasts(String(named), end);
     fill(summary, el('span', null, ...(grant.match === 'same' ? [texts.decide.summary.same(time)]
       : [texts.decide.summary.prefixBefore, el('code', null, marked(shellLine(grant.argv))), texts.decide.summary.prefixAfter(time)])));
     wordHint.hidden = grant.match === 'same';
@@ -171,7 +187,7 @@ function longerDialog(artifact, decide) {
       }, texts.decide.sending);
     },
   } },
-  el('p', { class: 'quiet' }, texts.decide.optionsLead),
+  subjectOf(item), el('p', { class: 'quiet' }, texts.decide.optionsLead),
   el('fieldset', { class: 'field choices' }, el('legend', null, texts.decide.scope),
     texts.decide.lasts.map(([value, label]) => radio('lasts', String(value), String(label), value === 3600)),
     artifact.sessionId !== null && radio('lasts', 'session', texts.decide.session, false)),

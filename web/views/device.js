@@ -5,6 +5,8 @@ import { cameraReader } from '../ui/camera.js';
 import { el } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
 import { linkArgs } from '../ui/links.js';
+import { markedName } from '../ui/marked.js';
+import { settling } from '../ui/settle.js';
 import { busy, button, errorText, facts, field, linkButton, note, page, waiting } from '../ui/parts.js';
 
 /** @typedef {import('../core/types.js').NewDevice} NewDevice */
@@ -65,8 +67,8 @@ function compare(approver, device) {
   });
   result.append(page(texts.devices.compareTitle, { lead: texts.devices.compareText },
     el('div', { class: 'card card-body' },
-      facts([[texts.devices.name, el('strong', { class: 'compare' }, device.name)], [texts.devices.id, el('code', { class: 'compare' }, device.deviceId)]]),
-      place, el('div', { class: 'row' }, add, linkButton(texts.devices.deny, '#/devices')))));
+      facts([[texts.devices.name, el('strong', { class: 'compare' }, markedName(device.name))], [texts.devices.id, el('code', { class: 'compare' }, device.deviceId)]]),
+      place, el('div', { class: 'row' }, settling(add), linkButton(texts.devices.deny, '#/devices')))));
   return result;
 }
 

@@ -6,7 +6,7 @@ import { el } from '../ui/dom.js';
 import { icon } from '../ui/icons.js';
 import { marked, visibleText } from '../ui/marked.js';
 import { shellLine } from '../ui/shellwords.js';
-import { busy, button, linkButton } from '../ui/parts.js';
+import { busy, button, linkButton, note } from '../ui/parts.js';
 
 /** @typedef {import('../core/types.js').Item} Item */
 
@@ -26,7 +26,7 @@ export function outcomeBar(item, next, save) {
   const place = el('div', null);
   const keep = button(texts.history.save, { kind: 'small', icon: 'save', title: texts.history.saveHint });
   keep.addEventListener('click', () => busy(keep, place, save));
-  const isSaved = item.content.opened && (item.state === 'decided' || item.state === 'delivered');
+  const isSaved = item.content.opened && !item.isUnkept && (item.state === 'decided' || item.state === 'delivered');
   const { decision, state } = item;
   const good = decision?.verdict === 'approve';
   const head = decision ? texts.verdicts[decision.verdict] : texts.states[state];
@@ -38,6 +38,8 @@ export function outcomeBar(item, next, save) {
       el('div', { class: 'entry-main' }, el('strong', null, head), el('span', { class: 'fine quiet' }, explain(item)))),
     isDecision && el('ol', { class: 'steps' }, STEPS.map((step, at) =>
       el('li', { class: [at < done && 'done'], 'aria-current': at === done - 1 ? 'step' : undefined }, texts.decide.steps[step]))),
+    item.gatewaySays && note('bad', texts.decide.contradicted(texts.states[item.gatewaySays])),
+    item.isUnkept && note('warn', texts.decide.notKept),
     decision?.reason && el('p', { class: 'fine' }, marked(texts.decide.reasonWas(decision.reason))),
     place, el('div', { class: 'row' }, isSaved && keep, 
       next ? linkButton(texts.decide.next, next, 'primary small') : linkButton(texts.decide.toInbox, '#/inbox', 'small')));

@@ -37,7 +37,7 @@ export function patchView(text) {
   const beginning = beginningOf(text);
   let diff = parseDiff(beginning);
   // Some agents have formats of their own, which are shown as they are.
-  const isRaw = diff.files.length === 0;
+  const isRaw = () => diff.files.length === 0;
   const rows = new Rows(texts.patch.rows);
   rows.element.classList.add('patch');
   const arrangement = {
@@ -96,7 +96,7 @@ export function patchView(text) {
   const renderRow = (row) => {
     switch (row.type) {
       case 'file': return fileHeading(diff.files[row.file], arrangement.closed.has(row.file), () => toggleFile(row.file));
-      case 'text': return el('div', { class: ['line', 'text', isRaw ? rawKind(row.text) : row.of] }, marked(row.text));
+      case 'text': return el('div', { class: ['line', 'text', isRaw() ? rawKind(row.text) : row.of] }, marked(row.text));
       case 'place': return el('div', { class: 'place' },
         row.skipped > 0 && el('span', null, texts.patch.skipped(row.skipped)),
         row.section && el('code', null, marked(row.section)));
@@ -136,8 +136,8 @@ export function patchView(text) {
   const head = el('div', null);
   const showHead = () => {
     // Only the whole of it can be counted and judged.
-    fill(head, !isRaw && el('div', { class: 'patch-head' }, totals(diff), layout),
-      isRaw ? note('info', texts.patch.raw) : diff.isBroken && note('warn', texts.patch.isBroken),
+    fill(head, !isRaw() && el('div', { class: 'patch-head' }, totals(diff), layout),
+      isRaw() ? note('info', texts.patch.raw) : diff.isBroken && note('warn', texts.patch.isBroken),
       diff.files.length > 1 && fileList(diff.files, reveal));
   };
   const start = () => {
@@ -171,6 +171,15 @@ export function patchView(text) {
       rows.dispose();
     },
     count: () => list.length,
+    unfold: () => {
+      const isOpen = arrangement.closed.size === 0 && !list.some((row) => row.type === 'fold');
+      if (isOpen) return;
+      arrangement.closed.clear();
+      // Without closed files, every fold is a row.
+      for (const row of atOnce(arrangingPatch(diff, arrangement))) if (row.type === 'fold') arrangement.unfolded.add(row.key);
+      known.clear();
+      arrange();
+    },
     textOf: (/** @type {number} */ index) => rowText(list[index]),
   };
 }

@@ -81,9 +81,10 @@ function* arrangingFile(file, index, arrangement) {
   /** @type {Row[]} */
   const rows = [{ type: 'file', file: index, path: pathOf(file) }];
   if (arrangement.closed.has(index)) return rows;
+  if (file.isOdd) rows.push({ type: 'note', file: index, note: 'outside' });
   for (const text of unexpectedHeaders(file)) pushText(rows, index, text);
   if (file.isBinary) rows.push({ type: 'note', file: index, note: 'binary' });
-  else if (file.hunks.length === 0) rows.push({ type: 'note', file: index, note: 'noLines' });
+  else if (file.hunks.length === 0 && !file.isOdd) rows.push({ type: 'note', file: index, note: 'noLines' });
   let next = 1;
   for (let at = 0; at < file.hunks.length; at += 1) {
     const hunk = file.hunks[at];

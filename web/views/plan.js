@@ -42,8 +42,8 @@ function render(block) {
     case 'quote': return el('blockquote', null, block.children.map(render));
     case 'rule': return el('hr', null);
     case 'list': {
-      const items = block.items.map((item) => el('li', null, item.map(render)));
-      return block.isOrdered ? el('ol', { start: block.start }, items) : el('ul', null, items);
+      const items = block.items.map((item, at) => el('li', { value: block.numbers[at] }, item.map(render)));
+      return el(block.isOrdered ? 'ol' : 'ul', null, items);
     }
   }
 }

@@ -3,7 +3,7 @@
 import { texts } from '../texts.js';
 import { announce, toast } from '../ui/announce.js';
 import { dateTime, timeLeft } from '../ui/clock.js';
-import { isDialogOpen } from '../ui/dialog.js';
+import { closeDialogs, isDialogOpen } from '../ui/dialog.js';
 import { el, fill } from '../ui/dom.js';
 import { finder } from '../ui/finder.js';
 import { icon } from '../ui/icons.js';
@@ -78,9 +78,13 @@ export async function view({ approver, args, go }) {
     [content, bar, isSettled] = [null, null, false];
     findButton.hidden = true;
     turn += 1;
+    closeDialogs();
     fill(side);
     const isLate = element.isConnected && document.activeElement === document.body;
-    fill(element, head(item, artifact), find.element, side);
+    // The field in which somebody may be typing stays where it is, and keeps the focus.
+    if (find.element.parentElement !== element) fill(element, find.element, side);
+    for (const child of [...element.children]) if (child !== find.element && child !== side) child.remove();
+    find.element.before(head(item, artifact));
     // It came after the view: the focus waits for it.
     if (isLate) element.querySelector('h1')?.focus({ preventScroll: true });
     if (artifact) showArtifact(artifact);
@@ -121,13 +125,14 @@ export async function view({ approver, args, go }) {
       bar = null;
       // The focus must not vanish with the buttons, or with the dialog in which it was decided.
       const hadFocus = side.contains(document.activeElement) || document.activeElement === document.body || isDialogOpen();
+      closeDialogs();
       const outcome = outcomeBar(item, item === past ? null : neighbour(1) ?? neighbour(-1), save);
       fill(side, outcome);
       if (hadFocus && item !== past) requestAnimationFrame(() => outcome.focus({ preventScroll: true }));
       return;
     }
     if (bar) return;
-    bar = decisionBar(item, (choice) => approver.decide(requestId, choice));
+    bar = decisionBar(item, (choice) => approver.decide(item, choice));
     bar.element.toggleAttribute('inert', !isSettled);
     fill(side, bar.element);
   };

@@ -119,6 +119,11 @@ export function treeView(value, label) {
     start,
     dispose: () => rows.dispose(),
     count: () => list.length,
+    unfold: () => {
+      if (closed.size === 0) return;
+      closed.clear();
+      start();
+    },
     textOf: (/** @type {number} */ index) => `${list[index].name ?? ''} ${list[index].text}`,
   };
 }

@@ -1,6 +1,6 @@
 // What a person could overlook in a request.
 
-import { countMarks } from '../ui/marked.js';
+import { countMarks, lookAlikes } from '../ui/marked.js';
 import { texts } from '../texts.js';
 import { el } from '../ui/dom.js';
 import { LONG_LINE } from '../ui/mono.js';
@@ -35,12 +35,18 @@ function longestLine(text) {
   return longest;
 }
 
-/** @param {Artifact} artifact */
-function foreignLetters(artifact) {
-  const { argv, command, kind } = artifact.payload;
-  if (kind !== 'command') return [];
-  const text = Array.isArray(argv) ? argv.join('') : typeof command === 'string' ? command : '';
-  return [...new Set(text.match(/(?![A-Za-z])\p{Alphabetic}/gu) ?? [])].sort();
+/** More than these are not named one by one. */
+const MOST_NAMED = 12;
+
+/**
+ * What may be mistaken for something else where each character counts: in commands, paths and names.
+ * @param {Artifact} artifact
+ */
+function mistakable(artifact) {
+  const { argv, command, directory, program, tool } = artifact.payload;
+  const words = Array.isArray(argv) ? argv : [];
+  const texts = [...words, command, directory, program, tool, artifact.repoRef, artifact.baseRevision];
+  return [...new Set(texts.flatMap((text) => (typeof text === 'string' ? lookAlikes(text) : [])))].sort();
 }
 
 /** @param {Artifact} artifact */
@@ -51,10 +57,10 @@ export function warnings(artifact) {
   collect(artifact.rest, found);
   const marks = found.reduce((sum, text) => sum + countMarks(text), 0);
   const longest = found.reduce((most, text) => Math.max(most, longestLine(text)), 0);
-  const letters = foreignLetters(artifact).map((letter) => `${letter} (U+${letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')})`);
+  const signs = mistakable(artifact);
   const words = [
     marks > 0 && texts.request.marked(marks),
-    letters.length > 0 && texts.request.lookAlike(letters.join(', ')),
+    signs.length > 0 && texts.request.lookAlike(signs.length, signs.slice(0, MOST_NAMED).join(', '), signs.length > MOST_NAMED),
     longest > LONG_LINE && texts.request.longLine(longest),
   ].filter(Boolean);
   if (words.length === 0) return null;

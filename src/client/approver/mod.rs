@@ -24,7 +24,7 @@ pub use self::join::{Enrolment, Invitation, Joined, join};
 pub use self::notifications::{
     AddedWebhook, ListedNotification, NotificationList, TestedNotification,
 };
-pub use self::pairing::Comparing;
+pub use self::pairing::{Comparing, KnownKey};
 pub use self::prompt::SentPrompt;
 use super::channel::{ChannelRole, Watch};
 use super::error::ClientError;

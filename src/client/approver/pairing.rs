@@ -7,7 +7,7 @@ use super::{Approver, deadline};
 use crate::client::error::ClientError;
 use crate::client::gateway::{Call, path};
 use crate::client::profile::{EnforcerRecord, UnpairedRecord};
-use crate::client::random;
+use crate::client::{random, visible};
 use crate::e2e::{
     Answer, AuthenticOffer, Comparison, Digits, EnforcerBundle, PairingLink, PinnedEnforcer,
     answer_by_code, answer_by_link,
@@ -50,7 +50,23 @@ impl Comparing {
     }
 }
 
+/// What happens to the key of an enforcer that is known with another one. Whoever could make a person open a link could otherwise
+/// take the place of an enforcer that the person knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownKey {
+    Keep,
+    Replace,
+}
+
 impl Approver {
+    fn check_known(&self, id: &str, key: &str, known: KnownKey) -> Result<(), ClientError> {
+        let differs = self.enforcer(id).is_some_and(|record| record.key != key);
+        if differs && known == KnownKey::Keep {
+            return Err(ClientError::KnownWithOtherKey(visible(id)));
+        }
+        Ok(())
+    }
+
     async fn resolve(&self, code: PairingCode) -> Result<Offer, ClientError> {
         let call = Call::get(path(&["v1", "pairing", "resolve", &code.to_string()]));
         let answer = self.client.expect(&call, &[200], deadline()).await;
@@ -89,10 +105,18 @@ impl Approver {
         }
     }
 
-    /// Pairs with the enforcer whose key the link authenticates.
+    /// Pairs with the enforcer whose key the link authenticates. Refused if it is known with another key.
     pub async fn pair_by_link(
         &mut self,
         link: &PairingLink,
+    ) -> Result<EnforcerRecord, ClientError> {
+        self.pair_by_link_with(link, KnownKey::Keep).await
+    }
+
+    pub async fn pair_by_link_with(
+        &mut self,
+        link: &PairingLink,
+        known: KnownKey,
     ) -> Result<EnforcerRecord, ClientError> {
         let Offer {
             bundle,
@@ -102,13 +126,26 @@ impl Approver {
         let offer = AuthenticOffer::check(bundle, &link.fingerprint)?;
         let (secret, own) = (&link.secret, &self.bundle);
         let (answer, pinned) = answer_by_link(&offer, secret, &nonce, &self.id, own, &mut random)?;
+        let (id, key) = (pinned.id().to_string(), pinned.encryption_key().to_text());
+        self.check_known(&id, &key, known)?;
         let routing_token = self.complete(&nonce, &answer).await?;
         self.pin(&pinned, routing_token, label).await
     }
 
-    /// Completes a pairing by its typed code. Nothing is pinned before `confirm`.
+    /// Completes a pairing by its typed code. Nothing is pinned before `confirm`. Refused if the enforcer is known with another
+    /// key.
     pub async fn pair_by_code(&self, code: PairingCode) -> Result<Comparing, ClientError> {
+        self.pair_by_code_with(code, KnownKey::Keep).await
+    }
+
+    pub async fn pair_by_code_with(
+        &self,
+        code: PairingCode,
+        known: KnownKey,
+    ) -> Result<Comparing, ClientError> {
         let offer = self.resolve(code).await?;
+        let key = offer.bundle.encryption_key().to_text();
+        self.check_known(offer.bundle.enforcer_id().as_str(), &key, known)?;
         let (nonce, own) = (&offer.nonce, &self.bundle);
         let (answer, comparison) =
             answer_by_code(&offer.bundle, nonce, &self.id, own, &mut random)?;

@@ -1,7 +1,7 @@
 //! `pair LINK|CODE`, `pairings` and `unpair` from the approver's side.
 
 use anyhow::Context as _;
-use countersign::client::approver::{Approver, Enrolment};
+use countersign::client::approver::{Approver, Enrolment, KnownKey};
 use countersign::client::profile::{EnforcerRecord, ProfileFile};
 use countersign::client::{ClientError, visible};
 use countersign::clock::Clock;
@@ -16,7 +16,11 @@ use crate::commands::print_json;
 use crate::commands::terminal::{Colour, Screen, confirm};
 
 /// Answers a pairing that an enforcer has begun.
-pub async fn pair(options: &ClientOptions, answer: &str) -> anyhow::Result<Ending> {
+pub async fn pair(
+    options: &ClientOptions,
+    answer: &str,
+    known: KnownKey,
+) -> anyhow::Result<Ending> {
     let mut approver = open(options)?;
     let mut screen = Screen::new(options.json);
     let text = argument_or_input(answer)?;
@@ -25,11 +29,14 @@ pub async fn pair(options: &ClientOptions, answer: &str) -> anyhow::Result<Endin
         return Err(ClientError::DeviceNotInForce.into());
     }
     let record = match PairingCode::parse(&text) {
-        Some(code) => match by_code(&mut approver, &mut screen, code).await? {
+        Some(code) => match by_code(&mut approver, &mut screen, code, known).await? {
             Some(record) => record,
             None => return Ok(Ending::code(DENIED)),
         },
-        None => approver.pair_by_link(&PairingLink::parse(&text)?).await?,
+        None => {
+            let link = PairingLink::parse(&text)?;
+            approver.pair_by_link_with(&link, known).await?
+        }
     };
     let word = screen.paint(Colour::Green, "paired");
     screen.remark(&format!("{word} with {}", shown(&record)));
@@ -59,8 +66,9 @@ async fn by_code(
     approver: &mut Approver,
     screen: &mut Screen,
     code: PairingCode,
+    known: KnownKey,
 ) -> anyhow::Result<Option<EnforcerRecord>> {
-    let comparing = approver.pair_by_code(code).await?;
+    let comparing = approver.pair_by_code_with(code, known).await?;
     let label = comparing.label().map(visible);
     let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
     screen.say(&format!(

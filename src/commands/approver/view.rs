@@ -15,6 +15,15 @@ use crate::commands::terminal::{Colour, minutes, paint};
 /// Of a command in a list.
 const SUMMARY_CHARS: usize = 100;
 const SALT: &str = "countersign.salt";
+/// 16 bytes in base64url.
+const SALT_CHARS: usize = 22;
+
+fn is_salt(value: &Value) -> bool {
+    let is_base64url = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    value
+        .as_str()
+        .is_some_and(|text| text.len() == SALT_CHARS && text.as_bytes().iter().all(is_base64url))
+}
 
 /// An item for programs.
 pub fn item_json(item: &Item) -> Value {
@@ -178,7 +187,10 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         rest.remove(member);
     }
     if let Some(Value::Object(extensions)) = rest.get_mut("extensions") {
-        extensions.remove(SALT);
+        // Only what can be nothing but the salt is left out.
+        if extensions.get(SALT).is_some_and(is_salt) {
+            extensions.remove(SALT);
+        }
         if extensions.is_empty() {
             rest.remove("extensions");
         }

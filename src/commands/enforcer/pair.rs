@@ -24,6 +24,9 @@ pub struct PairArgs {
     /// enforcer begins one.
     #[arg(value_name = "LINK|CODE")]
     pub answer: Option<String>,
+    /// Take over a new key of an enforcer that this device knows with another one: it was set up anew.
+    #[arg(long, requires = "answer")]
+    pub replace: bool,
     #[command(flatten)]
     offer: OfferArgs,
 }

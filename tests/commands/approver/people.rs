@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use countersign::client::approver::Enrolment;
+use countersign::client::enforcer::Enforcer;
 use serde_json::json;
 
 use super::{Ran, prepared, run};
@@ -55,6 +56,39 @@ async fn pairing_by_code_without_a_terminal_pairs_nobody() {
         &["pair", "https://page.example.org/#/pair/x"],
     )
     .expect(77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_enforcer_gets_another_key_only_on_purpose() {
+    let world = World::start().await;
+    let enforcer = world.enforcer("bot").await;
+    world.approver("alice", "laptop").await;
+    let link = async |enforcer: &Enforcer| {
+        let attempt = enforcer.begin_pairing(None, None).await.unwrap();
+        let link = attempt.link("https://page.example.org").to_string();
+        (link, attempt.code().to_string())
+    };
+    let key = || {
+        let profile = world.file("laptop").load().unwrap();
+        profile.approver.unwrap().enforcers[0].key.clone()
+    };
+    run(&world, "laptop", &["pair", &link(&enforcer).await.0]).expect(0);
+    let known = key();
+    // The same key again is no replacement.
+    run(&world, "laptop", &["pair", &link(&enforcer).await.0]).expect(0);
+    assert_eq!(key(), known);
+
+    // The same name with new keys: set up anew, or somebody else.
+    let other = world.enforcer("bot").await;
+    let (address, code) = link(&other).await;
+    for answer in [&address, &code] {
+        let refused = run(&world, "laptop", &["pair", answer]).expect(77);
+        assert!(refused.err.contains("--replace"), "{}", refused.err);
+    }
+    assert_eq!(key(), known);
+    run(&world, "laptop", &["pair", "--replace", &address]).expect(0);
+    assert_ne!(key(), known);
+    run(&world, "bot", &["pair", "--replace"]).expect(64);
 }
 
 #[tokio::test(flavor = "multi_thread")]

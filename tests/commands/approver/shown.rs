@@ -1,10 +1,15 @@
 //! What is shown of a request: all of it, and nothing raw.
 
+use countersign::client::random;
+use countersign::e2e::{PlainArtifact, seal_artifact};
+use countersign::protocol::canonical::canonical;
+use countersign::protocol::json;
 use serde_json::json;
 
 use super::{asked, run};
 use crate::client::people::command;
 use crate::client::tamper::Tamper;
+use crate::support::messages::hashed;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_shown_and_nothing_moves_the_cursor() {
@@ -147,4 +152,41 @@ async fn a_hostile_answer_reaches_no_terminal_raw_and_is_not_approved() {
             assert!(ran.out.contains("cannot be approved"), "{}", ran.out);
         }
     }
+}
+
+/// The salt is left out of what is shown, so it must not be a place for anything else.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_in_place_of_the_salt_is_shown() {
+    let (world, asking) = asked(command(&["git", "push"])).await;
+    let enforcer = world.file("bot").load().unwrap().enforcer.unwrap();
+    let (keys, id) = (enforcer.keys().unwrap(), enforcer.id().unwrap());
+    let trust = enforcer.approvers[0].trust(world.cluster.tenant.clone());
+    let trust = trust.unwrap();
+    let node = world.cluster.urls()[0].clone();
+    let liar = Tamper::start(&node, move |path, answer| {
+        if !path.contains("/inbox") {
+            return;
+        }
+        let item = &mut answer["body"]["items"][0];
+        let artifact = hashed(json!({
+            "requestId": item["requestId"], "artifactType": "command.review", "repoRef": "x",
+            "createdAt": "2026-02-21T12:00:00Z", "expiresAt": item["body"]["expiresAt"],
+            "payload": { "kind": "command", "argv": ["true"] }, "artifactHashAlg": "SHA-256",
+            "extensions": { "countersign.salt": "and now something else" },
+        }));
+        let text = artifact.to_string();
+        let text = canonical(&json::parse(text.as_bytes()).unwrap());
+        let artifact = PlainArtifact::parse(text.as_bytes()).unwrap();
+        let sealed = seal_artifact(&keys, &id, &artifact, &[&trust], &mut random).unwrap();
+        item["body"]["artifactHash"] = artifact.hash().to_string().into();
+        item["body"]["ciphertext"] = serde_json::from_str(&sealed.to_text().unwrap()).unwrap();
+    })
+    .await;
+    world.through("laptop", vec![liar.url.clone()]);
+    let shown = run(&world, "laptop", &["show", &asking.request_id]).expect(0);
+    assert!(
+        shown.out.contains("and now something else"),
+        "{}",
+        shown.out
+    );
 }
