@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use uuid::Uuid;
 
 use super::auth::As;
 use super::body::{self, Kind, Path};
@@ -13,15 +12,7 @@ use super::error::Refusal;
 use super::reply::{Node, plain};
 use crate::gateway::Notifications;
 use crate::gateway::caller::ApproverOrAdmin;
-use crate::gateway::error::Error;
 use crate::protocol::id::ApproverId;
-
-fn place(text: &str) -> Result<Uuid, Error> {
-    Uuid::try_parse(text).map_err(|_| Error::Parameter {
-        name: "notificationId",
-        expected: "a UUID",
-    })
-}
 
 /// `GET /v1/approvers/{approverId}/notifications`.
 pub async fn list(
@@ -62,8 +53,7 @@ pub async fn remove(
     Path((approver, id)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
-    let id = place(&id)?;
-    notifications.remove(&caller, &approver, id).await?;
+    notifications.remove(&caller, &approver, &id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -74,7 +64,6 @@ pub async fn test(
     Path((approver, id)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
-    let id = place(&id)?;
-    let tested = notifications.test(&caller, &approver, id).await?;
+    let tested = notifications.test(&caller, &approver, &id).await?;
     Ok(plain(StatusCode::OK, &tested))
 }

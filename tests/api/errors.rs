@@ -116,10 +116,6 @@ fn rules() -> Vec<(&'static str, Error)> {
             "invalidDeviceId",
             parameter("deviceId", "22 characters of base64url"),
         ),
-        (
-            "invalidNotificationId",
-            parameter("notificationId", "a UUID"),
-        ),
         ("invalidIdempotencyKey", parameter("Idempotency-Key", key)),
         ("decisionExpired", Error::DecisionExpired),
         ("decisionHash", Error::DecisionHash),

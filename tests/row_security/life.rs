@@ -290,7 +290,7 @@ impl Tenant {
         assert_eq!(listed["introductions"].as_array().unwrap().len(), 1);
     }
 
-    /// A webhook that cannot be reached is added, tried, and removed.
+    /// A webhook that cannot be reached is added and tried; another is removed.
     async fn notifications(&mut self) {
         let path = "/v1/approvers/alice/notifications";
         let client = &self.alice.client;
@@ -298,6 +298,10 @@ impl Tenant {
         for status in [201, 200] {
             client.post(path, &webhook).await.expect(status);
         }
+        let other = json!({ "kind": "webhook", "url": "https://localhost:2/" });
+        let other = client.post(path, &other).await.expect(201).json();
+        let other = other["notificationId"].as_str().unwrap().to_owned();
+        client.delete(&format!("{path}/{other}")).await.expect(204);
         let submitted = self.bot.submit(&request_id(), "alice", sealed()).await;
         submitted.expect(202);
         let line = async || {
@@ -314,7 +318,6 @@ impl Tenant {
         );
         let test = client.call(Method::POST, &format!("{place}/test"));
         assert_eq!(test.send().await.expect(200).json()["delivered"], false);
-        client.delete(&place).await.expect(204);
     }
 
     /// Somebody is invited and joins.

@@ -63,6 +63,11 @@ pub fn off(config: &Config) -> Option<&'static str> {
     config.security.is_generated.then_some(reason)
 }
 
+/// What is no id at all is not found either.
+fn place(text: &str) -> Result<Uuid> {
+    Uuid::try_parse(text).map_err(|_| Error::NotFound)
+}
+
 impl ApproverOrAdmin {
     fn tenant(&self) -> &TenantId {
         match self {
@@ -259,9 +264,10 @@ impl Notifications {
         &self,
         caller: &ApproverOrAdmin,
         approver: &ApproverId,
-        id: Uuid,
+        id: &str,
     ) -> Result<()> {
         let actor = caller.changing(approver)?;
+        let id = place(id)?;
         let store = &self.context.store.notifications;
         let removed = store.remove_notification(&actor, caller.tenant(), approver, id, None);
         if removed.await? {
@@ -276,10 +282,11 @@ impl Notifications {
         &self,
         caller: &ApproverOrAdmin,
         approver: &ApproverId,
-        id: Uuid,
+        id: &str,
     ) -> Result<TestedNotification> {
-        self.check_on()?;
         let (tenant, actor) = (caller.tenant(), caller.changing(approver)?);
+        self.check_on()?;
+        let id = place(id)?;
         let store = &self.context.store.notifications;
         let rows = store.notifications(tenant, approver, Some(id)).await?;
         let row = rows.into_iter().next().ok_or(Error::NotFound)?;
