@@ -106,9 +106,10 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<Ending> {
         ClientCommand::Hook(args) => Ok(hook::run(args).await),
         ClientCommand::Pair(args) => match &args.answer {
             Some(answer) => {
-                let known = match args.replace {
-                    true => KnownKey::Replace,
-                    false => KnownKey::Keep,
+                let known = if args.replace {
+                    KnownKey::Replace
+                } else {
+                    KnownKey::Keep
                 };
                 approver::pair(&args.options, answer, known).await
             }
