@@ -109,10 +109,11 @@ impl Forger {
         }]);
         let mut bound = context;
         bound["recipients"] = recipients.clone();
+        let bound = bound.to_string();
         let nonce = [3; 12];
         let payload = Payload {
             msg: content,
-            aad: bound.to_string().as_bytes(),
+            aad: bound.as_bytes(),
         };
         let data = Aes256Gcm::new((&content_key).into()).encrypt((&nonce).into(), payload);
         json!({
