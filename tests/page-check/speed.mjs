@@ -1,7 +1,7 @@
 // How fast the page is: its first load, and the largest patches from the click to the first screen, and while they are scrolled.
 // Each figure is the median of several, since other programs run too.
 
-import { loadavg } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { LARGE } from './content.mjs';
 import { table } from './table.mjs';
 import { until } from './wait.mjs';
@@ -11,7 +11,8 @@ const PATCH_BYTES = 2 << 20;
 const ROUNDS = 5;
 /** What the entries of these patches in the inbox have in common. */
 const ENTRY = 'part_';
-const LIMITS = { bytes: 100 * 1024, interactive: 500, shown: 200, longTask: 50, nodes: 5000 };
+/** Milliseconds are those of a machine with nothing else to do: where more programs run than there are processors, they count for more. */
+const LIMITS = { bytes: 100 * 1024, interactive: 500, shown: 200, frame: 50, jump: 100, nodes: 5000 };
 
 export async function run({ gateway, device, found }) {
   const rows = [await firstLoad(gateway, device, found)];
@@ -25,7 +26,18 @@ export async function run({ gateway, device, found }) {
     asked.stop();
     await asked.ended;
   }
-  return table(`Speed: medians of ${ROUNDS} (load ${loadavg()[0].toFixed(1)})`, rows);
+  return table(`Speed: medians of ${ROUNDS} (load ${loadavg()[0].toFixed(1)} on ${cpus().length} processors)`, rows);
+}
+
+/** Tells how many milliseconds the page's own thread has worked. */
+async function threadTime(session) {
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  return async () => (await session.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
+}
+
+/** How much longer everything takes now. */
+function slack() {
+  return Math.max(1, loadavg()[0] / cpus().length);
 }
 
 function median(values) {
@@ -40,22 +52,25 @@ async function firstLoad(gateway, device, found) {
   await session.send('Network.enable');
   await session.send('Network.setCacheDisabled', { cacheDisabled: true });
   await session.send('Network.setBypassServiceWorker', { bypass: true });
-  const [sizes, times] = [[], []];
+  const spent = await threadTime(session);
+  const [sizes, times, work] = [[], [], []];
   for (let round = 0; round < ROUNDS; round += 1) {
     await page.goto('about:blank');
+    const before = await spent();
     await page.goto(`${gateway.page}/#/inbox`);
     await page.waitForSelector('main h1');
     // The first view is shown, its listeners are there, and the browser is free to call them.
     times.push(await page.evaluate(() => new Promise((resolve) => {
       requestAnimationFrame(() => setTimeout(() => resolve(performance.now())));
     })));
+    work.push((await spent()) - before);
     sizes.push(await page.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
       .filter(({ name }) => !name.includes('/v1/')).reduce((sum, entry) => sum + entry.encodedBodySize, 0)));
   }
   await session.detach();
-  const row = { what: 'first load', 'KiB': (median(sizes) / 1024).toFixed(0), 'ms until shown': median(times).toFixed(0) };
+  const row = { what: 'first load', 'KiB': (median(sizes) / 1024).toFixed(0), 'ms until shown': median(times).toFixed(0), 'ms of work': median(work).toFixed(0) };
   if (median(sizes) > LIMITS.bytes) found.push(`speed: the first load has ${median(sizes)} bytes, more than ${LIMITS.bytes}`);
-  if (median(times) > LIMITS.interactive) found.push(`speed: interactive after ${median(times)} ms, more than ${LIMITS.interactive}`);
+  if (median(times) > LIMITS.interactive * slack()) found.push(`speed: interactive after ${median(times).toFixed(0)} ms, more than ${LIMITS.interactive}`);
   return row;
 }
 
@@ -68,13 +83,14 @@ async function large(device, shape, found) {
     times.push(await page.evaluate(clickToPainted, ENTRY));
   }
   await until('the whole of it', () => page.evaluate(() => document.querySelector('.patch-total') !== null));
-  const scrolled = await page.evaluate(scrollThrough);
+  const scrolled = await scrollThrough(page);
   const row = {
     what: shape, 'ms until shown': median(times).toFixed(0), 'elements': scrolled.elements,
-    'longest task while scrolling': scrolled.longest.toFixed(0), 'slowest frame': scrolled.slowest.toFixed(0), 'frames': scrolled.frames,
+    'ms for the slowest frame while scrolling': scrolled.scroll.toFixed(0), 'and for a jump': scrolled.jump.toFixed(0),
   };
-  if (median(times) > LIMITS.shown) found.push(`speed, ${shape}: shown after ${median(times)} ms, more than ${LIMITS.shown}`);
-  if (scrolled.longest > LIMITS.longTask) found.push(`speed, ${shape}: a task of ${scrolled.longest} ms while scrolling`);
+  if (median(times) > LIMITS.shown * slack()) found.push(`speed, ${shape}: shown after ${median(times).toFixed(0)} ms, more than ${LIMITS.shown}`);
+  if (scrolled.scroll > LIMITS.frame) found.push(`speed, ${shape}: ${scrolled.scroll.toFixed(0)} ms for a frame while scrolling, more than ${LIMITS.frame}`);
+  if (scrolled.jump > LIMITS.jump) found.push(`speed, ${shape}: ${scrolled.jump.toFixed(0)} ms for a jump, more than ${LIMITS.jump}`);
   if (scrolled.elements > LIMITS.nodes) found.push(`speed, ${shape}: ${scrolled.elements} elements`);
   return row;
 }
@@ -102,26 +118,33 @@ function clickToPainted(words) {
   });
 }
 
-/** Runs in the page: scrolls like a person in a hurry, and jumps. */
-async function scrollThrough() {
-  const tasks = [];
-  const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map((entry) => entry.duration)));
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  observer.observe({ type: 'longtask' });
-  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  let [slowest, frames, elements] = [0, 0, 0];
-  const step = async (by) => {
-    const begun = performance.now();
-    scrollBy({ top: by, behavior: 'instant' });
-    await frame();
-    slowest = Math.max(slowest, performance.now() - begun);
-    frames += 1;
-    if (frames % 10 === 0) elements = Math.max(elements, document.querySelectorAll('*').length);
-  };
-  for (let at = 0; at < 200; at += 1) await step(120);
-  for (let at = 0; at < 20; at += 1) await step(document.documentElement.scrollHeight / 22);
-  for (let at = 0; at < 60; at += 1) await step(-400);
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  observer.disconnect();
-  return { longest: Math.max(0, ...tasks), slowest, frames, elements };
+/**
+ * Scrolls like a person in a hurry, and jumps. What a frame costs the page is measured as time of its thread, which other programs do
+ * not make longer.
+ */
+async function scrollThrough(page) {
+  const session = await page.createCDPSession();
+  const spent = await threadTime(session);
+  const steps = [...Array(150).fill(120), ...Array(20).fill('jump'), ...Array(40).fill(-400)];
+  const longest = { scroll: 0, jump: 0 };
+  let elements = 0;
+  let before = await spent();
+  for (const step of steps) {
+    const count = await page.evaluate(scrollOnce, step);
+    const now = await spent();
+    const kind = step === 'jump' ? 'jump' : 'scroll';
+    longest[kind] = Math.max(longest[kind], now - before);
+    elements = Math.max(elements, count);
+    before = now;
+  }
+  await session.detach();
+  return { ...longest, elements };
+}
+
+/** Runs in the page: one step, until it is painted. */
+function scrollOnce(step) {
+  scrollBy({ top: step === 'jump' ? document.documentElement.scrollHeight / 22 : step, behavior: 'instant' });
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => setTimeout(() => resolve(document.getElementsByTagName('*').length)));
+  });
 }

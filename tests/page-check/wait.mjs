@@ -5,7 +5,7 @@
  * @param {string} what
  * @param {() => any} read
  */
-export async function until(what, read, within = 20_000) {
+export async function until(what, read, within = 60_000) {
   const end = Date.now() + within;
   for (;;) {
     let problem = null;

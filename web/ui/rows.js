@@ -6,7 +6,7 @@ import { el } from './dom.js';
 /** Up to here everything is rendered at once, so that the browser's own search finds it. */
 const ALL_AT_ONCE = 800;
 const ALL_AT_ONCE_PX = 30_000;
-const OVERSCAN_PX = 600;
+const OVERSCAN_PX = 300;
 
 /**
  * @typedef {object} Source

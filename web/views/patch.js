@@ -227,7 +227,7 @@ function pathLabel(file) {
   const isMoved = file.oldPath !== null && file.newPath !== null && file.oldPath !== file.newPath;
   const path = pathOf(file) || texts.patch.unnamed;
   const cut = path.lastIndexOf('/') + 1;
-  return el('span', { class: 'path mono' }, isMoved && [...markedName(file.oldPath ?? ''), ' → '],
+  return el('span', { class: 'path mono' }, isMoved && el('span', { class: 'quiet' }, markedName(file.oldPath ?? ''), ' → '),
     el('span', { class: 'quiet' }, markedName(path.slice(0, cut))), el('span', null, markedName(path.slice(cut))));
 }
 
