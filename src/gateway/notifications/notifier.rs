@@ -189,7 +189,7 @@ impl Notifications {
             Ok(None) => {}
             // It is claimed again when the claim has ended.
             Err(error) => {
-                tracing::warn!(%error, "what came of a notification could not be written")
+                tracing::warn!(%error, "what came of a notification could not be written");
             }
         }
     }
@@ -254,7 +254,7 @@ impl Notifications {
                 .metrics
                 .notifications
                 .of([kind, outcome])
-                .increment()
+                .increment();
         };
         let (failure, retry_after, gone) = match outcome {
             Outcome::Delivered(_) => {
