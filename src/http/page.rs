@@ -24,11 +24,11 @@ const ASK_AGAIN: HeaderValue = HeaderValue::from_static(CACHING[1]);
 /// `GET /`.
 pub async fn index(
     State(node): State<Node>,
-    admitted: AdmittedAddress,
+    _: AdmittedAddress,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     if !node.context.config.page.enabled {
-        return Ok(openapi::landing(admitted).await);
+        return Ok(openapi::landing());
     }
     respond(&node, &page().index, ASK_AGAIN, &headers)
 }
@@ -84,11 +84,11 @@ fn respond(
     let tag = Sha256::new().chain_update(file.hash).chain_update(&policy);
     // Weak, because the same tag stands for the compressed file.
     let tag = format!("W/\"{}\"", hex::encode(&tag.finalize()[..16]));
-    let is_known = lists(asked, &IF_NONE_MATCH, |one| {
+    let is_known = lists(asked, IF_NONE_MATCH, |one| {
         one == "*" || one.trim_start_matches("W/") == tag.trim_start_matches("W/")
     });
     let gzipped = file.gzipped();
-    let accepted = gzipped.filter(|_| lists(asked, &ACCEPT_ENCODING, is_gzip));
+    let accepted = gzipped.filter(|_| lists(asked, ACCEPT_ENCODING, is_gzip));
     let mut response = match accepted {
         _ if is_known => Response::new(Body::empty()),
         Some(gzipped) => Response::new(Body::from(gzipped.clone())),
@@ -122,7 +122,7 @@ fn respond(
 }
 
 /// Whether a header that is a list, perhaps over several lines, has such an item.
-fn lists(headers: &HeaderMap, name: &HeaderName, is_it: impl Fn(&str) -> bool) -> bool {
+fn lists(headers: &HeaderMap, name: HeaderName, is_it: impl Fn(&str) -> bool) -> bool {
     let lines = headers.get_all(name).iter();
     let lines = lines.filter_map(|line| line.to_str().ok());
     lines

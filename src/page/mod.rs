@@ -96,7 +96,7 @@ impl Page {
         let source = String::from_utf8_lossy(&source).into_owned();
         let (mut versioned, mut fixed) = (BTreeMap::new(), BTreeMap::new());
         for (name, content) in files {
-            let Some(file) = File::new(&name, content.clone()) else {
+            let Some(file) = File::new(&name, content) else {
                 continue;
             };
             if is_fixed(&name) {

@@ -127,8 +127,8 @@ pub async fn docs(Current(made): Current) -> Response {
     respond_page(page)
 }
 
-/// `GET /`, where the approvers' page is not served.
-pub async fn landing(_: AdmittedAddress) -> Response {
+/// What `/` is where the approvers' page is not served.
+pub fn landing() -> Response {
     static LANDING: LazyLock<Page> = LazyLock::new(Page::landing);
     respond_page(&LANDING)
 }
