@@ -77,6 +77,7 @@ export class Gateway {
   async pair(label = 'build-bot') {
     const process = this.#spawn(['pair', '--profile', this.profile, '--label', label, '--page', this.page]);
     const found = await until('a pairing', () => {
+      if (process.child.exitCode !== null) throw new Error(`pairing ended: ${process.output()}`);
       const link = /(https?:\/\/\S+#\/pair\/[^\s']+)/.exec(process.output());
       const code = /\b([0-9A-Z]{4}-[0-9A-Z]{4})\b/.exec(process.output());
       return link && code && { link: this.link(link[1]), code: code[1] };
