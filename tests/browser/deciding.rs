@@ -51,19 +51,21 @@ async fn requested_actions_are_the_buttons() {
     ];
     let release = bot.begin_with(&ask, "# Release 1.2");
     page.open_request("Release 1.2").await;
-    assert!(page.offers("To production").await);
-    for other in ["Approve", "Reject", "Approve for longer …"] {
+    // The page's own word comes first, and a plain rejection is always possible.
+    assert!(page.offers("Approve: To production").await);
+    assert!(page.offers("Reject").await);
+    for other in ["Approve", "Approve for longer …"] {
         assert!(!page.offers(other).await, "{other}");
     }
-    page.press("To staging").await;
+    page.press("Approve: To staging").await;
     page.ends_as("Approved").await;
     assert_eq!(release.end().await.expect(0).json()["actionId"], "staging");
 
     let release = bot.begin_with(&ask, "# Release 1.3");
     page.open_request("Release 1.3").await;
-    page.press("Not today").await;
+    page.press("Reject: Not today").await;
     page.fill("Reason (optional)", "On Monday.").await;
-    page.press("Not today").await;
+    page.press("Reject: Not today").await;
     page.ends_as("Rejected").await;
     let told = release.end().await.expect(77).json();
     assert_eq!(told["actionId"], "friday");
