@@ -38,7 +38,7 @@ test-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
 
 .PHONY: test-run
 test-run: postgres ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
-	@scripts/install curl haproxy nginx openssl
+	@scripts/install chromedriver chromium curl haproxy nginx openssl
 	$(CARGO) test --locked $(ARGS)
 
 .PHONY: fmt
