@@ -23,6 +23,7 @@ mod attack;
 mod audit;
 mod batcher;
 mod batches;
+mod browser;
 mod bytes;
 mod client;
 mod collisions;

@@ -137,7 +137,8 @@ impl Fleet {
         self.restart(node);
     }
 
-    fn restart(&mut self, node: usize) {
+    /// Starts a node again that was killed.
+    pub fn restart(&mut self, node: usize) {
         let listen = self.nodes[node].url.replace("http://", "");
         let (url, process) = self.spawn(&listen);
         assert_eq!(url, self.nodes[node].url);

@@ -1,0 +1,22 @@
+//! The approver's page in a real browser, with real nodes, and the commands of enforcers at the other end.
+
+mod agents;
+mod chromium;
+mod deciding;
+mod devices;
+mod first_minutes;
+mod forger;
+mod hostile;
+mod keeping;
+mod live;
+mod page;
+mod pairing;
+mod stage;
+mod unreadable;
+mod views;
+mod webdriver;
+
+use std::time::Duration;
+
+/// Machines that run everything at once are slow.
+const PATIENCE: Duration = Duration::from_secs(60);

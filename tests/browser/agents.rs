@@ -1,0 +1,59 @@
+//! Agents as their approver sees them: sessions, and a prompt that reaches one.
+
+use serde_json::json;
+
+use super::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
+    let (stage, bot, page) = Stage::paired().await;
+    let event = |name: &str, more: serde_json::Value| {
+        let mut event = json!({
+            "session_id": "0199a8e2-7c1b-7d30-9c55-3f1d2a6b8c90",
+            "transcript_path": stage.directory.path().join("transcript.jsonl"),
+            "cwd": stage.directory.path(),
+            "permission_mode": "default",
+            "hook_event_name": name,
+        });
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        event.to_string()
+    };
+    let call = json!({ "tool_name": "Bash", "tool_input": { "command": "make deploy" }, "tool_use_id": "toolu_1" });
+    let call = bot.begin_with(&["hook", "claude"], &event("PreToolUse", call));
+    page.open_request("make deploy").await;
+    let session = page.fact("Session").await;
+    page.approve().await;
+    let answer = call.end().await.expect(0).json();
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "allow");
+
+    page.open("#/agents").await;
+    page.choose("build machine").await;
+    page.sees(&session).await;
+    page.fill("Text for the agent", "Use the <staging> database.")
+        .await;
+    page.press("Send").await;
+    page.sees("Sent. The agent has not taken it yet.").await;
+    let typed = event("UserPromptSubmit", json!({ "prompt": "Go on" }));
+    let told = bot
+        .begin_with(&["hook", "claude"], &typed)
+        .end()
+        .await
+        .expect(0);
+    assert!(
+        told.out.contains("Use the <staging> database."),
+        "{}",
+        told.out
+    );
+    page.sees("Delivered to the agent.").await;
+
+    page.press("Unpair").await;
+    page.sees("Unpair build machine?").await;
+    page.press("Unpair").await;
+    page.sees("No agent is paired").await;
+    let refused = bot.run(&["run", "--", "echo", "hello"]).await.expect(77);
+    assert!(refused.err.contains("revoked"), "{}", refused.err);
+    page.close().await;
+}

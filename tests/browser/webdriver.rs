@@ -1,0 +1,172 @@
+//! What these tests need of WebDriver, over the HTTP client that the other tests use. The crates for it do not fit. `thirtyfour` switches
+//! on `preserve_order` of `serde_json`, so that every test would run another program than the one we ship. `fantoccini` needs a crate
+//! under the MPL, which `deny.toml` does not allow.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::PATIENCE;
+use crate::support::http;
+
+/// A session, which is one browser. It ends when this is dropped.
+pub struct Session {
+    http: reqwest::Client,
+    driver: String,
+    id: String,
+}
+
+/// What the driver refused, and why.
+#[derive(Debug)]
+pub struct Fault {
+    pub code: String,
+    pub message: String,
+}
+
+impl Fault {
+    /// Whether it may work in a moment: the page is still changing.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "element click intercepted"
+                | "element not interactable"
+                | "no such element"
+                | "stale element reference"
+        )
+    }
+}
+
+/// An element, as the driver names it.
+#[derive(Debug, Clone)]
+pub struct Element(Value);
+
+/// The name of the member that holds an element's id, by the specification.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+impl Element {
+    fn of(value: &Value) -> Option<Self> {
+        value.get(ELEMENT).map(|_| Self(value.clone()))
+    }
+
+    fn path(&self, action: &str) -> String {
+        format!("/element/{}/{action}", self.0[ELEMENT].as_str().unwrap())
+    }
+}
+
+impl Session {
+    /// `driver` is the address of a chromedriver.
+    pub async fn start(driver: &str, capabilities: Value) -> Self {
+        let mut session = Self {
+            http: http().no_proxy().timeout(PATIENCE * 2).build().unwrap(),
+            driver: driver.to_owned(),
+            id: String::new(),
+        };
+        let wanted = json!({ "capabilities": { "alwaysMatch": capabilities } });
+        let url = format!("{driver}/session");
+        let made = session.call(Method::POST, &url, Some(wanted)).await;
+        let made = made.expect("a browser");
+        made["sessionId"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut session.id);
+        session
+    }
+
+    async fn call(&self, method: Method, url: &str, body: Option<Value>) -> Result<Value, Fault> {
+        let mut request = self.http.request(method, url);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.expect("the driver answers");
+        let answer: Value = answer.json().await.expect("JSON");
+        let value = answer["value"].clone();
+        match value["error"].as_str() {
+            Some(code) => Err(Fault {
+                code: code.to_owned(),
+                message: value["message"].as_str().unwrap_or_default().to_owned(),
+            }),
+            None => Ok(value),
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/session/{}{path}", self.driver, self.id)
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Result<Value, Fault> {
+        self.call(Method::POST, &self.url(path), Some(body)).await
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, Fault> {
+        self.call(Method::GET, &self.url(path), None).await
+    }
+
+    pub async fn goto(&self, url: &str) {
+        self.post("/url", json!({ "url": url })).await.unwrap();
+    }
+
+    /// Runs a script in the page. A promise that it returns is awaited.
+    pub async fn run(&self, script: &str, arguments: Value) -> Result<Value, Fault> {
+        let body = json!({ "script": script, "args": arguments });
+        self.post("/execute/sync", body).await
+    }
+
+    /// The element that a script returns.
+    pub async fn locate(&self, script: &str, arguments: Value) -> Result<Option<Element>, Fault> {
+        Ok(Element::of(&self.run(script, arguments).await?))
+    }
+
+    pub async fn click(&self, element: &Element) -> Result<(), Fault> {
+        self.post(&element.path("click"), json!({})).await.map(drop)
+    }
+
+    /// Replaces what a control holds.
+    pub async fn write(&self, element: &Element, text: &str) -> Result<(), Fault> {
+        self.post(&element.path("clear"), json!({})).await?;
+        let body = json!({ "text": text });
+        self.post(&element.path("value"), body).await.map(drop)
+    }
+
+    /// Presses a key, wherever the focus is.
+    pub async fn key(&self, key: &str) {
+        let actions = [
+            json!({ "type": "keyDown", "value": key }),
+            json!({ "type": "keyUp", "value": key }),
+        ];
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": actions });
+        let body = json!({ "actions": [keyboard] });
+        self.post("/actions", body).await.unwrap();
+    }
+
+    /// A command of Chromium's own protocol.
+    pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
+        let body = json!({ "cmd": command, "params": parameters });
+        self.post("/goog/cdp/execute", body).await.unwrap()
+    }
+
+    /// What the console has said since this was last asked.
+    pub async fn console(&self) -> Vec<Value> {
+        let log = self.post("/se/log", json!({ "type": "browser" })).await;
+        log.unwrap().as_array().unwrap().clone()
+    }
+}
+
+impl Drop for Session {
+    /// Also when the test has failed, and its runtime with it. The driver answers once the browser has ended.
+    fn drop(&mut self) {
+        let address = self.driver.trim_start_matches("http://");
+        let request = format!(
+            "DELETE /session/{} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            self.id
+        );
+        let Ok(mut socket) = TcpStream::connect(address) else {
+            return;
+        };
+        drop(socket.set_read_timeout(Some(Duration::from_secs(20))));
+        drop(socket.write_all(request.as_bytes()));
+        drop(socket.read(&mut [0; 1024]));
+    }
+}
