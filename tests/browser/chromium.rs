@@ -1,7 +1,7 @@
 //! Chromium under its own driver: one driver for all tests, a browser with an empty profile for each device of an approver.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
@@ -37,6 +37,10 @@ fn driver() -> &'static Driver {
         let mut process = Command::new("sh")
             .args(["-c", "\"$@\" & cat >/dev/null; kill $!; wait", "sh"])
             .args(["chromedriver", "--port=0"])
+            // What is not in the profile, such as reports of crashes, is not for the home of whoever runs the tests.
+            .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/chromium"))
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_CACHE_HOME")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -58,15 +62,29 @@ fn driver() -> &'static Driver {
     })
 }
 
-/// Debian's name, and those of other distributions and of Google's own package.
-fn program() -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = names.iter().find_map(|name| {
-        let places = std::env::split_paths(&path).map(|place| place.join(name));
-        places.into_iter().find(|place| place.exists())
-    });
-    found.expect("chromium is installed")
+/// The browser that the driver is made for: Debian's, that of another distribution, or Google's own package.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let wanted = major_version("chromedriver".as_ref()).expect("chromedriver");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        let names = ["google-chrome", "chromium", "chromium-browser"];
+        let mut files = names
+            .iter()
+            .flat_map(|name| places.iter().map(move |place| place.join(name)));
+        let found = files.find(|file| major_version(file).as_ref() == Some(&wanted));
+        found.unwrap_or_else(|| panic!("chromedriver {wanted} needs Chromium {wanted}"))
+    })
+}
+
+/// Of a program that says its name and version, such as `ChromeDriver 120.0.6099.224 (…)`.
+fn major_version(program: &Path) -> Option<String> {
+    let said = Command::new(program).arg("--version").output().ok()?;
+    let said = String::from_utf8(said.stdout).ok()?;
+    let mut words = said.split_whitespace();
+    let version = words.find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
+    version.split('.').next().map(str::to_owned)
 }
 
 impl Chromium {
@@ -112,10 +130,13 @@ impl Chromium {
         if nix::unistd::geteuid().is_root() {
             flags.push("--no-sandbox".to_owned());
         }
+        let (driver, program) = tokio::task::spawn_blocking(|| (&driver().url, program()))
+            .await
+            .unwrap();
         let capabilities = json!({
             "browserName": "chrome",
             "goog:chromeOptions": {
-                "binary": program(),
+                "binary": program,
                 "args": flags,
                 "prefs": { "download.default_directory": downloads, "download.prompt_for_download": false },
             },
@@ -124,8 +145,7 @@ impl Chromium {
             "goog:loggingPrefs": { "browser": "ALL" },
             "timeouts": { "script": 60_000, "pageLoad": 60_000 },
         });
-        let url = tokio::task::spawn_blocking(|| &driver().url);
-        let session = Session::start(url.await.unwrap(), capabilities).await;
+        let session = Session::start(driver, capabilities).await;
         Self {
             session,
             downloads,

@@ -115,7 +115,7 @@ async fn keys_alone_are_enough_to_decide() {
     page.key("\u{e007}").await;
     page.until(
         "it can be decided",
-        "return document.querySelector('.decision:not([inert])') !== null",
+        "return document.querySelector('.decision:not(.outcome, [inert])') !== null",
     )
     .await;
     page.key("a").await;
@@ -126,7 +126,7 @@ async fn keys_alone_are_enough_to_decide() {
     page.key("a").await;
     page.until(
         "it can be decided",
-        "return document.querySelector('.decision:not([inert])') !== null",
+        "return document.querySelector('.decision:not(.outcome, [inert])') !== null",
     )
     .await;
     page.key("r").await;

@@ -116,13 +116,14 @@ async fn behind_a_balancer_the_page_goes_on_at_another_node() {
     let site = Site::open(cluster, &balancer.url, &own).await;
     let (bot, page) = (&site.bot, &site.page);
     for node in 0..hosts.len() {
-        let running = bot.begin(&["run", "--", "echo", "hello"]);
-        page.open_request("echo hello").await;
+        let [before, after] = [format!("before-{node}"), format!("after-{node}")];
+        let running = bot.begin(&["run", "--", "echo", &before]);
+        page.open_request(&before).await;
         fleet.kill(node);
         page.approve().await;
         running.end().await.expect(0);
-        let running = bot.begin(&["run", "--", "echo", "again"]);
-        page.open_request("echo again").await;
+        let running = bot.begin(&["run", "--", "echo", &after]);
+        page.open_request(&after).await;
         page.approve().await;
         running.end().await.expect(0);
         fleet.restart(node);

@@ -224,7 +224,7 @@ impl Page {
         self.choose(text).await;
         self.until(
             "it can be decided",
-            "return document.querySelector('.decision:not([inert])') !== null",
+            "return document.querySelector('.decision:not(.outcome, [inert])') !== null",
         )
         .await;
     }

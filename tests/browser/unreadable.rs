@@ -54,7 +54,7 @@ async fn what_does_not_open_or_does_not_agree_cannot_be_approved() {
             payload(content),
             "Its content does not open: it was altered on the way.",
         ),
-        (payload(nobody), "is damaged"),
+        (payload(nobody), "It is not encrypted for this device."),
         (
             "update exchanges set enforcer_id = 'other' where".to_owned(),
             "not paired with the agent that asks",
@@ -62,13 +62,13 @@ async fn what_does_not_open_or_does_not_agree_cannot_be_approved() {
     ] {
         page.open(NOWHERE).await;
         let asking = bot.begin(&["run", "--", "touch", "never"]);
-        let waiting = "select count(*) from exchanges where state = 'pending'";
+        let waiting = "select count(*) from exchanges where state = 'pendingApproval'";
         until("it waits", PATIENCE, async || {
             database.number(waiting).await == 1
         })
         .await;
         let edit = format!(
-            "{edit} request_id in (select request_id from exchanges where state = 'pending')"
+            "{edit} request_id in (select request_id from exchanges where state = 'pendingApproval')"
         );
         database.run(&edit).await;
         cannot_be_approved(&page, problem).await;
@@ -84,10 +84,7 @@ async fn what_does_not_open_or_does_not_agree_cannot_be_approved() {
     page.open(NOWHERE).await;
     let plain = stage.cluster.enforcer("bot").await;
     let id = request_id();
-    plain
-        .submit(&id, "alice", json!({ "artifact": open(&id) }))
-        .await
-        .expect(202);
+    plain.submit(&id, "alice", open(&id)).await.expect(202);
     cannot_be_approved(
         &page,
         "It is not encrypted, so the gateway could have written or changed it.",
@@ -103,7 +100,7 @@ async fn cannot_be_approved(page: &Page, problem: &str) {
     page.sees(problem).await;
     page.until(
         "it can be rejected",
-        "return document.querySelector('.decision:not([inert])') !== null",
+        "return document.querySelector('.decision:not(.outcome, [inert])') !== null",
     )
     .await;
     for name in ["Approve", "Approve for longer …"] {
