@@ -164,7 +164,7 @@ impl Outbound {
         *request.headers_mut() = headers;
         let answer = timeout_at(deadline, self.client.request(request)).await;
         let answer = answer.map_err(|_| OutboundError::Slow)?;
-        let (parts, body) = answer.map_err(unreachable)?.into_parts();
+        let (parts, body) = answer.map_err(|error| unreachable(&error))?.into_parts();
         // What it says is not needed. A short one is read, so that the connection can be used again.
         let unread = Limited::new(body, MAX_UNREAD_BYTES).collect();
         let _unread = timeout(MAX_UNREAD_TIME, unread).await;
@@ -190,7 +190,7 @@ impl Outbound {
         }
         let calling = async {
             let response = self.client.request(request).await;
-            let response = response.map_err(unreachable)?;
+            let response = response.map_err(|error| unreachable(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(OutboundError::Status(response.status()));
             }
@@ -204,8 +204,8 @@ impl Outbound {
     }
 }
 
-fn unreachable(error: client::Error) -> OutboundError {
-    if is_not_permitted(&error) {
+fn unreachable(error: &client::Error) -> OutboundError {
+    if is_not_permitted(error) {
         return OutboundError::NotPermitted;
     }
     OutboundError::Unreachable(error.to_string())

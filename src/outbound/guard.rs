@@ -71,17 +71,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [a, b, c, d, e, f, g, h] = address.segments();
     let inner = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
-    match [a, b, c, d, e, f] {
+    match address.segments() {
         // Translated to IPv4, and tunnelled in it.
-        [0x64, 0xff9b, 0, 0, 0, 0] => inner(g, h),
-        [0x2002, high, low, ..] => inner(high, low),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => inner(high, low),
         // Protocol assignments with Teredo, and documentation.
-        [0x2001, 0..0x200, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
+        [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
         // All other unicast that is global.
         [0x2000..=0x3fff, ..] => true,
         _ => false,

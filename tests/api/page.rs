@@ -59,8 +59,10 @@ fn stands_alone(page: &Answer) {
         "<script ",
         "src=",
         "http:",
-        // In an example the slashes are escaped.
-        "https://",
+        "=\"https:",
+        "='https:",
+        "(\"https:",
+        "('https:",
         "@import",
         "url(",
         " style=",

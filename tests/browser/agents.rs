@@ -32,8 +32,7 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     page.open("#/agents").await;
     page.choose("build machine").await;
     page.sees(&session).await;
-    page.fill("Text for the agent", "Use the <staging> database.")
-        .await;
+    page.fill("Message", "Use the <staging> database.").await;
     page.press("Send").await;
     page.sees("Sent. The agent has not taken it yet.").await;
     let typed = event("UserPromptSubmit", json!({ "prompt": "Go on" }));

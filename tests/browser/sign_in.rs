@@ -30,11 +30,11 @@ const LEFT: &str = "
     return [keys, sessionStorage.length, localStorage.length];";
 
 fn by_sign_in(config: &mut Config, provider: &OpenId) {
-    config.auth.jwt_issuer = provider.url.clone();
+    config.auth.jwt_issuer.clone_from(&provider.url);
     config.auth.jwt_audience = AUDIENCE.into();
     config.auth.jwt_jwks_url = format!("{}/jwks", provider.url);
     config.auth.jwt_leeway_seconds = 0;
-    config.page.oidc.issuer = provider.url.clone();
+    config.page.oidc.issuer.clone_from(&provider.url);
     config.page.oidc.client_id = CLIENT.into();
 }
 
@@ -42,7 +42,10 @@ fn by_sign_in(config: &mut Config, provider: &OpenId) {
 async fn scene() -> (Stage, OpenId) {
     let provider = OpenId::start().await;
     let cluster = Cluster::with(1, |config| by_sign_in(config, &provider)).await;
-    provider.desk().tenant = cluster.tenant.as_str().to_owned();
+    cluster
+        .tenant
+        .as_str()
+        .clone_into(&mut provider.desk().tenant);
     (Stage::on(cluster), provider)
 }
 
@@ -119,9 +122,10 @@ async fn tokens_are_renewed_by_one_tab_for_all_and_nobody_notices() {
     .await;
     assert!(!page.text().await.contains("Your sign-in has ended"));
     approves(&page, &bot, "later").await;
-    let desk = provider.desk();
-    assert_eq!((desk.reused, desk.exchanged), (0, 1));
-    drop(desk);
+    {
+        let desk = provider.desk();
+        assert_eq!((desk.reused, desk.exchanged), (0, 1));
+    }
     page.close().await;
 }
 
@@ -148,11 +152,12 @@ async fn whoever_may_not_renew_signs_in_again_and_keeps_keys_and_pairings() {
         .await;
     assert_eq!(provider.desk().revoked.len(), 1);
 
-    let mut desk = provider.desk();
-    desk.person = "alice".into();
-    desk.refuses_refresh = false;
-    desk.seconds = 600;
-    drop(desk);
+    {
+        let mut desk = provider.desk();
+        desk.person = "alice".into();
+        desk.refuses_refresh = false;
+        desk.seconds = 600;
+    }
     page.press("Try again").await;
     page.press("Sign in again").await;
     page.sees("Nothing waits for you").await;

@@ -119,7 +119,7 @@ async fn every_view_is_pictured() {
 
     for (address, name, shown) in [
         ("#/agents", "agents", "build machine"),
-        ("#/agents/bot", "agent", "Send a prompt"),
+        ("#/agents/bot", "agent", "Write to this agent"),
         ("#/history", "history", "terraform"),
         ("#/devices", "devices", "this device"),
         ("#/device", "device-add", "Link of the new device"),

@@ -1,4 +1,4 @@
-//! What these tests need of WebDriver, over the HTTP client that the other tests use. The crates for it do not fit. `thirtyfour` switches
+//! What these tests need of the `WebDriver` protocol, over the HTTP client that the other tests use. The crates for it do not fit. `thirtyfour` switches
 //! on `preserve_order` of `serde_json`, so that every test would run another program than the one we ship. `fantoccini` needs a crate
 //! under the MPL, which `deny.toml` does not allow.
 
@@ -20,10 +20,15 @@ pub struct Session {
 }
 
 /// What the driver refused, and why.
-#[derive(Debug)]
 pub struct Fault {
     pub code: String,
     pub message: String,
+}
+
+impl std::fmt::Debug for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
 }
 
 impl Fault {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use countersign::config::Secret;
+use countersign::protocol::hex;
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::sleep;
@@ -97,7 +98,7 @@ async fn nothing_is_sent_again_once_nothing_waits() {
     })
     .await;
     let count = scene.receiver.at("/hook").len();
-    sleep(Duration::from_millis(3_000)).await;
+    sleep(Duration::from_secs(3)).await;
     assert_eq!(scene.receiver.at("/hook").len(), count);
 }
 
@@ -371,9 +372,5 @@ async fn neither_logs_nor_lists_nor_rows_have_a_url_or_a_secret() {
         }
     }
     // The rows hold bytes, which PostgreSQL prints in hex.
-    let hex: String = b"capability-of"
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    assert!(!rows.contains(&hex));
+    assert!(!rows.contains(&hex::encode(b"capability-of")));
 }

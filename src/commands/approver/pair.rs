@@ -28,15 +28,14 @@ pub async fn pair(
     if !matches!(approver.enrol().await?, Enrolment::InForce) {
         return Err(ClientError::DeviceNotInForce.into());
     }
-    let record = match PairingCode::parse(&text) {
-        Some(code) => match by_code(&mut approver, &mut screen, code, known).await? {
+    let record = if let Some(code) = PairingCode::parse(&text) {
+        match by_code(&mut approver, &mut screen, code, known).await? {
             Some(record) => record,
             None => return Ok(Ending::code(DENIED)),
-        },
-        None => {
-            let link = PairingLink::parse(&text)?;
-            approver.pair_by_link_with(&link, known).await?
         }
+    } else {
+        let link = PairingLink::parse(&text)?;
+        approver.pair_by_link_with(&link, known).await?
     };
     let word = screen.paint(Colour::Green, "paired");
     screen.remark(&format!("{word} with {}", shown(&record)));

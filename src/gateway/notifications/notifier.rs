@@ -165,15 +165,12 @@ impl Notifications {
         stop: CancellationToken,
     ) {
         let outcome = self.send_in_turn(&claimed, &slot, &stop).await;
-        let noted = match outcome {
-            Some(outcome) => self.note(&claimed, claim, &outcome).await,
-            None => {
-                let store = &self.context.store.notifications;
-                store
-                    .release_notification(&claimed, claim)
-                    .await
-                    .map(|_| None)
-            }
+        let noted = if let Some(outcome) = outcome {
+            self.note(&claimed, claim, &outcome).await
+        } else {
+            let store = &self.context.store.notifications;
+            let released = store.release_notification(&claimed, claim).await;
+            released.map(|_| None)
         };
         drop(slot);
         match noted {

@@ -227,13 +227,12 @@ fn ephemeral() -> Result<Ephemeral> {
 /// How long the place asks to be left alone, in seconds or until a date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    let asked = match text.parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let date = httpdate::parse_http_date(text).ok()?;
-            let date = OffsetDateTime::from(date);
-            Duration::try_from(date - now.inner()).unwrap_or_default()
-        }
+    let asked = if let Ok(seconds) = text.parse() {
+        Duration::from_secs(seconds)
+    } else {
+        let date = httpdate::parse_http_date(text).ok()?;
+        let date = OffsetDateTime::from(date);
+        Duration::try_from(date - now.inner()).unwrap_or_default()
     };
     Some(asked.min(LONGEST_RETRY_AFTER))
 }
