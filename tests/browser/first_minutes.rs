@@ -13,7 +13,7 @@ async fn the_first_five_minutes_of_the_readme_in_a_browser() {
     let (paragraph, _) = section
         .split_once("Everything works in terminals too.")
         .unwrap();
-    assert!(paragraph.contains(&format!("`{command}`")), "{paragraph}");
+    assert!(paragraph.contains(&format!("$ {command}\n")), "{paragraph}");
 
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("config");

@@ -10,6 +10,9 @@ use super::stage::{Bot, Running, Stage};
 const PATCH: &str = include_str!("views/example.patch");
 const PLAN: &str = include_str!("views/plan.md");
 
+/// Once it is painted anew.
+const PAINTED: &str = "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
+
 struct Album {
     directory: PathBuf,
     page: Page,
@@ -36,6 +39,7 @@ impl Album {
                     .session
                     .devtools("Emulation.setEmulatedMedia", media)
                     .await;
+                self.page.run(PAINTED).await;
                 let file = self.directory.join(format!("{name}-{size}-{colours}.png"));
                 std::fs::write(file, self.page.picture().await).unwrap();
             }
