@@ -6,7 +6,7 @@ use super::stage::Stage;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
-    let (stage, bot, page) = Stage::paired().await;
+    let (stage, bot, mut page) = Stage::paired().await;
     let event = |name: &str, more: serde_json::Value| {
         let mut event = json!({
             "session_id": "0199a8e2-7c1b-7d30-9c55-3f1d2a6b8c90",
@@ -48,6 +48,8 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     );
     page.sees("Delivered to the agent.").await;
 
+    // Its presence is hidden from then on: 404.
+    page.may_lose_gateway();
     page.press("Unpair").await;
     page.sees("Unpair build machine?").await;
     page.press("Unpair").await;

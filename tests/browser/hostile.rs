@@ -49,6 +49,7 @@ async fn nothing_runs_and_nothing_is_hidden() {
     let patch = format!(
         "diff --git a/x b/x\n--- a/x\n+++ b/x{html}\n@@ -1 +1 @@ {html}\n-{html}\n+{html} new\n"
     );
+    let command = format!("deploy {html}");
     let tool = json!({
         "kind": "tool", "tool": html, "__proto__": { "payload": "outer prototype" },
         "input": { "__proto__": { "polluted": "inner prototype" }, "constructor": html, "toString": [html], html.as_str(): null },
@@ -73,8 +74,8 @@ async fn nothing_runs_and_nothing_is_hidden() {
         ),
         (
             "command",
-            &html,
-            "window.ran=1",
+            &command,
+            "deploy <script>",
             vec!["<script>window.ran=1</script>"],
         ),
         (

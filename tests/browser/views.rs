@@ -125,7 +125,7 @@ async fn every_view_is_pictured() {
         ("#/agents", "agents", "build machine"),
         ("#/agents/bot", "agent", "Write to this agent"),
         ("#/history", "history", "terraform"),
-        ("#/devices", "devices", "this device"),
+        ("#/devices", "devices", "This device"),
         ("#/device", "device-add", "Link of the new device"),
         ("#/settings", "settings", "Appearance"),
         ("#/nowhere", "no-such-page", "There is no such page"),
