@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::client::approver::KnownKey;
 use countersign::e2e::{PairingLink, Received};
 use serde_json::Value;
 
@@ -39,7 +40,10 @@ async fn what_belongs_to_another_attempt_completes_none() {
         let begun = enforcer.begin_pairing(None, None).await.unwrap();
         let link = PairingLink::parse(&begun.link("https://page.example.org")).unwrap();
         // With the nonce of another attempt the device completes that one, or is refused.
-        let _refused = scene.alice.pair_by_link(&link).await;
+        let _refused = scene
+            .alice
+            .pair_by_link_with(&link, KnownKey::Replace)
+            .await;
         let refused = enforcer.wait_for_answer(begun).await.err().expect(what);
         let expected = refused.to_string();
         let named = expected.contains(PROOF) || expected.contains("has been revoked");
@@ -57,7 +61,7 @@ async fn what_belongs_to_another_attempt_completes_none() {
     let link = PairingLink::parse(&begun.link("https://page.example.org")).unwrap();
     let refused = scene
         .alice
-        .pair_by_link(&link)
+        .pair_by_link_with(&link, KnownKey::Replace)
         .await
         .unwrap_err()
         .to_string();

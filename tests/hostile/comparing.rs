@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
+use countersign::client::approver::KnownKey;
 use countersign::client::random;
 use countersign::e2e::{EnforcerBundle, EnforcerKeys, Received};
 use countersign::protocol::id::{EnforcerId, TextId as _};
@@ -44,7 +45,10 @@ async fn digits_differ_if_the_gateway_replaces_both_bundles_and_no_pins_nothing(
     let enforcer = scene.world.enforcer_at("novice", urls).await;
     scene.lie(answered_by(Device::new("mallory"), |_| {}));
     let begun = enforcer.begin_pairing(None, None).await.unwrap();
-    let comparing = alice.pair_by_code(begun.code()).await.unwrap();
+    let comparing = alice
+        .pair_by_code_with(begun.code(), KnownKey::Replace)
+        .await
+        .unwrap();
     let completed = enforcer.wait_for_answer(begun).await.unwrap().unwrap();
     let (received, pairing) = completed.split();
     let Received::ToCompare(comparison) = received else {

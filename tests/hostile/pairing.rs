@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::client::approver::KnownKey;
 use countersign::client::enforcer::{Completed, Enforcer};
 use countersign::client::{ClientError, random};
 use countersign::e2e::{EnforcerBundle, PairingLink, Received, answer_by_code};
@@ -80,7 +81,9 @@ pub async fn attempt(
         Err(error) => return (enforcer, Err(error)),
     };
     let link = PairingLink::parse(&begun.link("https://page.example.org")).unwrap();
-    scene.alice.pair_by_link(&link).await.unwrap();
+    let known = KnownKey::Replace;
+    let paired = scene.alice.pair_by_link_with(&link, known).await;
+    paired.unwrap();
     let answer = enforcer.wait_for_answer(begun).await;
     (enforcer, answer)
 }

@@ -88,7 +88,7 @@ async fn a_known_enforcer_gets_another_key_only_on_purpose() {
     assert_eq!(key(), known);
     run(&world, "laptop", &["pair", "--replace", &address]).expect(0);
     assert_ne!(key(), known);
-    run(&world, "bot", &["pair", "--replace"]).expect(64);
+    run(&world, "bot", &["pair", "--replace"]).expect(2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
