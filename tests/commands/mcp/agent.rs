@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
+use tokio::task::JoinHandle;
 
 use crate::client::people::{PATIENCE, World};
 use crate::support::process::countersign;
@@ -16,6 +17,8 @@ pub struct Agent {
     input: Option<ChildStdin>,
     lines: Arc<Mutex<Vec<Value>>>,
     remarks: Arc<Mutex<String>>,
+    /// They end with what they read from.
+    readers: [JoinHandle<()>; 2],
     calls: u64,
     output_schema: Value,
 }
@@ -36,7 +39,7 @@ impl Agent {
         let (lines, remarks) = (Arc::default(), Arc::default());
         let (output, errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let written: Arc<Mutex<Vec<Value>>> = Arc::clone(&lines);
-        tokio::spawn(async move {
+        let reads_output = tokio::spawn(async move {
             let mut output = BufReader::new(output).lines();
             while let Ok(Some(line)) = output.next_line().await {
                 // What is no JSON is kept as a text, which no test takes for an answer.
@@ -45,7 +48,7 @@ impl Agent {
             }
         });
         let said: Arc<Mutex<String>> = Arc::clone(&remarks);
-        tokio::spawn(async move {
+        let reads_errors = tokio::spawn(async move {
             let (mut errors, mut buffer) = (errors, vec![0; 4_096]);
             while let Ok(count @ 1..) = errors.read(&mut buffer).await {
                 let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
@@ -57,6 +60,7 @@ impl Agent {
             input,
             lines,
             remarks,
+            readers: [reads_output, reads_errors],
             calls: 0,
             output_schema: Value::Null,
         }
@@ -201,6 +205,9 @@ impl Agent {
     pub async fn ended(mut self) -> (ExitStatus, String) {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         let status = ended.expect("it ends").unwrap();
+        for reader in &mut self.readers {
+            reader.await.unwrap();
+        }
         (status, self.remarks())
     }
 }
