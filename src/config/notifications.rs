@@ -17,12 +17,12 @@ section! {
         /// Networks that may be notified although they are not public, also without TLS.
         #[serde(deserialize_with = "networks")]
         allow: Vec<IpNet> = Vec::new(),
-        /// Least time between two notifications to the same place. What comes meanwhile is one notification.
+        /// Least time between two notifications to the same target. What comes meanwhile is one notification.
         pause_seconds: u64 = 10,
         /// First delay before a notification that failed is sent again; it doubles.
         retry_seconds: u64 = 5,
         retry_max_seconds: u64 = 300,
-        /// How long a place may fail before it is disabled.
+        /// How long a target may fail before it is disabled.
         give_up_seconds: u64 = 3 * 24 * 3_600,
         /// How often a node looks for what was not sent when it was submitted.
         sweep_ms: u64 = 15_000,

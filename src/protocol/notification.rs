@@ -15,7 +15,7 @@ use super::reader::{Invalid, Reader};
 use super::timestamp::Timestamp;
 use super::words::words;
 
-/// Most places an approver may be notified at.
+/// Most targets an approver may be notified at.
 pub const MAX_NOTIFICATIONS: usize = 16;
 /// Most bytes of a registration: a URL and keys.
 pub const MAX_NOTIFICATION_BYTES: usize = 4 << 10;
@@ -139,7 +139,7 @@ impl fmt::Debug for PushKeys {
     }
 }
 
-/// A place that an approver wants to be notified at.
+/// A target that an approver wants to be notified at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewNotification {
     WebPush {
@@ -232,7 +232,7 @@ fn push_keys(reader: &mut Reader<'_, '_>) -> Result<PushKeys, Invalid> {
     Ok(PushKeys { p256dh, auth })
 }
 
-/// A place that an approver is notified at, without anything secret.
+/// A target that an approver is notified at, without anything secret.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationLine {

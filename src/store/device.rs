@@ -130,11 +130,7 @@ impl CredentialStore {
         let mut lease = self.database.pool.lease(tenant).await?;
         let outcome = self.append(lease.connection()?, actor, (tenant, approver), new);
         let outcome = self.database.pool.within(outcome).await;
-        // A failure may have left the transaction open, so the connection is not reused.
-        match outcome {
-            Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
-            Err(error) => Err(error.into()),
-        }
+        Ok(lease.settle_transaction(outcome)?)
     }
 
     /// Ends all devices of an approver, and lets the next one be the first. The same again changes nothing. False if the
@@ -148,10 +144,7 @@ impl CredentialStore {
         let mut lease = self.database.background.lease(tenant).await?;
         let outcome = self.reset(lease.connection()?, actor, tenant, approver);
         let outcome = self.database.background.within(outcome).await;
-        match outcome {
-            Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
-            Err(error) => Err(error.into()),
-        }
+        Ok(lease.settle_transaction(outcome)?)
     }
 
     async fn append(

@@ -68,11 +68,7 @@ impl CredentialStore {
         let mut lease = self.database.pool.lease(tenant).await?;
         let outcome = self.write_introduction(lease.connection()?, actor, (tenant, approver), new);
         let outcome = self.database.pool.within(outcome).await;
-        // A failure may have left the transaction open, so the connection is not reused.
-        match outcome {
-            Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
-            Err(error) => Err(error.into()),
-        }
+        Ok(lease.settle_transaction(outcome)?)
     }
 
     async fn write_introduction(

@@ -90,6 +90,14 @@ impl Lease {
         result
     }
 
+    /// The same for several statements: a failure may have left their transaction open, so the connection is closed.
+    pub fn settle_transaction<T>(self, result: sqlx::Result<T>) -> sqlx::Result<T> {
+        match result {
+            Ok(_) => self.settle(result),
+            Err(_) => result,
+        }
+    }
+
     /// Closes the pool's idle connections: where one broke, or is silent, or leads to a standby, the others most likely do
     /// too, and the next call would only get the next dead one.
     fn close_idle(&self) {

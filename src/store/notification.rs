@@ -83,7 +83,7 @@ impl NotificationStore {
         self.database.pool.fetch_all(tenant, query).await
     }
 
-    /// Adds a place, or enables it again. A browser has one: what it had before goes.
+    /// Adds a target, or enables it again. A browser has one: what it had before goes.
     pub async fn add_notification(
         &self,
         actor: &Actor,
@@ -94,11 +94,7 @@ impl NotificationStore {
         let mut lease = self.database.pool.lease(tenant).await?;
         let outcome = self.add(lease.connection()?, actor, (tenant, approver), new);
         let outcome = self.database.pool.within(outcome).await;
-        // A failure may have left the transaction open, so the connection is not reused.
-        match outcome {
-            Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
-            Err(error) => Err(error.into()),
-        }
+        Ok(lease.settle_transaction(outcome)?)
     }
 
     async fn add(
@@ -200,7 +196,7 @@ impl NotificationStore {
         })
     }
 
-    /// Removes a place; false if there is none.
+    /// Removes a target; false if there is none.
     pub async fn remove_notification(
         &self,
         actor: &Actor,

@@ -1,5 +1,5 @@
-//! Which approvers are to be notified, and what came of it. A claim is a lease on a place: whoever has it sends, and says afterwards
-//! what the place has seen. If the node dies between, the place is claimed again, so that nothing is lost and something may be
+//! Which approvers are to be notified, and what came of it. A claim is a lease on a target: whoever has it sends, and says afterwards
+//! what the target has seen. If the node dies between, the target is claimed again, so that nothing is lost and something may be
 //! sent twice.
 
 use time::OffsetDateTime;
@@ -14,14 +14,14 @@ use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::NotificationKind;
 
-/// Messages that a place remembers to have seen. Of more than these only the time is kept.
+/// Messages that a target remembers to have seen. Of more than these only the time is kept.
 const MAX_SEEN: i64 = 256;
 /// How late a submission may commit and still be told of, after a younger one was.
 const LATE_SECONDS: u64 = 15 * 60;
 /// Requests are counted up to here.
 const MAX_COUNTED: i64 = 1_000;
 
-/// A place that this node may send to, and what it will have seen then.
+/// A target that this node may send to, and what it will have seen then.
 #[derive(Debug)]
 pub struct Claimed {
     pub tenant: TenantId,
@@ -40,7 +40,7 @@ pub struct Claimed {
     pub seen: Vec<Uuid>,
 }
 
-/// Where a pass over all places stands.
+/// Where a pass over all targets stands.
 #[derive(Debug, Clone)]
 pub struct PlaceKey {
     pub tenant: TenantId,
@@ -49,7 +49,7 @@ pub struct PlaceKey {
 }
 
 impl NotificationStore {
-    /// Claims up to `limit` places of these approvers at which something is due that they have not seen, but none of the `busy` tenants.
+    /// Claims up to `limit` targets of these approvers at which something is due that they have not seen, but none of the `busy` tenants.
     pub async fn claim_notifications(
         &self,
         asked: &[(TenantId, ApproverId)],
@@ -129,7 +129,7 @@ impl NotificationStore {
         self.database.background.fetch_all(scope, query).await
     }
 
-    /// The approvers of up to `limit` places after this one at which something is due, and the last place that was looked at, if there
+    /// The approvers of up to `limit` targets after this one at which something is due, and the last target that was looked at, if there
     /// may be more.
     pub async fn due_approvers(
         &self,
@@ -171,7 +171,7 @@ impl NotificationStore {
         Ok((due.map(|row| (row.tenant, row.approver)).collect(), last))
     }
 
-    /// Notes that a place was told. Without its claim, because another has it by now, only that it works.
+    /// Notes that a target was told. Without its claim, because another has it by now, only that it works.
     pub async fn note_delivered(
         &self,
         claimed: &Claimed,
@@ -199,7 +199,7 @@ impl NotificationStore {
         background.execute(tenant, query).await
     }
 
-    /// Notes that a notification failed, and when it is sent again. A place that has failed for `give_up_seconds`, or that is to be
+    /// Notes that a notification failed, and when it is sent again. A target that has failed for `give_up_seconds`, or that is to be
     /// given up, is disabled; returns whether it was.
     pub async fn note_failed(
         &self,
@@ -262,7 +262,7 @@ impl NotificationStore {
         background.execute(tenant, query).await
     }
 
-    /// Notes that a test got through: the place works, and is enabled.
+    /// Notes that a test got through: the target works, and is enabled.
     pub async fn note_working(
         &self,
         tenant: &TenantId,

@@ -128,11 +128,7 @@ impl CredentialStore {
         let owner = (tenant, approver);
         let outcome = self.register(lease.connection()?, actor, owner, key, first_only);
         let outcome = self.database.background.within(outcome).await;
-        // A failure may have left the transaction open, so the connection is not reused.
-        match outcome {
-            Ok(outcome) => Ok(lease.settle(Ok(outcome))?),
-            Err(error) => Err(error.into()),
-        }
+        Ok(lease.settle_transaction(outcome)?)
     }
 
     /// Revokes a key; that of a device only with `of_device`.

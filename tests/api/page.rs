@@ -55,14 +55,15 @@ fn stands_alone(page: &Answer) {
     );
     assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    // The one address in the examples leads nowhere.
+    let text = page
+        .text
+        .replace("https://hooks.example.com/countersign", "");
     for banned in [
         "<script ",
         "src=",
         "http:",
-        "=\"https:",
-        "='https:",
-        "(\"https:",
-        "('https:",
+        "https:",
         "@import",
         "url(",
         " style=",
@@ -70,7 +71,7 @@ fn stands_alone(page: &Answer) {
         "innerHTML",
         "eval(",
     ] {
-        assert!(!page.text.contains(banned), "{banned}");
+        assert!(!text.contains(banned), "{banned}");
     }
     assert!(page.text.contains("prefers-color-scheme: dark"));
     // What is opened is closed.

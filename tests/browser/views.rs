@@ -154,7 +154,7 @@ fn ask_everything(bot: &Bot) -> Vec<Running> {
     vec![
         bot.begin_with(&["ask", "--type", "command"], &json!({
             "kind": "command", "argv": ["terraform", "apply", "-auto-approve", "-target=module.web"],
-            "program": "/usr/bin/terraform", "directory": "/work/infrastructure",
+            "program": "/usr/bin/terraform", "directory": "/srv/infrastructure",
         }).to_string()),
         bot.begin_with(&["ask", "--type", "patch"], PATCH),
         bot.begin_with(&["ask", "--type", "plan"], PLAN),

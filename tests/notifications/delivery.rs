@@ -234,7 +234,7 @@ fn receiver_hangs() -> super::receiver::Says {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_place_delays_neither_exchanges_nor_other_places() {
+async fn a_slow_target_delays_neither_exchanges_nor_other_targets() {
     let scene = Scene::new(1).await;
     scene.receiver.answer("/slow", [receiver_hangs()]);
     for number in 0..10 {
@@ -265,7 +265,7 @@ async fn a_slow_place_delays_neither_exchanges_nor_other_places() {
         .expect(201);
 
     scene.submit().await;
-    // All turns of the tenant are taken by slow places; another tenant has its own.
+    // All turns of the tenant are taken by slow targets; another tenant has its own.
     until("they hang", Duration::from_secs(10), async || {
         scene.receiver.at("/slow").len() >= 7
     })

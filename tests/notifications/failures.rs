@@ -55,7 +55,7 @@ async fn a_failure_is_tried_again_under_the_same_id_until_it_gets_through() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_place_that_asks_for_a_pause_gets_it() {
+async fn a_target_that_asks_for_a_pause_gets_it() {
     let scene = Scene::new(1).await;
     scene.add_webhook("/hook").await;
     let later = Says {
@@ -143,7 +143,7 @@ async fn a_browser_that_has_unsubscribed_is_removed_and_the_others_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_place_that_fails_for_days_is_disabled_until_it_is_added_again_or_a_test_gets_through() {
+async fn a_target_that_fails_for_days_is_disabled_until_it_is_added_again_or_a_test_gets_through() {
     let scene = Scene::new(1).await;
     let (id, secret) = scene.add_webhook("/hook").await;
     scene.receiver.answer("/hook", [says(500)]);

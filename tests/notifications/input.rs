@@ -91,7 +91,7 @@ async fn bad_input_is_refused_by_its_member() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_place_is_added_once_and_a_browser_has_one() {
+async fn the_same_target_is_added_once_and_a_browser_has_one() {
     let scene = Scene::new(2).await;
     let phone = scene.owner.first(&scene.alice.client, "phone").await;
     let (id, secret) = scene.add_webhook("/hook").await;

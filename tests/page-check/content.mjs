@@ -2,7 +2,7 @@
 
 export const COMMAND = {
   kind: 'command', argv: ['git', 'push', '--force-with-lease', 'origin', 'main:release/2026-11'],
-  directory: '/home/build/work/payments/services/settlement-reconciliation', program: '/usr/bin/git',
+  directory: '/srv/payments/services/settlement-reconciliation', program: '/usr/bin/git',
 };
 
 /** With a text that runs backwards, a letter that looks like another, and several lines. */

@@ -38,7 +38,7 @@ use crate::protocol::notification::{
 use crate::store::audit::Actor;
 use crate::store::notification::{AddFact, NewTarget, NotificationRow};
 
-/// Tests of one place: each sends something.
+/// Tests of one target: each sends something.
 const TESTS: Rate = Rate {
     per_second: 1,
     burst: 5,
@@ -64,7 +64,7 @@ pub fn off(config: &Config) -> Option<&'static str> {
 }
 
 /// What is no id at all is not found either.
-fn place(text: &str) -> Result<Uuid> {
+fn notification_id(text: &str) -> Result<Uuid> {
     Uuid::try_parse(text).map_err(|_| Error::NotFound)
 }
 
@@ -124,7 +124,7 @@ impl Notifications {
         self.check_on()
     }
 
-    /// Reads a place to be added.
+    /// Reads a target to be added.
     pub fn read(&self, document: &Node<'_>) -> Result<NewNotification> {
         let new = NewNotification::parse(document)?;
         let (pointer, url) = new.url();
@@ -147,7 +147,7 @@ impl Notifications {
         Ok(new)
     }
 
-    /// Adds a place. Also returns whether it is new.
+    /// Adds a target. Also returns whether it is new.
     pub async fn add(
         &self,
         caller: &ApproverOrAdmin,
@@ -267,7 +267,7 @@ impl Notifications {
         id: &str,
     ) -> Result<()> {
         let actor = caller.changing(approver)?;
-        let id = place(id)?;
+        let id = notification_id(id)?;
         let store = &self.context.store.notifications;
         let removed = store.remove_notification(&actor, caller.tenant(), approver, id, None);
         if removed.await? {
@@ -277,7 +277,7 @@ impl Notifications {
         }
     }
 
-    /// Sends something at once, and says what came of it. A place that works is enabled, one that is gone is removed.
+    /// Sends something at once, and says what came of it. A target that works is enabled, one that is gone is removed.
     pub async fn test(
         &self,
         caller: &ApproverOrAdmin,
@@ -286,7 +286,7 @@ impl Notifications {
     ) -> Result<TestedNotification> {
         let (tenant, actor) = (caller.tenant(), caller.changing(approver)?);
         self.check_on()?;
-        let id = place(id)?;
+        let id = notification_id(id)?;
         let store = &self.context.store.notifications;
         let rows = store.notifications(tenant, approver, Some(id)).await?;
         let row = rows.into_iter().next().ok_or(Error::NotFound)?;

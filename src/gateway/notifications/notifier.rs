@@ -31,7 +31,7 @@ const CLAIMS: usize = 64;
 const CLAIM_SECONDS: u64 = 30;
 /// A claim that could not be sent by then is given back: the rest is for the sending itself, and for writing down what came of it.
 const START_WITHIN: Duration = Duration::from_secs(CLAIM_SECONDS - TIME_LIMIT.as_secs() - 5);
-/// Notifications under way on a node, and of one tenant, so that slow places of some delay no one else's.
+/// Notifications under way on a node, and of one tenant, so that slow targets of some delay no one else's.
 const MAX_SENDING: usize = 64;
 const MAX_SENDING_PER_TENANT: usize = 8;
 /// Claimed and not yet done, in all and of one tenant.
@@ -242,7 +242,7 @@ impl Notifications {
             &self.context.store.notifications,
             &self.context.config.notifications,
         );
-        let (kind, place) = (claimed.kind.as_str(), claimed.id);
+        let (kind, id) = (claimed.kind.as_str(), claimed.id);
         let Claimed {
             tenant, approver, ..
         } = claimed;
@@ -269,9 +269,9 @@ impl Notifications {
                 count("gone");
                 let why = format!("the push service answers {}", status.as_u16());
                 store
-                    .remove_notification(&Actor::gateway(), tenant, approver, place, Some(&why))
+                    .remove_notification(&Actor::gateway(), tenant, approver, id, Some(&why))
                     .await?;
-                tracing::info!(%tenant, %approver, notification = %place, "a browser is no longer notified: its subscription has ended");
+                tracing::info!(%tenant, %approver, notification = %id, "a browser is no longer notified: its subscription has ended");
                 return Ok(None);
             }
             Outcome::Gone(status) => (
@@ -295,10 +295,10 @@ impl Notifications {
             .await?;
         if disabled {
             count("disabled");
-            tracing::warn!(%tenant, %approver, notification = %place, %failure, "a notification is disabled: it failed for too long");
+            tracing::warn!(%tenant, %approver, notification = %id, %failure, "a notification is disabled: it failed for too long");
             return Ok(None);
         }
-        tracing::debug!(%tenant, %approver, notification = %place, %failure, "a notification failed and will be sent again");
+        tracing::debug!(%tenant, %approver, notification = %id, %failure, "a notification failed and will be sent again");
         Ok(Some(delay))
     }
 

@@ -1,4 +1,4 @@
-//! Sends one notification, and says what came of it in words that hold nothing of the place.
+//! Sends one notification, and says what came of it in words that hold nothing of the target.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::protocol::id::ApproverId;
 use crate::protocol::notification::{Notice, TargetUrl, WebhookBody};
 use crate::protocol::timestamp::Timestamp;
 
-/// How long a place may take to answer.
+/// How long a target may take to answer.
 pub const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// How long a push service keeps a message for a browser that is away.
 const LONGEST_TTL: i64 = 24 * 3_600;
-/// The longest pause that a place may ask for.
+/// The longest pause that a target may ask for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 pub enum Outcome {
     Delivered(StatusCode),
-    /// The place says that it is gone for good.
+    /// The target says that it is gone for good.
     Gone(StatusCode),
     Failed {
         status: Option<StatusCode>,
@@ -56,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// What is sent, beside the place.
+/// What is sent, beside the target.
 pub struct Letter<'a> {
     pub approver: &'a ApproverId,
     pub notice: Notice,
@@ -224,7 +224,7 @@ fn ephemeral() -> Result<Ephemeral> {
     }
 }
 
-/// How long the place asks to be left alone, in seconds or until a date.
+/// How long the target asks to be left alone, in seconds or until a date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = if let Ok(seconds) = text.parse() {

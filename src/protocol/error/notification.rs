@@ -1,4 +1,4 @@
-//! Why the gateway refuses a place to notify an approver at.
+//! Why the gateway refuses a target to notify an approver at.
 
 use super::{Code, Description};
 
@@ -10,7 +10,7 @@ pub enum NotificationError {
     Address { pointer: &'static str },
     #[error("this approver has no such device in force")]
     NoDevice,
-    #[error("an approver may be notified at no more than {limit} places")]
+    #[error("an approver may be notified at no more than {limit} targets")]
     TooMany { limit: usize },
     #[error("this notification was added under another cluster secret")]
     Stale,
