@@ -1,5 +1,6 @@
 //! Waits, and the wakes that end them: across nodes, with notifications lost, and with none at all.
 
+mod any;
 mod causes;
 
 use std::time::Duration;

@@ -1,36 +1,17 @@
-//! Reads an exchange, waits for its decision, acknowledges messages. A wait holds no database connection.
-
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-use tokio::time::{Instant, sleep_until};
+//! Reads an exchange, acknowledges messages.
 
 use super::Exchanges;
-use super::caller::{EnforcerOrAdmin, EnforcerOrApprover, Member, Origin};
+use super::caller::{EnforcerOrApprover, Member, Origin};
 use super::error::{Error, Result};
-use crate::jitter::jitter;
 use crate::protocol::envelope::Incoming;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{EnforcerId, MessageId, RequestId, TenantId};
+use crate::protocol::id::{MessageId, RequestId};
 use crate::protocol::json::Node;
 use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::ack::{AckRecipient, AckRow};
 use crate::store::exchange::Exchange;
 use crate::telemetry::trace;
-use crate::wake::{Cause, Key};
-
-/// Pause before a wait reads again after a failed read.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
-
-#[derive(Debug)]
-pub enum Waited {
-    Decided(Box<Exchange>),
-    /// Ended without a decision.
-    Over(ExchangeState),
-    Pending,
-}
 
 #[derive(Debug)]
 pub struct AckCommand {
@@ -73,69 +54,6 @@ impl Exchanges {
         found
             .filter(|exchange| may_read(caller, exchange))
             .ok_or(Error::NotFound)
-    }
-
-    /// Waits for an exchange's decision, at most `time_limit`. Each read counts as a call of the enforcer: at least when the
-    /// wait begins and when it ends.
-    pub async fn wait(
-        &self,
-        caller: EnforcerOrAdmin,
-        request: &RequestId,
-        time_limit: Duration,
-    ) -> Result<Waited> {
-        let caller = Member::from(caller);
-        let origin = caller.origin();
-        let deadline = Instant::now() + time_limit;
-        let mut turn = None;
-        let mut cause = Cause::Hint;
-        // Register before reading, so that a decision in between is not missed.
-        let key = Key::Exchange(origin.tenant.clone(), request.clone());
-        let mut waiter = self.context.wake.register(key);
-        loop {
-            let exchange = match self.exchange(&caller, request).await {
-                // Once begun, a wait survives a short outage or overload of the database.
-                Err(Error::Unavailable) if turn.is_some() && Instant::now() < deadline => {
-                    let again = deadline.min(Instant::now() + jitter(LOOK_AGAIN));
-                    sleep_until(again).await;
-                    continue;
-                }
-                exchange => exchange?,
-            };
-            match exchange.state {
-                ExchangeState::Decided | ExchangeState::Delivered => {
-                    let decided = exchange.decision.as_ref();
-                    if let Some(decision) = decided {
-                        self.context
-                            .note_missed(cause, "exchange", decision.decided_at);
-                        trace::adopt_from(decision.trace.as_deref());
-                    }
-                    return Ok(Waited::Decided(Box::new(exchange)));
-                }
-                ExchangeState::Expired | ExchangeState::Withdrawn | ExchangeState::Cancelled => {
-                    return Ok(Waited::Over(exchange.state));
-                }
-                ExchangeState::PendingApproval => {}
-            }
-            if Instant::now() >= deadline {
-                return Ok(Waited::Pending);
-            }
-            if turn.is_none() {
-                let most = self.context.config.limits.waits_per_identity;
-                turn = Some(self.waits.enter(origin, &exchange.enforcer_id, most)?);
-            }
-            // The exchange's expiry ends the wait, whether or not the sweep has written it.
-            let look_again =
-                deadline.min(Instant::now() + exchange.expires_in + Duration::from_millis(1));
-            tokio::select! {
-                by = waiter.woken() => cause = by,
-                () = sleep_until(look_again) => {}
-                () = self.context.draining.cancelled() => return Ok(Waited::Pending),
-            }
-        }
-    }
-
-    pub fn waiting(&self) -> usize {
-        self.waits.counts().values().sum()
     }
 
     pub fn read_ack(&self, caller: &EnforcerOrApprover, document: &Node<'_>) -> Result<AckCommand> {
@@ -186,58 +104,5 @@ impl Exchanges {
             message_id: message,
             status: command.ack.status,
         })
-    }
-}
-
-/// A principal of a tenant, and the enforcer it waits for.
-type Identity = (TenantId, String, EnforcerId);
-
-/// Counts the waits of each identity on this node.
-#[derive(Clone, Default)]
-pub(super) struct WaitCounter {
-    /// Held for a few instructions, never across an await.
-    counts: Arc<Mutex<HashMap<Identity, usize>>>,
-}
-
-/// A counted wait. Dropping it ends the count.
-struct Turn {
-    identity: Identity,
-    counter: WaitCounter,
-}
-
-impl WaitCounter {
-    fn counts(&self) -> MutexGuard<'_, HashMap<Identity, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn> {
-        // A token's issuer may use the same subject in several tenants.
-        let identity = (
-            origin.tenant.clone(),
-            origin.principal.clone(),
-            enforcer.clone(),
-        );
-        let mut counts = self.counts();
-        let count = counts.entry(identity.clone()).or_default();
-        if *count >= most {
-            return Err(Error::TooManyWaits);
-        }
-        *count += 1;
-        Ok(Turn {
-            identity,
-            counter: self.clone(),
-        })
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let mut counts = self.counter.counts();
-        if let Some(count) = counts.get_mut(&self.identity) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.identity);
-            }
-        }
     }
 }

@@ -1,12 +1,12 @@
-//! The use cases of exchanges. Each is in a file of its own: submit, decide, deliver, inbox, refresh, withdraw.
+//! The use cases of exchanges. Each is in a file of its own: submit, decide, deliver, wait, inbox, refresh, withdraw.
 
 use std::sync::Arc;
 
 use super::context::Context;
-use super::deliver::WaitCounter;
 use super::keys::Keys;
 use super::load::Loads;
 use super::presence::EnforcerPresence;
+use super::wait::WaitCounter;
 use crate::store::ExchangeStore;
 
 pub struct Exchanges {

@@ -42,6 +42,7 @@ pub mod secret;
 mod session;
 mod submit;
 mod sweep;
+mod wait;
 mod withdraw;
 
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub use self::authenticate::Authenticator;
 pub use self::channel::{Channel, Channels};
 pub use self::closing::Closing;
 pub use self::context::Context;
-pub use self::deliver::{AckCommand, Acknowledged, Waited};
+pub use self::deliver::{AckCommand, Acknowledged};
 pub use self::devices::{Devices, Listed, StatementCommand};
 pub use self::exchanges::Exchanges;
 pub use self::feed::Feed;
@@ -73,6 +74,7 @@ pub use self::push::Push;
 pub use self::refresh::RefreshCommand;
 pub use self::session::{ReportCommand, Sessions};
 pub use self::submit::{SubmitCommand, bind_key};
+pub use self::wait::Waited;
 pub use self::withdraw::Ended;
 pub use crate::store::signing_key::NewSigningKey;
 

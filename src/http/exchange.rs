@@ -11,7 +11,7 @@ use super::auth::As;
 use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
 use super::limit;
-use super::reply::{Node, replayed, warned};
+use super::reply::{Node, plain, replayed, warned};
 use crate::gateway::Exchanges;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
@@ -27,6 +27,7 @@ use crate::protocol::json;
 use crate::protocol::message::{StatusBody, WithdrawnBody, raw};
 use crate::protocol::refresh::AckStatus;
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::waited::{EndedExchanges, parse_waited_for};
 
 /// The body of `artifact.accepted`.
 #[derive(Serialize)]
@@ -214,6 +215,28 @@ pub async fn wait(
         }
         Waited::Pending => Ok(StatusCode::NO_CONTENT.into_response()),
     }
+}
+
+/// `POST /v1/waits`, in plain JSON.
+pub async fn wait_for_any(
+    State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
+    As(caller): As<Member>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let bytes = body::read(&node, request, Kind::Other).await?;
+    let timeout = body::query::<WaitQuery>(&bytes.parts.uri)?.timeout;
+    let time_limit = node.context.time_limit(timeout.as_deref())?;
+    let requests = body::parsed(&bytes, |document| Ok(parse_waited_for(document)?))?;
+    // The memory of the body is not held for as long as the wait takes.
+    drop(bytes);
+    let request_ids = exchanges
+        .wait_for_any(&caller, &requests, time_limit)
+        .await?;
+    Ok(match request_ids.as_slice() {
+        [] => StatusCode::NO_CONTENT.into_response(),
+        _ => plain(StatusCode::OK, &EndedExchanges { request_ids }),
+    })
 }
 
 /// `POST /v1/exchanges/{requestId}/withdraw`.

@@ -24,7 +24,7 @@ fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<Kind> {
     match (method, path) {
         (_, "/v1/ws") => None,
         (_, path) if path.starts_with("/v1/sse/") => None,
-        (&Method::GET, _) => Some(Kind::Read),
+        (&Method::GET, _) | (_, "/v1/waits") => Some(Kind::Read),
         (_, "/v1/acks") => Some(Kind::Ack),
         // From an enforcer it is the acknowledgement of a prompt.
         (_, "/v1/prompt") if matches!(caller, Caller::Enforcer(_)) => Some(Kind::Ack),

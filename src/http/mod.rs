@@ -164,6 +164,13 @@ fn plain() -> Routes {
     }
 }
 
+/// The one of them that lasts as long as the client stays.
+fn plain_waits() -> Routes {
+    routes! {
+        post "/v1/waits" => exchange::wait_for_any;
+    }
+}
+
 fn health() -> Routes {
     routes! {
         get "/livez" => health::live;
@@ -173,7 +180,14 @@ fn health() -> Routes {
 
 /// The method and path of every route. `openapi.yaml` describes each, and no other.
 pub fn routes() -> Vec<(&'static str, &'static str)> {
-    [protocol().1, streams().1, plain().1, health().1].concat()
+    [
+        protocol().1,
+        streams().1,
+        plain().1,
+        plain_waits().1,
+        health().1,
+    ]
+    .concat()
 }
 
 pub fn router(node: Node) -> Router {
@@ -192,6 +206,7 @@ pub fn router(node: Node) -> Router {
     let plain = plain()
         .0
         .layer(run_to_end.clone())
+        .merge(plain_waits().0)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
         .layer(from_fn(proxied::refuse_unproxied))

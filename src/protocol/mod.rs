@@ -34,5 +34,6 @@ pub mod text;
 pub mod timestamp;
 pub mod token;
 pub mod trace;
+pub mod waited;
 pub mod wake_key;
 mod words;

@@ -165,14 +165,6 @@ export class Approver {
   }
 
   /**
-   * The request that a person looks at: its state is watched most closely. Null: none.
-   * @param {string | null} requestId
-   */
-  attend(requestId) {
-    this.model.attended = requestId;
-  }
-
-  /**
    * An item that waits or has ended while the page was open.
    * @param {string} requestId
    * @returns {Item | null}

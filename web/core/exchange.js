@@ -107,6 +107,25 @@ export async function readState({ client }, requestId) {
 }
 
 /**
+ * Waits until one of these requests is no longer pending. Resolves with those that have ended; none if the time is over.
+ * @param {Session} session
+ * @param {string[]} requestIds
+ * @param {number} seconds
+ * @param {number} answerMs how long the answer may take beyond that
+ * @param {AbortSignal} signal
+ * @returns {Promise<string[]>}
+ */
+export async function waitForAny({ client }, requestIds, seconds, answerMs, signal) {
+  const { status, text } = await client.call({
+    method: 'POST', path: `/v1/waits?timeout=${seconds}`, body: JSON.stringify({ requestIds }), expect: [200, 204],
+    once: true, patienceMs: seconds * 1000 + answerMs, signal,
+  });
+  if (status === 204) return [];
+  const ended = new Reader('answer', parse('answer', text)).array('requestIds').map(({ value }) => value);
+  return requestIds.filter((requestId) => ended.includes(requestId));
+}
+
+/**
  * A decision that the gateway shows, made on another device: who made it is believed if a device that this one trusts has signed it.
  * @param {Session} session
  * @param {Item} item

@@ -22,6 +22,7 @@ export const MAX_ANSWER_BYTES = 32 << 20;
  * @property {string} [body]
  * @property {boolean} [once]
  * @property {number} [patienceMs] how long it is tried
+ * @property {AbortSignal} [signal] gives it up
  * @property {number[]} expect statuses that are no refusal
  */
 
@@ -115,7 +116,7 @@ export class GatewayClient {
         isRenewed = true;
         continue;
       }
-      if (!problem.isUnavailable) throw problem;
+      if (!problem.isUnavailable || call.signal?.aborted) throw problem;
       this.leaveNode();
       // Of a call that may have arrived only a limit says that nothing was done.
       if (call.once === true && Number(problem.values.status) !== 429) throw problem;
@@ -134,7 +135,9 @@ export class GatewayClient {
    */
   async attempt(call, timeMs, credential) {
     const aborter = new AbortController();
-    const timer = setTimeout(() => aborter.abort(), timeMs);
+    const giveUp = () => aborter.abort();
+    const timer = setTimeout(giveUp, timeMs);
+    call.signal?.addEventListener('abort', giveUp);
     /** @type {Record<string, string>} */
     const headers = { Accept: 'application/json, */*' };
     if (credential !== null) headers.Authorization = `Bearer ${credential}`;
@@ -163,6 +166,7 @@ export class GatewayClient {
       return { answer: null, problem, waitMs: null };
     } finally {
       clearTimeout(timer);
+      call.signal?.removeEventListener('abort', giveUp);
     }
   }
 

@@ -9,7 +9,7 @@ import { loaded } from './gateway.js';
 import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
-import { askInTurn, isHidden, pollWhileClosed, watchDelivery } from './watching.js';
+import { isHidden, pollWhileClosed, waitForEnds, watchDelivery } from './watching.js';
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -56,8 +56,8 @@ export class InboxModel {
     this.isRunning = false;
     /** Which start this is: loops of an earlier one end. */
     this.run = 0;
-    /** @type {string | null} */
-    this.attended = null;
+    /** @type {Set<string>} */
+    this.undelivered = new Set();
     this.lookedAt = 0;
     /** @type {Promise<void> | null} */
     this.reading = null;
@@ -82,7 +82,7 @@ export class InboxModel {
     globalThis.addEventListener?.('offline', this.reopen);
     globalThis.document?.addEventListener('visibilitychange', this.check);
     this.run += 1;
-    void askInTurn(this, this.run);
+    void waitForEnds(this, this.run);
     void pollWhileClosed(this, this.run);
   }
 
@@ -270,6 +270,7 @@ export class InboxModel {
     else if ((state === 'decided' || state === 'delivered') && decision !== null) {
       if (item.state === state && item.decision !== null && item.gatewaySays === undefined) return;
       await this.keep(item, isSame ? { ...known, state } : await recordForeign(this.session, item, decision, state));
+      if (state === 'decided') void this.watchDelivery(requestId);
     } else {
       this.settle({ ...item, state });
     }
@@ -339,13 +340,22 @@ export class InboxModel {
       if (isOver) await this.askQuietly(requestId);
       throw error;
     }
-    void watchDelivery(this, requestId);
+    void this.watchDelivery(requestId);
   }
 
-  /** Those that may still change. */
-  openIds() {
-    const undelivered = this.finished.filter(({ state }) => state === 'decided');
-    return [...this.items.values(), ...undelivered].map(({ requestId }) => requestId);
+  /**
+   * Until the enforcer has confirmed that it got the decision.
+   * @param {string} requestId
+   */
+  async watchDelivery(requestId) {
+    if (this.undelivered.has(requestId)) return;
+    this.undelivered.add(requestId);
+    await watchDelivery(this, requestId);
+    this.undelivered.delete(requestId);
+  }
+
+  pendingIds() {
+    return [...this.items.keys()];
   }
 }
 

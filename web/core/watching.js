@@ -1,18 +1,24 @@
 // What keeps the inbox current beside the channel. Nothing is asked while nobody can see the page.
 
+import { waitForAny } from './exchange.js';
 import { jittered, sleep } from './gateway.js';
+import { Problem } from './problem.js';
 
 /** @typedef {import('./inbox.js').InboxModel} InboxModel */
 
-/** How often requests are asked about: nothing is pushed when another device decides. */
-const TICK_MS = 700;
-/** Beside the one that a person looks at. Few people have more open at a time; if so, each is asked about in turn. */
-const ASKED_PER_TICK = 6;
+/** How long the gateway is to wait; it answers before if a request has ended. */
+const WAIT_SECONDS = 25;
+/** And how long its answer may take beyond that. */
+const ANSWER_MS = 10_000;
+/** The most that one wait may be about. */
+const MAX_WAITED_FOR = 200;
+/** Requests that come in one after the other are waited for together. */
+const GATHER_MS = 300;
 /** How often the inbox is read while no channel is open. */
 const POLL_MS = 3_000;
 /** And at least, however long the gateway has been away. */
 const LONGEST_POLL_MS = 60_000;
-const WATCH_DELIVERY_MS = 30_000;
+const LONGEST_DELIVERY_PAUSE_MS = 60_000;
 
 export function isHidden() {
   return globalThis.document?.visibilityState === 'hidden';
@@ -26,33 +32,78 @@ export function pollPause(failures) {
   return Math.min(POLL_MS * 2 ** Math.min(failures, 10), LONGEST_POLL_MS);
 }
 
-/**
- * Which requests are asked about now, and where to go on next time.
- * @param {string[]} open
- * @param {number} from
- * @param {string | null} attended
- */
-export function turnOf(open, from, attended) {
-  const start = from % Math.max(open.length, 1);
-  const turn = [...open.slice(start), ...open.slice(0, start)].slice(0, ASKED_PER_TICK);
-  const first = open.filter((requestId) => requestId === attended);
-  return { asked: [...new Set([...first, ...turn])], next: start + ASKED_PER_TICK };
+/** @param {InboxModel} model */
+function isOffline(model) {
+  return model.live.value.connection === 'offline';
 }
 
 /**
- * Asks about the request that a person looks at, and about others in turn.
+ * Waits until requests have ended, and asks what has become of them: nothing is pushed when another device decides.
  * @param {InboxModel} model
  * @param {number} run
  */
-export async function askInTurn(model, run) {
-  let from = 0;
+export async function waitForEnds(model, run) {
+  /** Rounds in a row from which nothing was learned. */
+  let idle = 0;
   while (model.isRunning && model.run === run) {
-    await sleep(TICK_MS);
-    if (isHidden() || !model.isRunning || model.live.value.connection === 'offline') continue;
-    const { asked, next } = turnOf(model.openIds(), from, model.attended);
-    from = next;
-    await Promise.all(asked.map((requestId) => model.askQuietly(requestId)));
+    const waitedFor = model.pendingIds().slice(0, MAX_WAITED_FOR);
+    if (waitedFor.length === 0 || isHidden() || isOffline(model)) {
+      await nextChange(model, LONGEST_POLL_MS);
+      continue;
+    }
+    const ended = await endedOf(model, waitedFor);
+    await Promise.all((ended ?? []).map((requestId) => model.askQuietly(requestId)));
+    const isNews = ended !== null && ended.every((requestId) => !model.pendingIds().includes(requestId));
+    idle = isNews ? 0 : idle + 1;
+    if (isNews) continue;
+    // The gateway knows no waits, refuses them, or names what has not ended.
+    await sleep(jittered(pollPause(idle - 1)));
+    if (model.isRunning && !isOffline(model)) await model.refresh();
   }
+}
+
+/**
+ * Those of these requests that have ended, as soon as there is one; none when the time is over, or when there are others to wait for.
+ * Null if the gateway does not tell.
+ * @param {InboxModel} model
+ * @param {string[]} waitedFor
+ */
+async function endedOf(model, waitedFor) {
+  const aborter = new AbortController();
+  let timer = 0;
+  const leave = model.live.subscribe(() => {
+    const isMore = model.pendingIds().slice(0, MAX_WAITED_FOR).some((requestId) => !waitedFor.includes(requestId));
+    if (timer === 0 && (isMore || isHidden() || !model.isRunning)) timer = setTimeout(() => aborter.abort(), GATHER_MS);
+  });
+  try {
+    return await waitForAny(model.session, waitedFor, WAIT_SECONDS, ANSWER_MS, aborter.signal);
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    return aborter.signal.aborted ? [] : null;
+  } finally {
+    clearTimeout(timer);
+    leave();
+  }
+}
+
+/**
+ * Waits until the inbox is published again.
+ * @param {InboxModel} model
+ * @param {number} longestMs
+ */
+function nextChange(model, longestMs) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, longestMs);
+    let isFirst = true;
+    const leave = model.live.subscribe(() => {
+      // It is called with what there is, too.
+      if (isFirst) return;
+      clearTimeout(timer);
+      resolve(undefined);
+      queueMicrotask(() => leave());
+    });
+    isFirst = false;
+  });
 }
 
 /**
@@ -75,15 +126,14 @@ export async function pollWhileClosed(model, run) {
 }
 
 /**
- * Waits until the enforcer has confirmed that it got the decision.
+ * Asks until the enforcer has confirmed that it got the decision, less and less often.
  * @param {InboxModel} model
  * @param {string} requestId
  */
 export async function watchDelivery(model, requestId) {
-  const until = Date.now() + WATCH_DELIVERY_MS;
-  for (let pause = 100; model.isRunning && Date.now() < until; pause = Math.min(pause * 2, 1_000)) {
-    await model.askQuietly(requestId);
-    if (model.find(requestId)?.state === 'delivered') return;
+  for (let pause = 100; model.isRunning; pause = Math.min(pause * 2, LONGEST_DELIVERY_PAUSE_MS)) {
     await sleep(pause);
+    if (!isHidden()) await model.askQuietly(requestId);
+    if (model.find(requestId)?.state !== 'decided') return;
   }
 }

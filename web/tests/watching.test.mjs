@@ -4,26 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { InboxModel } from '../core/inbox.js';
 import { Problem } from '../core/problem.js';
-import { pollPause, turnOf } from '../core/watching.js';
+import { pollPause, waitForEnds, watchDelivery } from '../core/watching.js';
+import { LiveValue } from '../core/live.js';
 
 test('the inbox is read less and less often while the gateway is away', () => {
   assert.deepEqual([0, 1, 2, 3, 4, 5, 6, 1000].map(pollPause), [3_000, 6_000, 12_000, 24_000, 48_000, 60_000, 60_000, 60_000]);
-});
-
-test('every open request is asked about in turn, and the attended one each time', () => {
-  const open = Array.from({ length: 14 }, (_, at) => `r${at}`);
-  const asked = new Set();
-  let from = 0;
-  for (let round = 0; round < 3; round += 1) {
-    const turn = turnOf(open, from, 'r13');
-    assert.equal(turn.asked[0], 'r13');
-    assert.ok(turn.asked.length <= 7);
-    turn.asked.forEach((requestId) => asked.add(requestId));
-    from = turn.next;
-  }
-  assert.equal(asked.size, 14);
-  assert.deepEqual(turnOf(['a', 'b'], 5, null).asked, ['b', 'a']);
-  assert.deepEqual(turnOf([], 6, 'gone').asked, []);
 });
 
 /** A model whose gateway cannot be reached, and that counts what it does. */
@@ -52,4 +37,112 @@ test('a page that is seen again reads at once, a hidden one nothing', () => {
   made.check();
   delete globalThis.document;
   assert.deepEqual(calls, ['check', 'read']);
+});
+
+/**
+ * A model with pending requests, whose gateway answers waits as told: with ids that have ended, with nothing, or with a refusal.
+ * @param {string[]} pending
+ * @param {(requestIds: string[], signal: AbortSignal) => Promise<string[] | Problem>} answer
+ */
+function waiting(pending, answer) {
+  const calls = [];
+  const made = {
+    isRunning: true,
+    run: 1,
+    pending,
+    live: new LiveValue({ connection: 'live' }),
+    pendingIds: () => made.pending,
+    find: (requestId) => (made.pending.includes(requestId) ? { state: 'pending' } : null),
+    askQuietly: async (requestId) => {
+      calls.push(`ask ${requestId}`);
+      made.pending = made.pending.filter((one) => one !== requestId || made.isStubborn);
+    },
+    refresh: async () => calls.push('read'),
+    session: {
+      client: {
+        call: async ({ path, body, signal }) => {
+          const { requestIds } = JSON.parse(body);
+          calls.push(`wait ${requestIds}`);
+          assert.equal(path, '/v1/waits?timeout=25');
+          const ended = await answer(requestIds, signal);
+          if (ended instanceof Problem) throw ended;
+          if (ended.length === 0) return { status: 204, text: '' };
+          return { status: 200, text: JSON.stringify({ requestIds: ended }) };
+        },
+      },
+    },
+  };
+  return { made, calls };
+}
+
+test('what has ended is asked about, and the others are waited for', async () => {
+  const { made, calls } = waiting(['a', 'b', 'c'], async (requestIds) => {
+    if (requestIds.length === 3) return [];
+    if (requestIds.length < 2) made.isRunning = false;
+    return [requestIds[0], 'never asked about'];
+  });
+  // The first wait ends without news, the second knows of one less.
+  made.session.client.call = ((call) => async (one) => {
+    const answer = await call(one);
+    if (answer.status === 204) made.pending = ['b', 'c'];
+    return answer;
+  })(made.session.client.call);
+  await waitForEnds(made, 1);
+  assert.deepEqual(calls, ['wait a,b,c', 'wait b,c', 'ask b', 'wait c', 'ask c']);
+});
+
+test('a request that comes meanwhile is waited for too', async () => {
+  const { made, calls } = waiting(['a'], (requestIds, signal) => new Promise((resolve) => {
+    if (requestIds.length === 2) {
+      made.isRunning = false;
+      resolve([]);
+      return;
+    }
+    signal.addEventListener('abort', () => resolve(Problem.of('slow', {})));
+    made.pending = ['a', 'b'];
+    made.live.set({ connection: 'live' });
+  }));
+  await waitForEnds(made, 1);
+  assert.deepEqual(calls, ['wait a', 'wait a,b']);
+});
+
+test('a gateway that knows no waits, or names what has not ended, is not asked in a tight loop', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  for (const answer of [Problem.of('refused', { status: 404 }), ['a']]) {
+    const { made, calls } = waiting(['a'], async () => answer);
+    made.isStubborn = true;
+    const waits = () => calls.filter((call) => call === 'wait a').length;
+    const ended = waitForEnds(made, 1);
+    const settle = async () => {
+      for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+    };
+    await settle();
+    assert.equal(waits(), 1);
+    context.mock.timers.tick(1_000);
+    await settle();
+    assert.equal(waits(), 1);
+    context.mock.timers.tick(5_000);
+    await settle();
+    assert.equal(waits(), 2);
+    assert.ok(calls.includes('read'));
+    made.isRunning = false;
+    context.mock.timers.tick(100_000);
+    await ended;
+  }
+});
+
+test('delivery is asked about less and less often, until it is confirmed', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const { made, calls } = waiting([], async () => []);
+  let state = 'decided';
+  made.find = () => ({ state });
+  const ended = watchDelivery(made, 'a');
+  for (let second = 0; second < 600; second += 1) {
+    context.mock.timers.tick(1_000);
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+  }
+  assert.ok(calls.length > 8 && calls.length < 25, `${calls.length}`);
+  state = 'delivered';
+  context.mock.timers.tick(60_000);
+  await ended;
 });

@@ -149,7 +149,6 @@ export async function view({ approver, args, go }) {
     past = await findPast(approver, requestId);
   }
   const end = approver.inbox.subscribe(update);
-  approver.attend(requestId);
   const move = (/** @type {number} */ step) => {
     const other = neighbour(step);
     if (other) go(other);
@@ -172,7 +171,6 @@ export async function view({ approver, args, go }) {
       end();
       clearTimeout(timer);
       turn += 1;
-      approver.attend(null);
       content?.dispose();
     },
   };

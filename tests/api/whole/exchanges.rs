@@ -195,6 +195,12 @@ async fn exchanges_from_submission_to_every_end() {
         .refused(409, "INVALID_STATE");
     let gone = scene.get(enforcer, &path(0, "/wait")).await.expect(204);
     assert_eq!(gone.header("exchange-state"), Some("withdrawn"));
+    let ids = json!({ "requestIds": ends });
+    let ended = scene.post(approver, "/v1/waits", &ids).await.expect(200);
+    assert_eq!(ended.json()["requestIds"], json!([ends[0]]));
+    let ids = json!({ "requestIds": ends[1..] });
+    let path_of_waits = "/v1/waits?timeout=1";
+    scene.post(approver, path_of_waits, &ids).await.expect(204);
     let cancel = format!("/platform/v1/exchanges/{}/cancel", ends[1]);
     scene
         .post(admin, &cancel, &json!({ "reason": "because" }))
