@@ -9,6 +9,7 @@ mod forger;
 mod hostile;
 mod keeping;
 mod live;
+mod notified;
 mod page;
 mod pairing;
 mod sign_in;

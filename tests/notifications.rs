@@ -4,7 +4,7 @@ mod access;
 mod delivery;
 mod failures;
 mod input;
-mod receiver;
+pub mod receiver;
 mod vectors;
 
 use std::time::Duration;

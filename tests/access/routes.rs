@@ -60,7 +60,7 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
 }
 
 /// The protocol's paths that answer in plain JSON.
-const PLAIN: [&str; 12] = [
+const PLAIN: [&str; 13] = [
     "artifact",
     "decision",
     "enforcers",
@@ -72,6 +72,7 @@ const PLAIN: [&str; 12] = [
     "prompt",
     "session",
     "status",
+    "waits",
     "whoami",
 ];
 
@@ -147,6 +148,7 @@ pub const ROUTES: &[Route] = &[
         &[Enforcer, Admin],
     ),
     route("GET", "/v1/whoami", &[Enforcer, Approver, Admin]),
+    route("POST", "/v1/waits?timeout=1", &[Enforcer, Approver, Admin]),
     route("GET", "/v1/page", &[]),
     route("GET", "/v1/status", &[]),
     route("POST", "/v1/pairing/initiate", &[Enforcer]),

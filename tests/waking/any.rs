@@ -193,7 +193,7 @@ async fn a_wait_names_what_is_wrong_with_it() {
         .refused(403, "FORBIDDEN");
     wait_for_any(&cluster.client(None), &many[..1], 1)
         .await
-        .refused(401, "UNAUTHORIZED");
+        .refused(401, "UNAUTHENTICATED");
     // Each exchange of it counts as a wait.
     let requests = asked(&cluster, 5).await;
     wait_for_any(&alice, &requests, 1)

@@ -1,0 +1,107 @@
+//! A notification on a device. Chromium gets a subscription only from its vendor's service, so the page gets one of the
+//! tests' own push service instead; what that receives is opened as a browser does, and handed to the page's service worker.
+
+use serde_json::json;
+
+use super::page::Page;
+use super::stage::Stage;
+use crate::notifications::quick;
+use crate::notifications::receiver::{Browser, Receiver};
+use crate::support::Cluster;
+
+const ENDPOINT: &str = "/push/alice";
+
+/// Runs before the page does: what `subscribe` returns, until it is ended.
+const PUSH_MANAGER: &str = "
+    const [endpoint, keys] = SUBSCRIPTION;
+    const read = () => JSON.parse(localStorage.getItem('test-subscription'));
+    const subscription = () => read() && {
+        endpoint,
+        options: { applicationServerKey: new Uint8Array(read()).buffer },
+        toJSON: () => ({ endpoint, keys }),
+        unsubscribe: async () => localStorage.removeItem('test-subscription'),
+    };
+    PushManager.prototype.getSubscription = async () => subscription();
+    PushManager.prototype.subscribe = async ({ applicationServerKey, userVisibleOnly }) => {
+        if (!userVisibleOnly) throw new Error('Chromium shows every message');
+        localStorage.setItem('test-subscription', JSON.stringify([...applicationServerKey]));
+        return subscription();
+    };";
+
+/// What the service worker has shown.
+const SHOWN: &str = "
+    return navigator.serviceWorker.ready
+        .then((registration) => registration.getNotifications())
+        .then((shown) => shown.length === 0 ? null : shown.map(({ title, body }) => ({ title, body })));";
+
+async fn give_subscription(page: &Page, endpoint: &str, keys: &serde_json::Value) {
+    let session = &page.browser.session;
+    let origin = json!({ "origin": page.url, "permissions": ["notifications"] });
+    session.devtools("Browser.grantPermissions", origin).await;
+    let script = PUSH_MANAGER.replace("SUBSCRIPTION", &json!([endpoint, keys]).to_string());
+    let script = json!({ "source": format!("{{{script}}}") });
+    session
+        .devtools("Page.addScriptToEvaluateOnNewDocument", script)
+        .await;
+}
+
+/// Hands a message to the service worker, as the browser does when its push service sends one.
+async fn deliver(page: &Page, message: &[u8]) {
+    let session = &page.browser.session;
+    session.devtools("ServiceWorker.enable", json!({})).await;
+    let message = json!({
+        "origin": page.url,
+        // The first and only one in this profile.
+        "registrationId": "0",
+        "data": std::str::from_utf8(message).unwrap(),
+    });
+    session
+        .devtools("ServiceWorker.deliverPushMessage", message)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
+    let stage = Stage::on(Cluster::with(1, quick).await);
+    let receiver = Receiver::start().await;
+    let subscribed = Browser::new(7);
+    let page = stage.page().await;
+    let endpoint = format!("{}{ENDPOINT}", receiver.url);
+    give_subscription(&page, &endpoint, &subscribed.keys()).await;
+    let bot = stage.pair(&page).await;
+
+    page.open("#/settings").await;
+    page.press("Turn on").await;
+    page.sees("This device tells you when a request waits")
+        .await;
+    page.press("Send a test").await;
+    let sent = receiver.awaited(ENDPOINT, 1).await;
+    deliver(&page, &subscribed.open(&sent[0].body)).await;
+    let shown = page.until("a test", SHOWN).await;
+    assert_eq!(shown[0]["body"], "Notifications work on this device.");
+
+    let running = bot.begin(&["run", "--", "echo", "a secret"]);
+    let sent = receiver.awaited(ENDPOINT, 2).await;
+    let message = subscribed.open(&sent[1].body);
+    assert!(!String::from_utf8_lossy(&message).contains("secret"));
+    deliver(&page, &message).await;
+    let waits = format!("{SHOWN}").replace("shown.length === 0", "shown.length < 2");
+    let shown = page.until("a notification", &waits).await;
+    let shown = shown.as_array().unwrap();
+    assert!(shown.contains(
+        &json!({ "title": "Countersign", "body": "A request waits for your decision." })
+    ));
+
+    page.open_request("echo").await;
+    page.approve().await;
+    assert_eq!(running.end().await.expect(0).out, "a secret\n");
+
+    // Turned off, the push service hears no more.
+    page.open("#/settings").await;
+    page.press("Turn off").await;
+    page.sees("This device can tell you").await;
+    let admin = stage.cluster.admin().await;
+    let listed = admin.get("/v1/approvers/alice/notifications").await;
+    assert_eq!(listed.expect(200).json()["notifications"], json!([]));
+    page.close().await;
+}
