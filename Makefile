@@ -44,7 +44,7 @@ test-page: ## Check the types of the approvers' page, and run its own tests.
 
 .PHONY: test-run
 test-run: postgres ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
-	@scripts/install chromedriver chromium curl haproxy nginx openssl
+	@scripts/install chromedriver chromium curl firefox haproxy nginx openssl
 	$(CARGO) test --locked $(ARGS)
 
 .PHONY: fmt

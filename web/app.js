@@ -2,7 +2,6 @@
 
 import { Approver } from './core/approver.js';
 import { Problem } from './core/problem.js';
-import { keepPage } from './keep.js';
 import { texts } from './texts.js';
 import { announce } from './ui/announce.js';
 import { closeDialogs } from './ui/dialog.js';
@@ -20,6 +19,8 @@ import { applyTheme } from './ui/theme.js';
  * @property {boolean} [open] also for a browser that has not joined
  * @property {() => Promise<{ view: (context: any) => View | Promise<View> }>} load
  */
+
+const JUDGE_AFTER_MS = 500;
 
 /** @type {Record<string, Route>} */
 const ROUTES = {
@@ -67,6 +68,8 @@ class App {
       return;
     }
     await this.show();
+    // What the first view does not need is loaded after it.
+    setTimeout(() => this.#judge(), JUDGE_AFTER_MS);
   }
 
   /** @param {Approver} approver */
@@ -81,7 +84,6 @@ class App {
       }),
     ];
     approver.start();
-    this.#judge();
   }
 
   #leave() {
@@ -161,7 +163,10 @@ class App {
       place: place(),
       args,
       go: (hash, replace) => this.go(hash, replace),
-      joined: (approver) => this.#adopt(approver),
+      joined: (approver) => {
+        this.#adopt(approver);
+        void this.#judge();
+      },
       answer: () => {
         const answer = this.#answer;
         this.#answer = null;
@@ -245,4 +250,4 @@ function loadAll() {
 
 applyTheme();
 const app = new App();
-app.start().then(() => keepPage(loadAll)).catch(console.warn).then(() => app.renewNotifications()).catch(console.warn);
+app.start().then(() => import('./keep.js')).then(({ keepPage }) => keepPage(loadAll)).catch(console.warn).then(() => app.renewNotifications()).catch(console.warn);

@@ -153,6 +153,7 @@ fn plain() -> Routes {
         get "/v1/status" => status::status;
         get "/" => page::index;
         get "/sw.js" => page::fixed;
+        get "/reload.js" => page::fixed;
         get "/manifest.webmanifest" => page::fixed;
         get "/icon.svg" => page::fixed;
         get "/icons/{file}" => page::fixed;

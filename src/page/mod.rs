@@ -69,7 +69,8 @@ pub struct Page {
     pub version: String,
     /// By their names below `page/<version>/`.
     pub versioned: BTreeMap<String, File>,
-    /// By the names that browsers expect or others link to: the service worker, the manifest, icons.
+    /// By the names that browsers expect or others link to: the service worker, the manifest, icons, what must be
+    /// found whichever version a node has.
     pub fixed: BTreeMap<String, File>,
     pub index: File,
     source: String,
@@ -152,7 +153,8 @@ fn html(text: String) -> File {
 }
 
 fn is_fixed(name: &str) -> bool {
-    name.starts_with("icons/") || ["sw.js", "manifest.webmanifest", "icon.svg"].contains(&name)
+    name.starts_with("icons/")
+        || ["sw.js", "reload.js", "manifest.webmanifest", "icon.svg"].contains(&name)
 }
 
 /// What is of no known type is not part of the page.

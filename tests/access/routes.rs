@@ -276,6 +276,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/platform/v1/audit", &[Admin]),
     route("GET", "/", &[]),
     route("GET", "/sw.js", &[]),
+    route("GET", "/reload.js", &[]),
     route("GET", "/manifest.webmanifest", &[]),
     route("GET", "/icon.svg", &[]),
     route("GET", "/icons/{file}", &[]),

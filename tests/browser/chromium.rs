@@ -6,24 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::json;
-use tempfile::TempDir;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 
-use super::webdriver::Session;
+use super::webdriver::{Browser, SEATS, Session};
 
-/// Browsers at the same time: more would only wait for each other.
-const BROWSERS: usize = 3;
-static SEATS: Semaphore = Semaphore::const_new(BROWSERS);
-
-/// A browser and what it keeps.
-pub struct Chromium {
-    pub session: Session,
-    /// Where it saves files.
-    pub downloads: PathBuf,
-    // Dropped after the browser has ended.
-    _directory: TempDir,
-    _seat: SemaphorePermit<'static>,
-}
+pub struct Chromium;
 
 struct Driver {
     url: String,
@@ -89,7 +76,7 @@ fn major_version(program: &Path) -> Option<String> {
 
 impl Chromium {
     /// As many browsers as a test needs, at once: tests that wait for a second one could wait for each other.
-    pub async fn start<const N: usize>() -> [Self; N] {
+    pub async fn start<const N: usize>() -> [Browser; N] {
         let mut seats = Vec::new();
         let mut all = SEATS.acquire_many(N.try_into().unwrap()).await.unwrap();
         while let Some(seat) = all.split(1) {
@@ -102,7 +89,7 @@ impl Chromium {
         browsers.try_into().unwrap_or_else(|_| unreachable!())
     }
 
-    async fn on(seat: SemaphorePermit<'static>) -> Self {
+    async fn on(seat: SemaphorePermit<'static>) -> Browser {
         let directory = tempfile::tempdir().unwrap();
         let downloads = directory.path().join("downloads");
         std::fs::create_dir(&downloads).unwrap();
@@ -146,7 +133,7 @@ impl Chromium {
             "timeouts": { "script": 60_000, "pageLoad": 60_000 },
         });
         let session = Session::start(driver, capabilities).await;
-        Self {
+        Browser {
             session,
             downloads,
             _directory: directory,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::chromium::Chromium;
 use super::page::Page;
 use super::stage::{Bot, Stage, invite};
@@ -130,4 +132,25 @@ async fn behind_a_balancer_the_page_goes_on_at_another_node() {
         balancer.sees(hosts.len()).await;
     }
     site.page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_whose_files_another_node_does_not_have_loads_again_until_it_has_them() {
+    let stage = Stage::start().await;
+    let mut page = stage.page().await;
+    page.may_lose_gateway();
+    let session = &page.browser.session;
+    session.devtools("Network.enable", json!({})).await;
+    let missing = json!({ "urls": ["*/core/approver.js"] });
+    session.devtools("Network.setBlockedURLs", missing).await;
+    page.open("#/welcome").await;
+    let tries = "return Number(sessionStorage.getItem('countersign-reloads')) > 1";
+    page.until("two attempts", tries).await;
+    session
+        .devtools("Network.setBlockedURLs", json!({ "urls": [] }))
+        .await;
+    page.sees("Only your signature counts").await;
+    let tries = "return sessionStorage.getItem('countersign-reloads') === null";
+    page.until("the attempts are forgotten", tries).await;
+    page.close().await;
 }

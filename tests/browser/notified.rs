@@ -29,7 +29,7 @@ const PUSH_MANAGER: &str = "
     };";
 
 /// What the service worker has shown.
-const SHOWN: &str = "
+pub const SHOWN: &str = "
     return navigator.serviceWorker.ready
         .then((registration) => registration.getNotifications())
         .then((shown) => shown.length === 0 ? null : shown.map(({ title, body }) => ({ title, body })));";
@@ -85,7 +85,7 @@ async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
     let message = subscribed.open(&sent[1].body);
     assert!(!String::from_utf8_lossy(&message).contains("secret"));
     deliver(&page, &message).await;
-    let waits = format!("{SHOWN}").replace("shown.length === 0", "shown.length < 2");
+    let waits = SHOWN.replace("shown.length === 0", "shown.length < 2");
     let shown = page.until("a notification", &waits).await;
     let shown = shown.as_array().unwrap();
     assert!(shown.contains(

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::PATIENCE;
-use super::chromium::Chromium;
-use super::webdriver::{Element, Fault};
+use super::webdriver::{Browser, Element, Fault};
 
 /// Finds what a user could operate, by what it is called: nothing that is hidden, disabled, inert, or behind a dialog.
 const CONTROL: &str = "
@@ -38,7 +37,7 @@ const ENTRY: &str = "
 
 /// A browser that shows the page.
 pub struct Page {
-    pub browser: Chromium,
+    pub browser: Browser,
     /// Where the page is.
     pub url: String,
     /// Whether a failed call is to be expected, as when a node is killed.
@@ -47,7 +46,7 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn at(browser: Chromium, url: &str) -> Self {
+    pub fn at(browser: Browser, url: &str) -> Self {
         Self {
             browser,
             url: url.to_owned(),

@@ -4,18 +4,46 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::PATIENCE;
+use super::marionette::Marionette;
 use crate::support::http;
+
+/// Browsers at the same time: more would only wait for each other.
+const BROWSERS: usize = 3;
+pub static SEATS: Semaphore = Semaphore::const_new(BROWSERS);
+
+/// A browser and what it keeps.
+pub struct Browser {
+    pub session: Session,
+    /// Where it saves files.
+    pub downloads: PathBuf,
+    // Dropped after the browser has ended.
+    pub _directory: TempDir,
+    pub _seat: SemaphorePermit<'static>,
+}
 
 /// A session, which is one browser. It ends when this is dropped.
 pub struct Session {
+    link: Link,
+}
+
+/// How the browser is reached: Chromium through its driver, Firefox by its own protocol, of which the commands are the same.
+enum Link {
+    Driver(Driver),
+    Firefox(Box<Marionette>),
+}
+
+struct Driver {
     http: reqwest::Client,
-    driver: String,
+    url: String,
     id: String,
 }
 
@@ -32,6 +60,14 @@ impl std::fmt::Debug for Fault {
 }
 
 impl Fault {
+    /// The fault that an answer is, if it is one.
+    pub fn of(answer: &Value) -> Option<Self> {
+        Some(Self {
+            code: answer["error"].as_str()?.to_owned(),
+            message: answer["message"].as_str().unwrap_or_default().to_owned(),
+        })
+    }
+
     /// Whether it may work in a moment: the page is still changing.
     pub fn is_passing(&self) -> bool {
         matches!(
@@ -61,26 +97,9 @@ impl Element {
     }
 }
 
-impl Session {
-    /// `driver` is the address of a chromedriver.
-    pub async fn start(driver: &str, capabilities: Value) -> Self {
-        let mut session = Self {
-            http: http().no_proxy().timeout(PATIENCE * 2).build().unwrap(),
-            driver: driver.to_owned(),
-            id: String::new(),
-        };
-        let wanted = json!({ "capabilities": { "alwaysMatch": capabilities } });
-        let url = format!("{driver}/session");
-        let made = session.call(Method::POST, &url, Some(wanted)).await;
-        let made = made.expect("a browser");
-        made["sessionId"]
-            .as_str()
-            .unwrap()
-            .clone_into(&mut session.id);
-        session
-    }
-
-    async fn call(&self, method: Method, url: &str, body: Option<Value>) -> Result<Value, Fault> {
+impl Driver {
+    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, Fault> {
+        let url = format!("{}/session{}{path}", self.url, self.id);
         let mut request = self.http.request(method, url);
         if let Some(body) = body {
             request = request.json(&body);
@@ -88,25 +107,48 @@ impl Session {
         let answer = request.send().await.expect("the driver answers");
         let answer: Value = answer.json().await.expect("JSON");
         let value = answer["value"].clone();
-        match value["error"].as_str() {
-            Some(code) => Err(Fault {
-                code: code.to_owned(),
-                message: value["message"].as_str().unwrap_or_default().to_owned(),
-            }),
+        match Fault::of(&value) {
+            Some(fault) => Err(fault),
             None => Ok(value),
         }
     }
+}
 
-    fn url(&self, path: &str) -> String {
-        format!("{}/session/{}{path}", self.driver, self.id)
+impl Session {
+    /// `driver` is the address of a chromedriver.
+    pub async fn start(driver: &str, capabilities: Value) -> Self {
+        let mut driver = Driver {
+            http: http().no_proxy().timeout(PATIENCE * 2).build().unwrap(),
+            url: driver.to_owned(),
+            id: String::new(),
+        };
+        let wanted = json!({ "capabilities": { "alwaysMatch": capabilities } });
+        let made = driver.call(Method::POST, "", Some(wanted)).await;
+        let made = made.expect("a browser");
+        driver.id = format!("/{}", made["sessionId"].as_str().unwrap());
+        Self {
+            link: Link::Driver(driver),
+        }
+    }
+
+    pub fn firefox(marionette: Marionette) -> Self {
+        Self {
+            link: Link::Firefox(Box::new(marionette)),
+        }
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Result<Value, Fault> {
-        self.call(Method::POST, &self.url(path), Some(body)).await
+        match &self.link {
+            Link::Driver(driver) => driver.call(Method::POST, path, Some(body)).await,
+            Link::Firefox(marionette) => marionette.post(path, body).await,
+        }
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, Fault> {
-        self.call(Method::GET, &self.url(path), None).await
+        match &self.link {
+            Link::Driver(driver) => driver.call(Method::GET, path, None).await,
+            Link::Firefox(_) => panic!("{path} is not read in Firefox"),
+        }
     }
 
     pub async fn goto(&self, url: &str) {
@@ -152,19 +194,22 @@ impl Session {
         self.post("/goog/cdp/execute", body).await.unwrap()
     }
 
-    /// What the console has said since this was last asked.
+    /// What the console has said since this was last asked; Firefox does not tell.
     pub async fn console(&self) -> Vec<Value> {
+        if matches!(self.link, Link::Firefox(_)) {
+            return Vec::new();
+        }
         let log = self.post("/se/log", json!({ "type": "browser" })).await;
         log.unwrap().as_array().unwrap().clone()
     }
 }
 
-impl Drop for Session {
+impl Drop for Driver {
     /// Also when the test has failed, and its runtime with it. The driver answers once the browser has ended.
     fn drop(&mut self) {
-        let address = self.driver.trim_start_matches("http://");
+        let address = self.url.trim_start_matches("http://");
         let request = format!(
-            "DELETE /session/{} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            "DELETE /session{} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             self.id
         );
         let Ok(mut socket) = TcpStream::connect(address) else {

@@ -74,9 +74,13 @@ export class Device {
   }
 
   /** Waits until a selector matches something visible, if `text` is given with that text. */
-  async see(selector, text = '') {
-    return until(`${selector} ${text}`, () => this.page.evaluate((wanted, words) =>
-      [...document.querySelectorAll(wanted)].some((one) => one.checkVisibility() && one.textContent.includes(words)), selector, text));
+  async see(selector, text = '', within = undefined) {
+    try {
+      await until(`${selector} ${text}`, () => this.page.evaluate((wanted, words) =>
+        [...document.querySelectorAll(wanted)].some((one) => one.checkVisibility() && one.textContent.includes(words)), selector, text), within);
+    } catch (error) {
+      throw new Error(`${error.message}; the page shows:\n${await this.page.evaluate(() => document.body.innerText)}`);
+    }
   }
 
   async gone(selector) {

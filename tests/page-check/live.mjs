@@ -2,6 +2,7 @@
 // away catches up at once.
 
 import { table } from './table.mjs';
+import { until } from './wait.mjs';
 import { open } from './walk.mjs';
 
 const ROUNDS = 3;
@@ -10,6 +11,7 @@ const CATCH_UP_MS = 2_000;
 /** How long a page is watched while it should be quiet, and what it may ask for meanwhile. */
 const QUIET_MS = 6_000;
 const OFFLINE_CALLS = 12;
+const PROBE_MS = 5_000;
 
 export async function run({ gateway, browser, device, found }) {
   const second = await further(gateway, browser, device);
@@ -45,7 +47,23 @@ async function further(gateway, browser, device) {
   await second.gone('.qr');
   await second.show('#/inbox');
   await second.see('h1', 'Inbox');
+  await known(gateway, second);
   return second;
+}
+
+/** Waits until enforcers encrypt for this device too: they read the list of devices once a minute. */
+async function known(gateway, device) {
+  await until('a request that the further device can read', async () => {
+    const asked = await gateway.ask('plan', 'Is it known?');
+    try {
+      await device.see('.request-entry', '', PROBE_MS);
+      return await device.see('.request-entry', 'Is it known?', PROBE_MS).then(() => true, () => false);
+    } finally {
+      asked.stop();
+      await asked.ended;
+      await device.gone('.request-entry');
+    }
+  }, 120_000);
 }
 
 /** When an entry has left the list, by the clock of this machine. */

@@ -9,7 +9,7 @@ import { loaded } from './gateway.js';
 import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
-import { isHidden, pollWhileClosed, waitForEnds, watchDelivery } from './watching.js';
+import { isHidden, pollWhileClosed, waitForEnds, waitForIntroductions, watchDelivery } from './watching.js';
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -84,6 +84,7 @@ export class InboxModel {
     this.run += 1;
     void waitForEnds(this, this.run);
     void pollWhileClosed(this, this.run);
+    void waitForIntroductions(this, this.run);
   }
 
   stop() {

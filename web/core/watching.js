@@ -2,6 +2,7 @@
 
 import { waitForAny } from './exchange.js';
 import { jittered, sleep } from './gateway.js';
+import { wantsIntroduction } from './item.js';
 import { Problem } from './problem.js';
 
 /** @typedef {import('./inbox.js').InboxModel} InboxModel */
@@ -12,6 +13,8 @@ const WAIT_SECONDS = 25;
 const ANSWER_MS = 10_000;
 /** The most that one wait may be about. */
 const MAX_WAITED_FOR = 200;
+/** An answer without news that comes sooner is no answer. */
+const EARLY_MS = 1_000;
 /** Requests that come in one after the other are waited for together. */
 const GATHER_MS = 300;
 /** How often the inbox is read while no channel is open. */
@@ -51,15 +54,27 @@ export async function waitForEnds(model, run) {
       await nextChange(model, LONGEST_POLL_MS);
       continue;
     }
+    const began = Date.now();
     const ended = await endedOf(model, waitedFor);
     await Promise.all((ended ?? []).map((requestId) => model.askQuietly(requestId)));
-    const isNews = ended !== null && ended.every((requestId) => !model.pendingIds().includes(requestId));
+    // A node that stops answers at once.
+    const isEarly = ended?.length === 0 && !hasMore(model, waitedFor) && Date.now() - began < EARLY_MS;
+    const isNews = ended !== null && !isEarly && ended.every((requestId) => !model.pendingIds().includes(requestId));
     idle = isNews ? 0 : idle + 1;
     if (isNews) continue;
     // The gateway knows no waits, refuses them, or names what has not ended.
     await sleep(jittered(pollPause(idle - 1)));
     if (model.isRunning && !isOffline(model)) await model.refresh();
   }
+}
+
+/**
+ * Whether there are others to wait for.
+ * @param {InboxModel} model
+ * @param {string[]} waitedFor
+ */
+function hasMore(model, waitedFor) {
+  return model.pendingIds().slice(0, MAX_WAITED_FOR).some((requestId) => !waitedFor.includes(requestId));
 }
 
 /**
@@ -72,8 +87,7 @@ async function endedOf(model, waitedFor) {
   const aborter = new AbortController();
   let timer = 0;
   const leave = model.live.subscribe(() => {
-    const isMore = model.pendingIds().slice(0, MAX_WAITED_FOR).some((requestId) => !waitedFor.includes(requestId));
-    if (timer === 0 && (isMore || isHidden() || !model.isRunning)) timer = setTimeout(() => aborter.abort(), GATHER_MS);
+    if (timer === 0 && (hasMore(model, waitedFor) || isHidden() || !model.isRunning)) timer = setTimeout(() => aborter.abort(), GATHER_MS);
   });
   try {
     return await waitForAny(model.session, waitedFor, WAIT_SECONDS, ANSWER_MS, aborter.signal);
@@ -104,6 +118,25 @@ function nextChange(model, longestMs) {
     });
     isFirst = false;
   });
+}
+
+/**
+ * Reads the inbox again while it has requests of an enforcer that another device may be about to introduce.
+ * @param {InboxModel} model
+ * @param {number} run
+ */
+export async function waitForIntroductions(model, run) {
+  let rounds = 0;
+  while (model.isRunning && model.run === run) {
+    if (isHidden() || isOffline(model) || ![...model.items.values()].some(wantsIntroduction)) {
+      await nextChange(model, LONGEST_POLL_MS);
+      rounds = 0;
+      continue;
+    }
+    await sleep(jittered(pollPause(rounds)));
+    rounds += 1;
+    if (model.isRunning) await model.refresh();
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { InboxModel } from '../core/inbox.js';
 import { Problem } from '../core/problem.js';
-import { pollPause, waitForEnds, watchDelivery } from '../core/watching.js';
+import { pollPause, waitForEnds, waitForIntroductions, watchDelivery } from '../core/watching.js';
 import { LiveValue } from '../core/live.js';
 
 test('the inbox is read less and less often while the gateway is away', () => {
@@ -77,18 +77,11 @@ function waiting(pending, answer) {
 
 test('what has ended is asked about, and the others are waited for', async () => {
   const { made, calls } = waiting(['a', 'b', 'c'], async (requestIds) => {
-    if (requestIds.length === 3) return [];
     if (requestIds.length < 2) made.isRunning = false;
     return [requestIds[0], 'never asked about'];
   });
-  // The first wait ends without news, the second knows of one less.
-  made.session.client.call = ((call) => async (one) => {
-    const answer = await call(one);
-    if (answer.status === 204) made.pending = ['b', 'c'];
-    return answer;
-  })(made.session.client.call);
   await waitForEnds(made, 1);
-  assert.deepEqual(calls, ['wait a,b,c', 'wait b,c', 'ask b', 'wait c', 'ask c']);
+  assert.deepEqual(calls, ['wait a,b,c', 'ask a', 'wait b,c', 'ask b', 'wait c', 'ask c']);
 });
 
 test('a request that comes meanwhile is waited for too', async () => {
@@ -106,9 +99,9 @@ test('a request that comes meanwhile is waited for too', async () => {
   assert.deepEqual(calls, ['wait a', 'wait a,b']);
 });
 
-test('a gateway that knows no waits, or names what has not ended, is not asked in a tight loop', async (context) => {
+test('a gateway that knows no waits, answers too soon, or names what has not ended, is not asked in a tight loop', async (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
-  for (const answer of [Problem.of('refused', { status: 404 }), ['a']]) {
+  for (const answer of [Problem.of('refused', { status: 404 }), [], ['a']]) {
     const { made, calls } = waiting(['a'], async () => answer);
     made.isStubborn = true;
     const waits = () => calls.filter((call) => call === 'wait a').length;
@@ -144,5 +137,30 @@ test('delivery is asked about less and less often, until it is confirmed', async
   assert.ok(calls.length > 8 && calls.length < 25, `${calls.length}`);
   state = 'delivered';
   context.mock.timers.tick(60_000);
+  await ended;
+});
+
+test('a request of an enforcer that is not known yet is read again, until it is', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const { made, calls } = waiting([], async () => []);
+  made.items = new Map([['a', { content: { opened: false, problem: Problem.of('notPaired', {}) } }]]);
+  const ended = waitForIntroductions(made, 1);
+  const pass = async (seconds) => {
+    for (let second = 0; second < seconds; second += 1) {
+      context.mock.timers.tick(1_000);
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    }
+  };
+  await pass(5);
+  assert.equal(calls.length, 1);
+  await pass(600);
+  assert.ok(calls.length > 6 && calls.length < 30, `${calls.length}`);
+  made.items = new Map([['a', { content: { opened: true } }]]);
+  await pass(120);
+  const { length } = calls;
+  await pass(600);
+  assert.equal(calls.length, length);
+  made.isRunning = false;
+  await pass(120);
   await ended;
 });
