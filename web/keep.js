@@ -26,7 +26,7 @@ export async function keepPage(loadAll) {
   // Also what was loaded before the worker was there.
   const loaded = performance.getEntriesByType('resource').map(({ name }) => name).filter((name) => name.startsWith(FILES));
   const links = document.querySelectorAll('link[rel=icon], link[rel=manifest]');
-  await cache.addAll(new Set([...loaded, ...Array.from(links, (link) => /** @type {HTMLLinkElement} */ (link).href)]));
+  await cache.addAll(new Set([...loaded, new URL('reload.js', page).href, ...Array.from(links, (link) => /** @type {HTMLLinkElement} */ (link).href)]));
   await cache.put(page, index);
   const kept = await cache.keys();
   await Promise.all(kept.filter(({ url }) => /\/page\/[0-9a-f]+\/[^?]*$/.test(url) && !url.startsWith(FILES)).map((request) => cache.delete(request)));

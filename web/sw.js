@@ -4,6 +4,8 @@
 const CACHE = 'countersign-page';
 /** Their names change with their content. */
 const VERSIONED = /^page\/[0-9a-f]+\//;
+/** Every start waits for it, so it is not waited for; `keep.js` brings the new one. */
+const RELOAD = 'reload.js';
 const OTHERS = /^$|^(manifest\.webmanifest|icon[^/]*\.(svg|png))$/;
 
 /**
@@ -21,7 +23,7 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
   const scope = /** @type {string} */ (worker.registration.scope);
   if (request.method !== 'GET' || !address?.startsWith(scope)) return;
   const name = address.slice(scope.length);
-  if (VERSIONED.test(name)) event.respondWith(keptFirst(request));
+  if (VERSIONED.test(name) || name === RELOAD) event.respondWith(keptFirst(request));
   else if (OTHERS.test(name)) event.respondWith(networkFirst(request));
 });
 

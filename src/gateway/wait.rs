@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::future::select_all;
 use tokio::time::{Instant, sleep_until};
 
 use super::Exchanges;
@@ -38,54 +38,16 @@ impl Exchanges {
         request: &RequestId,
         time_limit: Duration,
     ) -> Result<Waited> {
-        let deadline = Instant::now() + time_limit;
-        self.wait_until(&Member::from(caller), request, deadline)
-            .await
-    }
-
-    /// Waits until one of these exchanges is no longer pending, at most `time_limit`. Returns all of which that is known
-    /// then; those that the caller may not read are among them.
-    pub async fn wait_for_any(
-        &self,
-        caller: &Member,
-        requests: &[RequestId],
-        time_limit: Duration,
-    ) -> Result<Vec<RequestId>> {
-        let deadline = Instant::now() + time_limit;
-        let mut waits: FuturesUnordered<_> = requests
-            .iter()
-            .map(async |request| (request, self.wait_until(caller, request, deadline).await))
-            .collect();
-        let mut ended = Vec::new();
-        let mut next = waits.next().await;
-        while let Some((request, waited)) = next {
-            match waited {
-                Ok(Waited::Decided(_) | Waited::Over(_)) | Err(Error::NotFound) => {
-                    ended.push(request.clone());
-                }
-                Ok(Waited::Pending) => {}
-                Err(error) => return Err(error),
-            }
-            // The time of all of them is over at once.
-            next = waits.next().now_or_never().flatten();
-        }
-        Ok(ended)
-    }
-
-    async fn wait_until(
-        &self,
-        caller: &Member,
-        request: &RequestId,
-        deadline: Instant,
-    ) -> Result<Waited> {
+        let caller = Member::from(caller);
         let origin = caller.origin();
+        let deadline = Instant::now() + time_limit;
         let mut turn = None;
         let mut cause = Cause::Hint;
         // Register before reading, so that a decision in between is not missed.
         let key = Key::Exchange(origin.tenant.clone(), request.clone());
         let mut waiter = self.context.wake.register(key);
         loop {
-            let exchange = match self.exchange(caller, request).await {
+            let exchange = match self.exchange(&caller, request).await {
                 // Once begun, a wait survives a short outage or overload of the database.
                 Err(Error::Unavailable) if turn.is_some() && Instant::now() < deadline => {
                     let again = deadline.min(Instant::now() + jitter(LOOK_AGAIN));
@@ -114,7 +76,10 @@ impl Exchanges {
             }
             if turn.is_none() {
                 let most = self.context.config.limits.waits_per_identity;
-                turn = Some(self.waits.enter(origin, &exchange.enforcer_id, most)?);
+                turn = Some(
+                    self.waits
+                        .enter(origin, Some(&exchange.enforcer_id), 1, most)?,
+                );
             }
             // The exchange's expiry ends the wait, whether or not the sweep has written it.
             let look_again =
@@ -127,13 +92,90 @@ impl Exchanges {
         }
     }
 
+    /// Waits until one of these exchanges is no longer pending, at most `time_limit`. Returns all of which that is known
+    /// then; those that the caller may not read are among them.
+    pub async fn wait_for_any(
+        &self,
+        caller: &Member,
+        requests: Vec<RequestId>,
+        time_limit: Duration,
+    ) -> Result<Vec<RequestId>> {
+        let origin = caller.origin();
+        let deadline = Instant::now() + time_limit;
+        let most = self.context.config.limits.waits_per_identity;
+        let _turn = self.waits.enter(origin, None, requests.len(), most)?;
+        // Registered before the first read, so that an end in between is not missed.
+        let mut waiters: Vec<_> = requests
+            .iter()
+            .map(|request| Key::Exchange(origin.tenant.clone(), request.clone()))
+            .map(|key| self.context.wake.register(key))
+            .collect();
+        let requests = Arc::new(requests);
+        let mut has_read = false;
+        loop {
+            let pending = match self.pending_of(caller, &requests).await {
+                // Once begun, a wait survives a short outage or overload of the database.
+                Err(Error::Unavailable) if has_read && Instant::now() < deadline => {
+                    let again = deadline.min(Instant::now() + jitter(LOOK_AGAIN));
+                    sleep_until(again).await;
+                    continue;
+                }
+                pending => pending?,
+            };
+            has_read = true;
+            let ended = requests.iter().filter(|id| !pending.contains_key(*id));
+            let ended: Vec<_> = ended.cloned().collect();
+            if !ended.is_empty() || Instant::now() >= deadline {
+                return Ok(ended);
+            }
+            let first = pending.values().min().copied().unwrap_or_default();
+            let look_again = deadline.min(Instant::now() + first + Duration::from_millis(1));
+            let woken = waiters.iter_mut().map(|waiter| Box::pin(waiter.woken()));
+            tokio::select! {
+                _ = select_all(woken) => {}
+                () = sleep_until(look_again) => {}
+                () = self.context.draining.cancelled() => return Ok(Vec::new()),
+            }
+            // Whatever woke the others too is seen by the next read.
+            for waiter in &mut waiters {
+                let _woken = waiter.woken().now_or_never();
+            }
+        }
+    }
+
+    /// Those of these exchanges that are pending, as far as the caller may read them. Read to the end also if the client
+    /// hangs up: a database call that is dropped halfway costs its connection.
+    async fn pending_of(
+        &self,
+        caller: &Member,
+        requests: &Arc<Vec<RequestId>>,
+    ) -> Result<HashMap<RequestId, Duration>> {
+        let tenant = caller.origin().tenant.clone();
+        let (enforcer, approver) = match caller {
+            Member::Enforcer(caller) => (caller.bound.clone(), None),
+            Member::Approver(caller) => (None, caller.bound.clone()),
+            Member::Admin(_) => (None, None),
+        };
+        if let Some(enforcer) = &enforcer {
+            self.presence.seen(&tenant, enforcer);
+        }
+        let (store, requests) = (Arc::clone(&self.store), Arc::clone(requests));
+        let read = self.context.tasks.spawn(async move {
+            store
+                .pending_of(&tenant, &requests, enforcer.as_ref(), approver.as_ref())
+                .await
+        });
+        let read = read.await.map_err(|_| Error::Internal)?;
+        Ok(read?)
+    }
+
     pub fn waiting(&self) -> usize {
         self.waits.counts().values().sum()
     }
 }
 
-/// A principal of a tenant, and the enforcer it waits for.
-type Identity = (TenantId, String, EnforcerId);
+/// A principal of a tenant, and the enforcer it waits for, if it waits for one.
+type Identity = (TenantId, String, Option<EnforcerId>);
 
 /// Counts the waits of each identity on this node.
 #[derive(Clone, Default)]
@@ -142,9 +184,10 @@ pub(super) struct WaitCounter {
     counts: Arc<Mutex<HashMap<Identity, usize>>>,
 }
 
-/// A counted wait. Dropping it ends the count.
+/// Counted waits. Dropping it ends the count.
 struct Turn {
     identity: Identity,
+    count: usize,
     counter: WaitCounter,
 }
 
@@ -153,21 +196,28 @@ impl WaitCounter {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, origin: &Origin, enforcer: &EnforcerId, most: usize) -> Result<Turn> {
+    fn enter(
+        &self,
+        origin: &Origin,
+        enforcer: Option<&EnforcerId>,
+        count: usize,
+        most: usize,
+    ) -> Result<Turn> {
         // A token's issuer may use the same subject in several tenants.
         let identity = (
             origin.tenant.clone(),
             origin.principal.clone(),
-            enforcer.clone(),
+            enforcer.cloned(),
         );
         let mut counts = self.counts();
-        let count = counts.entry(identity.clone()).or_default();
-        if *count >= most {
+        let before = counts.get(&identity).copied().unwrap_or_default();
+        if before + count > most {
             return Err(Error::TooManyWaits);
         }
-        *count += 1;
+        counts.insert(identity.clone(), before + count);
         Ok(Turn {
             identity,
+            count,
             counter: self.clone(),
         })
     }
@@ -177,7 +227,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut counts = self.counter.counts();
         if let Some(count) = counts.get_mut(&self.identity) {
-            *count -= 1;
+            *count -= self.count;
             if *count == 0 {
                 counts.remove(&self.identity);
             }

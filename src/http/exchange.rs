@@ -231,7 +231,7 @@ pub async fn wait_for_any(
     // The memory of the body is not held for as long as the wait takes.
     drop(bytes);
     let request_ids = exchanges
-        .wait_for_any(&caller, &requests, time_limit)
+        .wait_for_any(&caller, requests, time_limit)
         .await?;
     Ok(match request_ids.as_slice() {
         [] => StatusCode::NO_CONTENT.into_response(),

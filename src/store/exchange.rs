@@ -265,6 +265,46 @@ impl ExchangeStore {
         Ok(found.map(|exchange| *exchange))
     }
 
+    /// Of these exchanges, the ones that are pending, and for how long yet. Those that are not this enforcer's, or that this
+    /// approver was not asked about, are left out.
+    pub async fn pending_of(
+        &self,
+        tenant: &TenantId,
+        requests: &[RequestId],
+        enforcer: Option<&EnforcerId>,
+        approver: Option<&ApproverId>,
+    ) -> Result<HashMap<RequestId, Duration>> {
+        let query = sqlx::query!(
+            r#"
+            select e.request_id as "request_id: RequestId",
+                   extract(epoch from e.expires_at - c.at)::float8 as "expires_in!"
+              from unnest($2::text[]) as i (request_id)
+             cross join (select clock_timestamp() + $3::interval as at) c
+              join exchanges e on e.tenant_id = $1 and e.request_id = i.request_id
+             where e.state = 'pendingApproval' and e.expires_at > c.at
+               and ($4::text is null or e.enforcer_id = $4)
+               -- The limit keeps the planner from hashing all inbox items.
+               and ($5::text is null
+                    or (select true from inbox_items x
+                         where x.tenant_id = e.tenant_id and x.request_id = e.request_id and x.approver_id = $5
+                         limit 1) is not null)
+            "#,
+            tenant.as_str(),
+            column(requests, |request| request) as _,
+            self.database.clock.offset(),
+            enforcer.map(EnforcerId::as_str),
+            approver.map(ApproverId::as_str),
+        );
+        let found = self.database.pool.fetch_all(tenant, query).await?;
+        Ok(found
+            .into_iter()
+            .map(|row| {
+                let left = Duration::try_from_secs_f64(row.expires_in);
+                (row.request_id, left.unwrap_or_default())
+            })
+            .collect())
+    }
+
     /// Of these exchanges, the ones that are no longer pending, or are gone.
     pub async fn settled_exchanges(
         &self,

@@ -99,8 +99,8 @@ async fn poll_once(waiters: &Waiters, store: &Store, late: Option<&mut LateScan>
             key @ (Key::Approver(..) | Key::Enforcer(..)) => recipients.push(key),
         }
     }
-    if !exchanges.is_empty() {
-        match store.exchanges.settled_exchanges(&exchanges).await {
+    for some in exchanges.chunks(KEYS_PER_QUERY) {
+        match store.exchanges.settled_exchanges(some).await {
             Ok(settled) => {
                 for (tenant, request) in settled {
                     waiters.wake(Key::Exchange(tenant, request).digest(), Cause::Poll);

@@ -49,7 +49,7 @@ async fn firefox_joins_pairs_approves_and_rejects() {
     let rejected = asked.end().await.expect(77);
     assert_eq!(rejected.json()["reason"], "Far too much.");
 
-    // Its keys are not extractable, and are gone after logging out.
+    // Its keys are not extractable.
     let keys = "
         return new Promise((resolve, reject) => {
             const opening = indexedDB.open('countersign');

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -18,7 +19,18 @@ use crate::support::until;
 pub struct Marionette {
     connection: Mutex<Connection>,
     /// Firefox ends with the standard input of this.
-    _process: Child,
+    process: Child,
+}
+
+impl Drop for Marionette {
+    /// Waits for the end of Firefox, which writes into its profile until then.
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
 }
 
 struct Connection {
@@ -118,7 +130,7 @@ impl Marionette {
         session.expect("a session");
         Self {
             connection: Mutex::new(connection),
-            _process: process,
+            process,
         }
     }
 }

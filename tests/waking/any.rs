@@ -196,7 +196,7 @@ async fn a_wait_names_what_is_wrong_with_it() {
         .refused(401, "UNAUTHENTICATED");
     // Each exchange of it counts as a wait.
     let requests = asked(&cluster, 5).await;
-    wait_for_any(&alice, &requests, 1)
+    wait_for_any(&alice, &requests, 30)
         .await
         .refused(429, "RATE_LIMITED");
     wait_for_any(&alice, &requests[..4], 1).await.expect(204);

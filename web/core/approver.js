@@ -165,6 +165,14 @@ export class Approver {
   }
 
   /**
+   * The request that a person looks at: it is waited for before others. Null: none.
+   * @param {string | null} requestId
+   */
+  attend(requestId) {
+    this.model.attended = requestId;
+  }
+
+  /**
    * An item that waits or has ended while the page was open.
    * @param {string} requestId
    * @returns {Item | null}

@@ -107,6 +107,7 @@ export class GatewayClient {
       // Another node may be fine.
       const time = this.addresses.length > 1 && call.once !== true ? Math.min(left, ATTEMPT_MS) : left;
       const presented = await this.present();
+      if (call.signal?.aborted) throw Problem.of('slow', {});
       const { answer, problem, waitMs } = await this.attempt(call, time, presented);
       if (answer !== null) return answer;
       if (problem.code === 'credential' && typeof this.credential === 'object' && this.credential !== null && presented !== null) {
@@ -119,7 +120,7 @@ export class GatewayClient {
       if (!problem.isUnavailable || call.signal?.aborted) throw problem;
       this.leaveNode();
       // Of a call that may have arrived only a limit says that nothing was done.
-      if (call.once === true && Number(problem.values.status) !== 429) throw problem;
+      if (call.once === true && (Number(problem.values.status) !== 429 || call.signal !== undefined)) throw problem;
       const wait = Math.max(waitMs ?? 0, jittered(pause));
       if (Date.now() + wait >= until) throw problem;
       await sleep(wait);

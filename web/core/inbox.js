@@ -54,6 +54,12 @@ export class InboxModel {
       interrupted: () => void this.refresh(),
     });
     this.isRunning = false;
+    this.stopping = new AbortController();
+    /**
+     * The request that a person looks at.
+     * @type {string | null}
+     */
+    this.attended = null;
     /** Which start this is: loops of an earlier one end. */
     this.run = 0;
     /** @type {Set<string>} */
@@ -77,6 +83,7 @@ export class InboxModel {
   start() {
     if (this.isRunning) return;
     this.isRunning = true;
+    this.stopping = new AbortController();
     this.channel.start();
     globalThis.addEventListener?.('online', this.reopen);
     globalThis.addEventListener?.('offline', this.reopen);
@@ -85,10 +92,12 @@ export class InboxModel {
     void waitForEnds(this, this.run);
     void pollWhileClosed(this, this.run);
     void waitForIntroductions(this, this.run);
+    for (const { requestId, state } of this.finished) if (state === 'decided') void this.watchDelivery(requestId);
   }
 
   stop() {
     this.isRunning = false;
+    this.stopping.abort();
     this.channel.stop();
     globalThis.removeEventListener?.('online', this.reopen);
     globalThis.removeEventListener?.('offline', this.reopen);
@@ -351,12 +360,17 @@ export class InboxModel {
   async watchDelivery(requestId) {
     if (this.undelivered.has(requestId)) return;
     this.undelivered.add(requestId);
-    await watchDelivery(this, requestId);
-    this.undelivered.delete(requestId);
+    try {
+      await watchDelivery(this, requestId);
+    } finally {
+      this.undelivered.delete(requestId);
+    }
   }
 
+  /** The one that a person looks at first. */
   pendingIds() {
-    return [...this.items.keys()];
+    const ids = [...this.items.keys()];
+    return ids.sort((one, other) => Number(other === this.attended) - Number(one === this.attended));
   }
 }
 

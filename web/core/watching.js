@@ -13,6 +13,8 @@ const WAIT_SECONDS = 25;
 const ANSWER_MS = 10_000;
 /** The most that one wait may be about. */
 const MAX_WAITED_FOR = 200;
+/** If there are more: so long for each turn. */
+const TURN_SECONDS = 2;
 /** An answer without news that comes sooner is no answer. */
 const EARLY_MS = 1_000;
 /** Requests that come in one after the other are waited for together. */
@@ -21,6 +23,8 @@ const GATHER_MS = 300;
 const POLL_MS = 3_000;
 /** And at least, however long the gateway has been away. */
 const LONGEST_POLL_MS = 60_000;
+/** Sooner, nothing would be looked for again. */
+const FIRST_LOOK_MS = 2_500;
 const LONGEST_DELIVERY_PAUSE_MS = 60_000;
 
 export function isHidden() {
@@ -41,6 +45,19 @@ function isOffline(model) {
 }
 
 /**
+ * Which requests are waited for now: all of them, or some in turn, and the first in any case.
+ * @param {string[]} pending
+ * @param {number} from
+ */
+export function turnOf(pending, from) {
+  if (pending.length <= MAX_WAITED_FOR) return { waitedFor: pending, next: 0, seconds: WAIT_SECONDS };
+  const [first, ...others] = pending;
+  const start = from % others.length;
+  const turn = [...others.slice(start), ...others.slice(0, start)].slice(0, MAX_WAITED_FOR - 1);
+  return { waitedFor: [String(first), ...turn], next: start + turn.length, seconds: TURN_SECONDS };
+}
+
+/**
  * Waits until requests have ended, and asks what has become of them: nothing is pushed when another device decides.
  * @param {InboxModel} model
  * @param {number} run
@@ -48,14 +65,17 @@ function isOffline(model) {
 export async function waitForEnds(model, run) {
   /** Rounds in a row from which nothing was learned. */
   let idle = 0;
+  let from = 0;
   while (model.isRunning && model.run === run) {
-    const waitedFor = model.pendingIds().slice(0, MAX_WAITED_FOR);
+    const { waitedFor, next, seconds } = turnOf(model.pendingIds(), from);
     if (waitedFor.length === 0 || isHidden() || isOffline(model)) {
       await nextChange(model, LONGEST_POLL_MS);
       continue;
     }
+    from = next;
     const began = Date.now();
-    const ended = await endedOf(model, waitedFor);
+    const ended = await endedOf(model, waitedFor, seconds);
+    if (!model.isRunning) return;
     await Promise.all((ended ?? []).map((requestId) => model.askQuietly(requestId)));
     // A node that stops answers at once.
     const isEarly = ended?.length === 0 && !hasMore(model, waitedFor) && Date.now() - began < EARLY_MS;
@@ -69,12 +89,14 @@ export async function waitForEnds(model, run) {
 }
 
 /**
- * Whether there are others to wait for.
+ * Whether there is another one to wait for. Of more than can be waited for at once, only the first counts.
  * @param {InboxModel} model
  * @param {string[]} waitedFor
  */
 function hasMore(model, waitedFor) {
-  return model.pendingIds().slice(0, MAX_WAITED_FOR).some((requestId) => !waitedFor.includes(requestId));
+  const pending = model.pendingIds();
+  const all = pending.length <= MAX_WAITED_FOR ? pending : pending.slice(0, 1);
+  return all.some((requestId) => !waitedFor.includes(requestId));
 }
 
 /**
@@ -82,40 +104,47 @@ function hasMore(model, waitedFor) {
  * Null if the gateway does not tell.
  * @param {InboxModel} model
  * @param {string[]} waitedFor
+ * @param {number} seconds
  */
-async function endedOf(model, waitedFor) {
+async function endedOf(model, waitedFor, seconds) {
   const aborter = new AbortController();
+  const giveUp = () => aborter.abort();
+  model.stopping.signal.addEventListener('abort', giveUp);
   let timer = 0;
   const leave = model.live.subscribe(() => {
-    if (timer === 0 && (hasMore(model, waitedFor) || isHidden() || !model.isRunning)) timer = setTimeout(() => aborter.abort(), GATHER_MS);
+    if (timer === 0 && (hasMore(model, waitedFor) || isHidden())) timer = setTimeout(giveUp, GATHER_MS);
   });
   try {
-    return await waitForAny(model.session, waitedFor, WAIT_SECONDS, ANSWER_MS, aborter.signal);
+    return await waitForAny(model.session, waitedFor, seconds, ANSWER_MS, aborter.signal);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return aborter.signal.aborted ? [] : null;
   } finally {
     clearTimeout(timer);
     leave();
+    model.stopping.signal.removeEventListener('abort', giveUp);
   }
 }
 
 /**
- * Waits until the inbox is published again.
+ * Waits until the inbox is published again, or the page is left.
  * @param {InboxModel} model
  * @param {number} longestMs
  */
 function nextChange(model, longestMs) {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, longestMs);
     let isFirst = true;
-    const leave = model.live.subscribe(() => {
+    const finish = () => {
       // It is called with what there is, too.
       if (isFirst) return;
       clearTimeout(timer);
+      leave();
+      model.stopping.signal.removeEventListener('abort', finish);
       resolve(undefined);
-      queueMicrotask(() => leave());
-    });
+    };
+    const timer = setTimeout(finish, longestMs);
+    const leave = model.live.subscribe(finish);
+    model.stopping.signal.addEventListener('abort', finish);
     isFirst = false;
   });
 }
@@ -126,17 +155,28 @@ function nextChange(model, longestMs) {
  * @param {number} run
  */
 export async function waitForIntroductions(model, run) {
+  /** @type {Set<string>} */
+  let known = new Set();
   let rounds = 0;
+  let due = Infinity;
   while (model.isRunning && model.run === run) {
-    if (isHidden() || isOffline(model) || ![...model.items.values()].some(wantsIntroduction)) {
-      await nextChange(model, LONGEST_POLL_MS);
-      rounds = 0;
-      continue;
+    const wanting = [...model.items.values()].filter(wantsIntroduction).map(({ requestId }) => requestId);
+    // A new one may be introduced soon, whatever became of others.
+    if (wanting.some((requestId) => !known.has(requestId))) [rounds, due] = [0, Date.now() + introductionPause(0)];
+    known = new Set(wanting);
+    if (wanting.length === 0 || isHidden() || isOffline(model)) await nextChange(model, LONGEST_POLL_MS);
+    else if (Date.now() < due) await nextChange(model, due - Date.now());
+    else {
+      rounds += 1;
+      due = Date.now() + introductionPause(rounds);
+      await model.refresh();
     }
-    await sleep(jittered(pollPause(rounds)));
-    rounds += 1;
-    if (model.isRunning) await model.refresh();
   }
+}
+
+/** @param {number} rounds */
+function introductionPause(rounds) {
+  return Math.max(jittered(pollPause(rounds)), FIRST_LOOK_MS);
 }
 
 /**

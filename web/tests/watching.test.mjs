@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { InboxModel } from '../core/inbox.js';
 import { Problem } from '../core/problem.js';
-import { pollPause, waitForEnds, waitForIntroductions, watchDelivery } from '../core/watching.js';
+import { pollPause, turnOf, waitForEnds, waitForIntroductions, watchDelivery } from '../core/watching.js';
 import { LiveValue } from '../core/live.js';
 
 test('the inbox is read less and less often while the gateway is away', () => {
@@ -51,6 +51,7 @@ function waiting(pending, answer) {
     run: 1,
     pending,
     live: new LiveValue({ connection: 'live' }),
+    stopping: new AbortController(),
     pendingIds: () => made.pending,
     find: (requestId) => (made.pending.includes(requestId) ? { state: 'pending' } : null),
     askQuietly: async (requestId) => {
@@ -81,7 +82,7 @@ test('what has ended is asked about, and the others are waited for', async () =>
     return [requestIds[0], 'never asked about'];
   });
   await waitForEnds(made, 1);
-  assert.deepEqual(calls, ['wait a,b,c', 'ask a', 'wait b,c', 'ask b', 'wait c', 'ask c']);
+  assert.deepEqual(calls, ['wait a,b,c', 'ask a', 'wait b,c', 'ask b', 'wait c']);
 });
 
 test('a request that comes meanwhile is waited for too', async () => {
@@ -97,6 +98,31 @@ test('a request that comes meanwhile is waited for too', async () => {
   }));
   await waitForEnds(made, 1);
   assert.deepEqual(calls, ['wait a', 'wait a,b']);
+});
+
+test('of many, all are waited for in turn, and the first each time', () => {
+  const pending = Array.from({ length: 450 }, (_, at) => `r${at}`);
+  const waited = new Set();
+  let from = 0;
+  for (let round = 0; round < 3; round += 1) {
+    const { waitedFor, next } = turnOf(pending, from);
+    assert.equal(waitedFor[0], 'r0');
+    assert.equal(new Set(waitedFor).size, 200);
+    waitedFor.forEach((requestId) => waited.add(requestId));
+    from = next;
+  }
+  assert.equal(waited.size, 450);
+  assert.deepEqual(turnOf(['a', 'b'], 5).waitedFor, ['a', 'b']);
+});
+
+test('a page that is left waits no longer', async () => {
+  const { made, calls } = waiting(['a'], (_, signal) => new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(Problem.of('slow', {})));
+    made.isRunning = false;
+    made.stopping.abort();
+  }));
+  await waitForEnds(made, 1);
+  assert.deepEqual(calls, ['wait a']);
 });
 
 test('a gateway that knows no waits, answers too soon, or names what has not ended, is not asked in a tight loop', async (context) => {
@@ -119,6 +145,7 @@ test('a gateway that knows no waits, answers too soon, or names what has not end
     assert.equal(waits(), 2);
     assert.ok(calls.includes('read'));
     made.isRunning = false;
+    made.stopping.abort();
     context.mock.timers.tick(100_000);
     await ended;
   }
@@ -141,9 +168,9 @@ test('delivery is asked about less and less often, until it is confirmed', async
 });
 
 test('a request of an enforcer that is not known yet is read again, until it is', async (context) => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
+  context.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
   const { made, calls } = waiting([], async () => []);
-  made.items = new Map([['a', { content: { opened: false, problem: Problem.of('notPaired', {}) } }]]);
+  made.items = new Map([['a', { requestId: 'a', content: { opened: false, problem: Problem.of('notPaired', {}) } }]]);
   const ended = waitForIntroductions(made, 1);
   const pass = async (seconds) => {
     for (let second = 0; second < seconds; second += 1) {
@@ -155,6 +182,11 @@ test('a request of an enforcer that is not known yet is read again, until it is'
   assert.equal(calls.length, 1);
   await pass(600);
   assert.ok(calls.length > 6 && calls.length < 30, `${calls.length}`);
+  const before = calls.length;
+  made.items.set('b', { requestId: 'b', content: { opened: false, problem: Problem.of('notPaired', {}) } });
+  made.live.set({ connection: 'live' });
+  await pass(5);
+  assert.equal(calls.length, before + 1);
   made.items = new Map([['a', { content: { opened: true } }]]);
   await pass(120);
   const { length } = calls;

@@ -132,7 +132,7 @@ test('a page keeps its own files and forgets those of older ones', async () => {
   await cache.put(ROOT, new Response('old'));
   await cache.put(`${OLD}app.js`, new Response('old'));
   await keep(net, cache, [`${NEW}app.js`, `${NEW}core/a.js`, `${ROOT}v1/status`, 'https://elsewhere.example/x.js']);
-  assert.deepEqual([...cache.kept.keys()].sort(), [ROOT, `${ROOT}icon.svg`, `${NEW}app.js`, `${NEW}core/a.js`].sort());
+  assert.deepEqual([...cache.kept.keys()].sort(), [ROOT, `${ROOT}icon.svg`, `${ROOT}reload.js`, `${NEW}app.js`, `${NEW}core/a.js`].sort());
   assert.equal(await (await cache.match(ROOT)).text(), net.index);
 });
 

@@ -148,6 +148,7 @@ export async function view({ approver, args, go }) {
   if (!approver.item(requestId)) {
     past = await findPast(approver, requestId);
   }
+  approver.attend(requestId);
   const end = approver.inbox.subscribe(update);
   const move = (/** @type {number} */ step) => {
     const other = neighbour(step);
@@ -171,6 +172,7 @@ export async function view({ approver, args, go }) {
       end();
       clearTimeout(timer);
       turn += 1;
+      approver.attend(null);
       content?.dispose();
     },
   };
