@@ -206,6 +206,12 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             false,
         ),
         post("/v1/join", &nobody, json!({ "code": "none" }), false),
+        post(
+            "/v1/waits?timeout=1",
+            &approver.client,
+            json!({ "requestIds": [pending] }),
+            false,
+        ),
     ];
     let handlers = include_str!("../src/http/mod.rs");
     let taking = handlers.matches("post \"/").count() + handlers.matches("put \"/").count();

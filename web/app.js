@@ -59,8 +59,10 @@ class App {
     window.addEventListener('hashchange', () => this.show());
     listenToKeys(() => this.#view?.keys ?? {}, (hash) => this.go(hash));
     this.#shell.main.append(waiting());
+    /** @type {Approver | null} */
+    let approver = null;
     try {
-      const approver = await Approver.open(place());
+      approver = await Approver.open(place());
       if (approver) this.#adopt(approver);
     } catch (thrown) {
       this.#shell.mark(null);
@@ -68,8 +70,8 @@ class App {
       return;
     }
     await this.show();
-    // What the first view does not need is loaded after it.
-    setTimeout(() => this.#judge(), JUDGE_AFTER_MS);
+    // What the first view does not need is loaded after it. Whoever joins or signs in meanwhile is judged there.
+    if (approver) setTimeout(() => this.#judge(), JUDGE_AFTER_MS);
   }
 
   /** @param {Approver} approver */

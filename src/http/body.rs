@@ -44,7 +44,7 @@ pub enum Kind {
     Statement,
     /// A signed introduction of an enforcer.
     Introduction,
-    /// A place to notify an approver at.
+    /// A target to notify an approver at.
     Notification,
     Other,
     /// Anything else; the body may be missing.

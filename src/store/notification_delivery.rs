@@ -42,7 +42,7 @@ pub struct Claimed {
 
 /// Where a pass over all targets stands.
 #[derive(Debug, Clone)]
-pub struct PlaceKey {
+pub struct TargetKey {
     pub tenant: TenantId,
     pub approver: ApproverId,
     pub id: Uuid,
@@ -134,9 +134,9 @@ impl NotificationStore {
     pub async fn due_approvers(
         &self,
         secret_check: [u8; 32],
-        after: Option<&PlaceKey>,
+        after: Option<&TargetKey>,
         limit: i64,
-    ) -> Result<(Vec<(TenantId, ApproverId)>, Option<PlaceKey>)> {
+    ) -> Result<(Vec<(TenantId, ApproverId)>, Option<TargetKey>)> {
         let query = sqlx::query!(
             r#"
             select n.tenant_id as "tenant: TenantId", n.approver_id as "approver: ApproverId", n.notification_id as id,
@@ -162,7 +162,7 @@ impl NotificationStore {
         let scope = TenantScope::All;
         let rows = self.database.background.fetch_all(scope, query).await?;
         let full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= limit;
-        let last = rows.last().filter(|_| full).map(|row| PlaceKey {
+        let last = rows.last().filter(|_| full).map(|row| TargetKey {
             tenant: row.tenant.clone(),
             approver: row.approver.clone(),
             id: row.id,

@@ -133,6 +133,11 @@ impl Chromium {
             "timeouts": { "script": 60_000, "pageLoad": 60_000 },
         });
         let session = Session::start(driver, capabilities).await;
+        // As a window that a person looks at, also after another site has led back to the page.
+        let focused = json!({ "enabled": true });
+        session
+            .devtools("Emulation.setFocusEmulationEnabled", focused)
+            .await;
         Browser {
             session,
             downloads,

@@ -25,7 +25,7 @@ use crate::store::notification_delivery::Claimed;
 const HINTS_PER_ROUND: usize = 512;
 /// Pause between rounds, so that a busy node asks the database this often and not for every submission.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
-/// Places that one statement claims.
+/// Targets that one statement claims.
 const CLAIMS: usize = 64;
 /// How long a claim lasts. A node that dies is replaced after that.
 const CLAIM_SECONDS: u64 = 30;
@@ -37,7 +37,7 @@ const MAX_SENDING_PER_TENANT: usize = 8;
 /// Claimed and not yet done, in all and of one tenant.
 const MAX_CLAIMED: usize = 1_024;
 const MAX_CLAIMED_PER_TENANT: usize = 64;
-/// Places that one statement of the sweep looks at.
+/// Targets that one statement of the sweep looks at.
 const SWEEP_PAGE: i64 = 500;
 
 /// How much is under way.
