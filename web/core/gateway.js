@@ -47,6 +47,10 @@ export function jittered(milliseconds) {
   return milliseconds * (0.5 + Math.random());
 }
 
+export function isHidden() {
+  return globalThis.document?.visibilityState === 'hidden';
+}
+
 /** @param {number} milliseconds */
 export function sleep(milliseconds) {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));

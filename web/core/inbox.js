@@ -5,11 +5,10 @@ import { uuidv7 } from './bytes.js';
 import { Reader, parse } from './canonical.js';
 import { Channel } from './channel.js';
 import { decide, describeDecision, isSameDecision, readState, recordForeign, wasDecidedOtherwise } from './exchange.js';
-import { loaded } from './gateway.js';
+import { isHidden, loaded, sleep } from './gateway.js';
 import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
-import { isHidden, pollWhileClosed, waitForEnds, waitForIntroductions, watchDelivery } from './watching.js';
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -25,6 +24,7 @@ const PATIENCE_MS = 5_000;
 /** An acknowledgement counts for all devices of the approver: their channels get this much time to push the message too. */
 const ACK_AFTER_MS = 3_000;
 const LOOK_PAUSE_MS = 2_000;
+const WATCH_AFTER_MS = 500;
 /** Nothing helps but a person. */
 const REFUSALS = ['credential', 'signInEnded', 'signInRefused'];
 
@@ -64,6 +64,8 @@ export class InboxModel {
     this.run = 0;
     /** @type {Set<string>} */
     this.undelivered = new Set();
+    /** @type {Promise<typeof import('./watching.js')> | null} */
+    this.loading = null;
     this.lookedAt = 0;
     /** @type {Promise<void> | null} */
     this.reading = null;
@@ -89,10 +91,37 @@ export class InboxModel {
     globalThis.addEventListener?.('offline', this.reopen);
     globalThis.document?.addEventListener('visibilitychange', this.check);
     this.run += 1;
-    void waitForEnds(this, this.run);
-    void pollWhileClosed(this, this.run);
-    void waitForIntroductions(this, this.run);
+    void this.watch(this.run);
     for (const { requestId, state } of this.finished) if (state === 'decided') void this.watchDelivery(requestId);
+  }
+
+  /** What keeps the inbox current beside the channel. */
+  watching() {
+    this.loading ??= this.loadWatching();
+    return this.loading;
+  }
+
+  /**
+   * After the first view, which does not need it.
+   * @returns {Promise<typeof import('./watching.js')>}
+   */
+  async loadWatching() {
+    for (;;) {
+      await sleep(WATCH_AFTER_MS);
+      try {
+        return await loaded(import('./watching.js'));
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+      }
+    }
+  }
+
+  /** @param {number} run */
+  async watch(run) {
+    const { pollWhileClosed, waitForEnds, waitForIntroductions } = await this.watching();
+    void waitForEnds(this, run);
+    void pollWhileClosed(this, run);
+    void waitForIntroductions(this, run);
   }
 
   stop() {
@@ -361,6 +390,7 @@ export class InboxModel {
     if (this.undelivered.has(requestId)) return;
     this.undelivered.add(requestId);
     try {
+      const { watchDelivery } = await this.watching();
       await watchDelivery(this, requestId);
     } finally {
       this.undelivered.delete(requestId);

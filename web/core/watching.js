@@ -1,7 +1,7 @@
 // What keeps the inbox current beside the channel. Nothing is asked while nobody can see the page.
 
 import { waitForAny } from './exchange.js';
-import { jittered, sleep } from './gateway.js';
+import { isHidden, jittered, sleep } from './gateway.js';
 import { wantsIntroduction } from './item.js';
 import { Problem } from './problem.js';
 
@@ -26,10 +26,6 @@ const LONGEST_POLL_MS = 60_000;
 /** Sooner, nothing would be looked for again. */
 const FIRST_LOOK_MS = 2_500;
 const LONGEST_DELIVERY_PAUSE_MS = 60_000;
-
-export function isHidden() {
-  return globalThis.document?.visibilityState === 'hidden';
-}
 
 /**
  * How long to wait before the inbox is read again.
