@@ -4,7 +4,7 @@
 const CACHE = 'countersign-page';
 /** Their names change with their content. */
 const VERSIONED = /^page\/[0-9a-f]+\//;
-/** Every start waits for it, so it is not waited for; `keep.js` brings the new one. */
+/** The page starts after it, so the kept one is used; `keep.js` fetches it anew. */
 const RELOAD = 'reload.js';
 const OTHERS = /^$|^(manifest\.webmanifest|icon[^/]*\.(svg|png))$/;
 

@@ -51,6 +51,7 @@ pub mod pairing;
 pub mod pairing_code;
 mod pairing_retention;
 pub mod pairing_session;
+pub mod pending;
 mod pending_prompts;
 pub mod pool;
 pub mod presence;

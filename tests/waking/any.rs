@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::without_net;
 use crate::support::{Answer, Client, Cluster, compact, request_id, sealed_for, until};
@@ -36,7 +37,13 @@ async fn waiting(
 ) -> tokio::task::JoinHandle<Answer> {
     let (client, requests) = (client.on(0), requests.to_vec());
     let count = requests.len();
-    let wait = tokio::spawn(async move { wait_for_any(&client, &requests, 30).await });
+    // What ends only with the time of the wait was not woken.
+    let wait = tokio::spawn(async move {
+        let wait = wait_for_any(&client, &requests, 60);
+        timeout(Duration::from_secs(20), wait)
+            .await
+            .expect("in time")
+    });
     let exchanges = &cluster.nodes[0].gateway.exchanges;
     until(
         "the wait is registered",
