@@ -1,51 +1,80 @@
-# Every check of a change is a target here; CI runs `make test`. Programs that are missing are installed from Debian's or
-# Ubuntu's packages, except make and cargo.
+# `make dev` runs the gateway, `make test` the tests, `make check` everything else that a change must pass. Programs that are missing are
+# installed from Debian's or Ubuntu's packages, except make and cargo.
 
-# The steps of `test` run in this order.
+# The steps of `check` and `test` run in this order.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+CARGO_DENY := 0.20.2
+# These are whole builds: files for the next incremental one would make them slower.
+export CARGO_INCREMENTAL ?= 0
+# Most tests wait more than they compute.
+export RUST_TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
+
+BUILD_PROGRAMS := cargo cc postgresql
+TEST_PROGRAMS := $(BUILD_PROGRAMS) chromedriver chromium curl firefox haproxy nginx node openssl
 
 .PHONY: help
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: dev
-dev: $(if $(findstring --database-url,$(ARGS)),tools,postgres) ## Run a gateway with its own database; ARGS="--nodes 2" and the like are passed on.
-	@scripts/install curl openssl || echo 'going on: only the examples in the README need them' >&2
+dev: ## Run a gateway with its own database; ARGS="--nodes 2" and the like are passed on.
+	@scripts/install cargo cc $(if $(findstring --database-url,$(ARGS)),,postgresql) --wanted curl openssl
 	$(CARGO) run --locked -- dev $(ARGS)
 
 .PHONY: test
-test: test-fmt test-clippy test-doc test-sqlx test-page test-run ## Check everything: format, lints, docs, .sqlx, the page, tests.
+test: test-programs test-page test-run ## Run the tests: the page, units, nodes on a private PostgreSQL, browsers.
 
-.PHONY: test-fmt
-test-fmt: tools ## Check the formatting.
+.PHONY: test-programs
+test-programs:
+	@scripts/install $(TEST_PROGRAMS)
+
+.PHONY: test-fast
+test-fast: test-page ## Run the tests that need neither PostgreSQL nor a browser; ARGS="a_name" and the like are passed on.
+	@scripts/install cargo cc
+	CARGO_INCREMENTAL=1 $(CARGO) test --locked --test countersign-fast $(ARGS)
+
+.PHONY: test-page
+test-page: ## Run the tests of the approvers' page, in Node.js.
+	@scripts/install node
+	node --import ./web/tests/node18.mjs --test web/tests/*.test.mjs
+
+.PHONY: test-run
+test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.
+	$(CARGO) test --locked $(ARGS)
+
+.PHONY: check
+check: check-programs check-fmt check-clippy check-doc check-sqlx check-page check-deny ## Check everything but the tests: format, lints, documentation, .sqlx, types of the page, dependencies.
+
+.PHONY: check-programs
+check-programs:
+	@scripts/install $(BUILD_PROGRAMS) node tsc
+
+.PHONY: check-fmt
+check-fmt: ## Check the formatting.
 	$(CARGO) fmt --check
 
-.PHONY: test-clippy
-test-clippy: tools ## Check the lints, with and without `countersign dev`.
+.PHONY: check-clippy
+check-clippy: ## Check the lints, with and without `countersign dev`.
+	@scripts/install cargo cc
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --no-default-features -- -D warnings
 
-.PHONY: test-doc
-test-doc: tools ## Check that the documentation builds, private items included.
+.PHONY: check-doc
+check-doc: ## Check that the documentation builds, private items included.
+	@scripts/install cargo cc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-.PHONY: test-sqlx
-test-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
+.PHONY: check-sqlx
+check-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
 	scripts/prepare --check
 
-.PHONY: test-page
-test-page: ## Check the types of the approvers' page, and run its own tests.
+.PHONY: check-page
+check-page: ## Check the types of the approvers' page, and that it has no unused names.
 	@scripts/install node tsc
 	tsc --project web
-	node --test web/tests/*.test.mjs
-
-.PHONY: test-run
-test-run: postgres ## Run the tests; ARGS="a_name -- --nocapture" and the like are passed on.
-	@scripts/install chromedriver chromium curl firefox haproxy nginx openssl
-	$(CARGO) test --locked $(ARGS)
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -55,11 +84,12 @@ fmt: ## Format the code.
 prepare: postgres ## Regenerate .sqlx after a query or a migration has changed.
 	scripts/prepare
 
-.PHONY: audit
-audit: ## Check the dependencies' licenses, sources and, where they can be fetched, advisories.
+.PHONY: check-deny
+check-deny: ## Check the dependencies' licenses, sources and, where the database can be fetched, advisories.
+	@scripts/install cargo cc
 	@command -v cargo-deny >/dev/null || { \
 		echo 'cargo-deny is missing: building it, which takes a few minutes'; \
-		$(CARGO) install --locked cargo-deny; }
+		$(CARGO) install --locked cargo-deny@$(CARGO_DENY); }
 	$(CARGO) deny --locked check licenses bans sources
 	@if $(CARGO) deny fetch db; then \
 		$(CARGO) deny --locked check --disable-fetch advisories; \
@@ -126,12 +156,6 @@ fuzz: ## Fuzz what reads callers' bytes, FUZZ_SECONDS for each target; needs a n
 clean: ## Remove everything that was built.
 	$(CARGO) clean
 
-.PHONY: tools
-tools:
-	@command -v $(CARGO) >/dev/null || { \
-		echo 'cargo is missing: install Rust 1.90 or later, see https://www.rust-lang.org/tools/install' >&2; exit 1; }
-	@scripts/install cc
-
 .PHONY: postgres
-postgres: tools
-	@scripts/install postgresql
+postgres:
+	@scripts/install $(BUILD_PROGRAMS)

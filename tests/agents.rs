@@ -1,11 +1,8 @@
-//! Agents behind the gate: what their hooks say, what is asked, and how they are answered.
+//! Agents behind the gate: their hooks' input, what is asked, and the answers. `hooks` runs the processes.
 
 mod edits;
-mod failing;
-mod gate;
 mod inputs;
 mod paths;
 mod policy;
-mod process;
 mod recorded;
 mod words;

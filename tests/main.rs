@@ -1,4 +1,5 @@
-//! The tests: one file per behaviour, one binary, one private PostgreSQL, a database for each test.
+//! The tests that drive nodes, commands and browsers: one file per behaviour, one binary, one private PostgreSQL, a database for each
+//! test.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +18,6 @@ mod support;
 
 mod aborts;
 mod access;
-mod agents;
 mod api;
 mod attack;
 mod audit;
@@ -30,19 +30,16 @@ mod collisions;
 mod commands;
 mod configuration;
 mod conflicts;
-mod corpus;
 mod cors;
-mod coverage;
 mod decision;
 mod deployment;
 mod devices;
 mod documents;
-mod e2e;
-mod edit;
 mod encryption;
 mod faults;
 mod generic;
 mod history;
+mod hooks;
 mod hostile;
 mod hot_updates;
 mod idempotency;
@@ -61,7 +58,6 @@ mod platform;
 mod pool;
 mod presence;
 mod prompt;
-mod protocol;
 mod push;
 mod races;
 mod refresh;

@@ -19,6 +19,8 @@ use crate::protocol::hex;
 #[derive(RustEmbed)]
 #[folder = "web/"]
 #[exclude = "tests/*"]
+#[exclude = "*.d.ts"]
+#[exclude = "package.json"]
 #[exclude = "tsconfig.json"]
 struct Embedded;
 

@@ -82,6 +82,7 @@ impl Page {
         mut attempt: impl AsyncFnMut() -> Result<Option<T>, Fault>,
     ) -> T {
         let deadline = Instant::now() + PATIENCE;
+        let mut pause = Duration::from_millis(20);
         loop {
             match attempt().await {
                 Ok(Some(done)) => return done,
@@ -96,7 +97,9 @@ impl Page {
                     self.text().await
                 );
             }
-            sleep(Duration::from_millis(30)).await;
+            sleep(pause).await;
+            // Reading a page makes the browser lay it out, which slows down what is waited for.
+            pause = (pause * 3 / 2).min(Duration::from_millis(200));
         }
     }
 

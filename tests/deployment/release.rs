@@ -1,5 +1,6 @@
 //! What a release is made of: images pinned by digest, actions by commit, as few rights as possible, signatures over digests.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use super::compose::services;
-use super::{ROOT, read};
+use super::{ROOT, after, read};
 
 /// A checkout that has the files with images, and a `docker` that knows one digest for all of them.
 struct Checkout(tempfile::TempDir);
@@ -190,13 +191,44 @@ fn the_checks_of_a_change_have_no_rights_but_to_read() {
     let workflow = workflow("test.yml");
     assert_eq!(workflow["permissions"], json!({}));
     let jobs = workflow["jobs"].as_object().unwrap();
-    assert_eq!(jobs.len(), 1);
-    assert_eq!(jobs["test"]["permissions"], json!({"contents": "read"}));
-    assert!(steps(&jobs["test"]).concat().contains("make test"));
+    for (name, target) in [("check", "make check"), ("test", "make test")] {
+        let job = &jobs[name];
+        assert_eq!(job["permissions"], json!({"contents": "read"}), "{name}");
+        assert!(steps(job).concat().contains(target), "{name}");
+    }
+    assert_eq!(jobs.len(), 2);
     let on = workflow["on"].as_object().unwrap();
     assert!(on.contains_key("push") && on.contains_key("pull_request"));
     // This one would run with the rights and secrets of the repository.
     assert!(!on.contains_key("pull_request_target"), "{on:?}");
+}
+
+#[test]
+fn the_tests_run_on_every_system_and_every_postgresql_that_we_support() {
+    let workflow = workflow("test.yml");
+    let runs = workflow["jobs"]["test"]["strategy"]["matrix"]["include"].as_array();
+    let all = |name: &str| -> BTreeSet<String> {
+        let values = runs.unwrap().iter().map(|run| &run[name]);
+        values
+            .map(|value| value.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let set = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
+    let systems: BTreeSet<String> = set(&["Debian 12", "Debian 13", "Ubuntu 24.04"]);
+    assert_eq!(all("system"), systems);
+    let versions: BTreeSet<String> = set(&["15", "16", "17", "18"]);
+    assert_eq!(all("postgresql"), versions);
+}
+
+#[test]
+fn developers_and_the_image_have_the_same_compiler() {
+    let channel = after(&read("rust-toolchain.toml"), "channel = ").to_owned();
+    let image = after(&read("deploy/Dockerfile"), "FROM rust:").to_owned();
+    let (image, _) = image.split_once('-').unwrap();
+    assert!(
+        channel.starts_with(&format!("{image}.")),
+        "{channel} {image}"
+    );
 }
 
 #[test]
@@ -207,6 +239,7 @@ fn a_release_is_checked_first_then_signed_by_its_digest() {
     for step in [
         r#"test \"$GITHUB_REF_NAME\" = \"v$("#,
         "scripts/pin-images --check",
+        "make check",
         "make test",
         "check advisories",
     ] {

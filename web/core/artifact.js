@@ -26,7 +26,7 @@ const SALT_TEXT = /^[\w-]{22}$/;
  * An enforcer whose key this device has authenticated.
  * @typedef {object} PinnedEnforcer
  * @property {string} enforcerId
- * @property {Uint8Array} encryptionKey
+ * @property {Bytes} encryptionKey
  */
 
 /**
@@ -70,7 +70,7 @@ function agree(same, member) {
 
 /**
  * A complete artifact in canonical form, whose hash is right.
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  * @returns {Promise<Artifact>}
  */
 export async function parseArtifact(bytes) {

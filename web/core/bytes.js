@@ -20,7 +20,7 @@ export function utf8(text) {
 }
 
 /**
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  * @returns {string | null} null if they are not UTF-8
  */
 export function fromUtf8(bytes) {
@@ -31,7 +31,7 @@ export function fromUtf8(bytes) {
   }
 }
 
-/** @param {...Uint8Array} parts */
+/** @param {...Bytes} parts */
 export function concat(...parts) {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;
@@ -44,7 +44,7 @@ export function concat(...parts) {
 
 /**
  * Base64url without padding.
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  */
 export function toBase64url(bytes) {
   let binary = '';
@@ -93,20 +93,20 @@ export function fromBase64urlOf(what, text, expected) {
   return bytes;
 }
 
-/** @param {Uint8Array} bytes */
+/** @param {Bytes} bytes */
 export async function sha256(bytes) {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
 }
 
-/** @param {Uint8Array} bytes */
+/** @param {Bytes} bytes */
 export function toHex(bytes) {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /**
  * Whether two are equal, in a time that does not depend on where they differ.
- * @param {Uint8Array} one
- * @param {Uint8Array} other
+ * @param {Bytes} one
+ * @param {Bytes} other
  */
 export function equal(one, other) {
   if (one.length !== other.length) return false;

@@ -32,7 +32,7 @@ export function parse(what, text) {
 /**
  * Bytes that must be strict JSON in canonical form already.
  * @param {Thing} what
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  */
 export function parseCanonical(what, bytes) {
   const text = fromUtf8(bytes);

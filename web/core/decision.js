@@ -151,7 +151,7 @@ function hintsOf({ reason, actionId, grant }) {
  * @property {Scope} scope
  * @property {string} expiresAt
  * @property {string} signer
- * @property {Uint8Array} signature
+ * @property {Bytes} signature
  * @property {string} signable
  */
 

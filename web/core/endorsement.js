@@ -71,7 +71,7 @@ export function endorsementLink(page, text) {
 export async function parseEndorsement(link) {
   const at = link.lastIndexOf(MARK);
   const text = (at < 0 ? link : link.slice(at + MARK.length)).trim();
-  /** @type {Uint8Array} */
+  /** @type {Bytes} */
   let bytes;
   try {
     bytes = fromBase64url(WHAT, text);

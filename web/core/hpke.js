@@ -17,12 +17,12 @@ const NO_SALT = new Uint8Array(32);
  * A key pair of a sender or recipient.
  * @typedef {object} KeyPair
  * @property {CryptoKey} privateKey
- * @property {Uint8Array} publicKey
+ * @property {Bytes} publicKey
  */
 
 /**
- * @param {Uint8Array} key
- * @param {Uint8Array} message
+ * @param {Bytes} key
+ * @param {Bytes} message
  */
 async function hmac(key, message) {
   const imported = await crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
@@ -30,10 +30,10 @@ async function hmac(key, message) {
 }
 
 /**
- * @param {Uint8Array} suite
- * @param {Uint8Array} salt
+ * @param {Bytes} suite
+ * @param {Bytes} salt
  * @param {string} label
- * @param {Uint8Array} secret
+ * @param {Bytes} secret
  */
 function labeledExtract(suite, salt, label, secret) {
   return hmac(salt, concat(VERSION, suite, utf8(label), secret));
@@ -41,10 +41,10 @@ function labeledExtract(suite, salt, label, secret) {
 
 /**
  * At most 32 bytes, which is one block of HKDF-Expand.
- * @param {Uint8Array} suite
- * @param {Uint8Array} key
+ * @param {Bytes} suite
+ * @param {Bytes} key
  * @param {string} label
- * @param {Uint8Array} info
+ * @param {Bytes} info
  * @param {number} length
  */
 async function labeledExpand(suite, key, label, info, length) {
@@ -55,7 +55,7 @@ async function labeledExpand(suite, key, label, info, length) {
 /**
  * It fails if the result is zero, that is, for a key of small order.
  * @param {CryptoKey} privateKey
- * @param {Uint8Array} publicKey
+ * @param {Bytes} publicKey
  */
 async function diffieHellman(privateKey, publicKey) {
   const imported = await crypto.subtle.importKey('raw', publicKey, { name: 'X25519' }, false, []);
@@ -64,8 +64,8 @@ async function diffieHellman(privateKey, publicKey) {
 }
 
 /**
- * @param {Uint8Array[]} secrets
- * @param {Uint8Array[]} publicKeys encapsulated, recipient's, sender's
+ * @param {Bytes[]} secrets
+ * @param {Bytes[]} publicKeys encapsulated, recipient's, sender's
  */
 async function sharedSecret(secrets, publicKeys) {
   const extracted = await labeledExtract(KEM_SUITE, NO_SALT, 'eae_prk', concat(...secrets));
@@ -74,8 +74,8 @@ async function sharedSecret(secrets, publicKeys) {
 
 /**
  * The key and nonce of the only message.
- * @param {Uint8Array} shared
- * @param {Uint8Array} info
+ * @param {Bytes} shared
+ * @param {Bytes} info
  */
 export async function keySchedule(shared, info) {
   const pskId = await labeledExtract(SUITE, NO_SALT, 'psk_id_hash', NOTHING);
@@ -90,7 +90,7 @@ export async function keySchedule(shared, info) {
 
 /**
  * @param {KeyPair} ephemeral
- * @param {Uint8Array} recipient
+ * @param {Bytes} recipient
  * @param {KeyPair} sender
  */
 export async function encapsulate(ephemeral, recipient, sender) {
@@ -102,9 +102,9 @@ export async function encapsulate(ephemeral, recipient, sender) {
 }
 
 /**
- * @param {Uint8Array} encapsulated
+ * @param {Bytes} encapsulated
  * @param {KeyPair} recipient
- * @param {Uint8Array} sender
+ * @param {Bytes} sender
  */
 export async function decapsulate(encapsulated, recipient, sender) {
   const secrets = [
@@ -116,10 +116,10 @@ export async function decapsulate(encapsulated, recipient, sender) {
 
 /**
  * @param {'encrypt' | 'decrypt'} direction
- * @param {Uint8Array} key
- * @param {Uint8Array} nonce
- * @param {Uint8Array} text
- * @param {Uint8Array} associated
+ * @param {Bytes} key
+ * @param {Bytes} nonce
+ * @param {Bytes} text
+ * @param {Bytes} associated
  */
 export async function aesGcm(direction, key, nonce, text, associated) {
   const imported = await crypto.subtle.importKey('raw', key, { name: 'AES-GCM' }, false, [direction]);
@@ -129,9 +129,9 @@ export async function aesGcm(direction, key, nonce, text, associated) {
 
 /**
  * @param {KeyPair} ephemeral fresh for each message
- * @param {Uint8Array} recipient
+ * @param {Bytes} recipient
  * @param {KeyPair} sender
- * @param {{ info: Uint8Array, text: Uint8Array, associated: Uint8Array }} message
+ * @param {{ info: Bytes, text: Bytes, associated: Bytes }} message
  */
 export async function hpkeSeal(ephemeral, recipient, sender, { info, text, associated }) {
   const { key, nonce } = await keySchedule(await encapsulate(ephemeral, recipient, sender), info);
@@ -139,10 +139,10 @@ export async function hpkeSeal(ephemeral, recipient, sender, { info, text, assoc
 }
 
 /**
- * @param {Uint8Array} encapsulated
+ * @param {Bytes} encapsulated
  * @param {KeyPair} recipient
- * @param {Uint8Array} sender
- * @param {{ info: Uint8Array, text: Uint8Array, associated: Uint8Array }} message
+ * @param {Bytes} sender
+ * @param {{ info: Bytes, text: Bytes, associated: Bytes }} message
  */
 export async function hpkeOpen(encapsulated, recipient, sender, { info, text, associated }) {
   const { key, nonce } = await keySchedule(await decapsulate(encapsulated, recipient, sender), info);

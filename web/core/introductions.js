@@ -31,7 +31,7 @@ const MAX_LISTED = 4_096;
  * @property {string} at when the enforcer was paired, on whichever device that was
  * @property {string} by
  * @property {string} text what the signature covers
- * @property {Uint8Array} signature
+ * @property {Bytes} signature
  */
 
 /** @param {string} text */

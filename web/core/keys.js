@@ -32,8 +32,8 @@ export const INVISIBLE =
  * @typedef {object} DeviceBundle
  * @property {string} deviceId
  * @property {string} name
- * @property {Uint8Array} signingKey
- * @property {Uint8Array} encryptionKey
+ * @property {Bytes} signingKey
+ * @property {Bytes} encryptionKey
  * @property {string} text
  */
 
@@ -41,7 +41,7 @@ export const INVISIBLE =
  * What an enforcer offers at pairing.
  * @typedef {object} EnforcerBundle
  * @property {string} enforcerId
- * @property {Uint8Array} encryptionKey
+ * @property {Bytes} encryptionKey
  * @property {string} text
  */
 
@@ -83,8 +83,8 @@ async function exportPublic(pair) {
 }
 
 /**
- * @param {Uint8Array} signingKey
- * @param {Uint8Array} encryptionKey
+ * @param {Bytes} signingKey
+ * @param {Bytes} encryptionKey
  * @param {string} name
  * @returns {Promise<DeviceBundle>}
  */
@@ -101,7 +101,7 @@ async function deviceBundle(signingKey, encryptionKey, name) {
   };
 }
 
-/** @param {{ signingKey: Uint8Array, encryptionKey: Uint8Array, name: string }} bundle */
+/** @param {{ signingKey: Bytes, encryptionKey: Bytes, name: string }} bundle */
 export function deviceMembers({ signingKey, encryptionKey, name }) {
   return { v: 1, ed25519: toBase64url(signingKey), x25519: toBase64url(encryptionKey), name };
 }
@@ -183,7 +183,7 @@ export async function sign(keys, message) {
  * Strictly: WebCrypto refuses malleable signatures; keys and signatures of small order are refused here.
  * @param {DeviceBundle} bundle
  * @param {string} message
- * @param {Uint8Array} signature
+ * @param {Bytes} signature
  * @returns {Promise<boolean>}
  */
 export async function verifies(bundle, message, signature) {

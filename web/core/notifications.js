@@ -132,7 +132,7 @@ async function subscribe(manager, key) {
 
 /**
  * @param {ArrayBuffer | null} found
- * @param {Uint8Array} expected
+ * @param {Bytes} expected
  */
 function isSame(found, expected) {
   if (found === null || found.byteLength !== expected.length) return false;

@@ -20,8 +20,8 @@ const LIMIT = 10n ** 15n;
 /**
  * @typedef {object} PairingLink
  * @property {string} code
- * @property {Uint8Array} secret
- * @property {Uint8Array} fingerprint
+ * @property {Bytes} secret
+ * @property {Bytes} fingerprint
  */
 
 /**
@@ -60,7 +60,7 @@ export function parsePairingLink(text) {
 /**
  * Refuses an enforcer's bundle that does not have the fingerprint of the link.
  * @param {EnforcerBundle} offer
- * @param {Uint8Array} fingerprint
+ * @param {Bytes} fingerprint
  */
 export async function checkFingerprint(offer, fingerprint) {
   const hash = await sha256(utf8(offer.text));
@@ -73,7 +73,7 @@ export async function checkFingerprint(offer, fingerprint) {
  * @param {string} nonce
  * @param {string} approverId
  * @param {DeviceBundle} bundle
- * @param {Uint8Array} random 16 bytes, fresh for each attempt
+ * @param {Bytes} random 16 bytes, fresh for each attempt
  */
 export function beginAnswer(offer, nonce, approverId, bundle, random) {
   /** @type {JsonObject} */
@@ -91,7 +91,7 @@ function spell(members) {
 /**
  * From a link: the fingerprint has authenticated the enforcer, and the proof authenticates this device.
  * @param {{ members: JsonObject, transcript: string }} begun
- * @param {Uint8Array} secret
+ * @param {Bytes} secret
  */
 export async function proveAnswer({ members, transcript }, secret) {
   const key = await crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);

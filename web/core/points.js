@@ -10,7 +10,7 @@ const D = 3709570593466943934313808350875456518954211387984321901638878553308594
 const A = 486662n;
 const SIGN = 1n << 255n;
 
-/** @param {Uint8Array} bytes little-endian */
+/** @param {Bytes} bytes little-endian */
 function toNumber(bytes) {
   return bytes.reduceRight((number, byte) => (number << 8n) | BigInt(byte), 0n);
 }
@@ -35,7 +35,7 @@ function isSquare(number) {
   return power <= 1n;
 }
 
-/** @param {Uint8Array} bytes */
+/** @param {Bytes} bytes */
 function edwardsY(bytes) {
   const number = toNumber(bytes);
   return mod(number & ~SIGN);
@@ -44,7 +44,7 @@ function edwardsY(bytes) {
 /**
  * Whether an Ed25519 key, or the first half of a signature, has an order of 1, 2, 4 or 8: then y is 1, -1, 0, or a root of
  * d y^4 + 2 y^2 - 1.
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  */
 export function isSmallOrder(bytes) {
   const y = edwardsY(bytes);
@@ -54,7 +54,7 @@ export function isSmallOrder(bytes) {
 
 /**
  * Whether these are a point of Ed25519 that may be a key: x^2 = (y^2 - 1) / (d y^2 + 1) has a root.
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  */
 export function isSigningKey(bytes) {
   const y = edwardsY(bytes);
@@ -65,7 +65,7 @@ export function isSigningKey(bytes) {
 /**
  * Whether these are an X25519 key in its only spelling, and not of small order: u is not 0, 1 or -1, and doubling it does not
  * lead to 1.
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  */
 export function isEncryptionKey(bytes) {
   const u = toNumber(bytes);

@@ -30,23 +30,23 @@ export const PURPOSES = {
 /**
  * @typedef {object} WrappedKey
  * @property {string} name
- * @property {Uint8Array} encapsulated
- * @property {Uint8Array} key
+ * @property {Bytes} encapsulated
+ * @property {Bytes} key
  */
 
 /**
  * A well-formed ciphertext. Only opening tells whether it is authentic.
  * @typedef {object} Ciphertext
  * @property {Purpose} purpose
- * @property {Uint8Array} nonce
- * @property {Uint8Array} data
+ * @property {Bytes} nonce
+ * @property {Bytes} data
  * @property {WrappedKey[]} recipients
  */
 
 /**
  * Where randomness comes from; the tests have their own.
  * @typedef {object} Random
- * @property {(length: number) => Uint8Array} bytes
+ * @property {(length: number) => Bytes} bytes
  * @property {() => Promise<KeyPair>} ephemeral
  */
 
@@ -124,9 +124,9 @@ function contentData(purpose, context, recipients) {
  * Encrypts to one recipient. `context` is an object that both sides know from elsewhere.
  * @param {Purpose} purpose
  * @param {KeyPair} sender
- * @param {{ name: string, key: Uint8Array }} recipient
+ * @param {{ name: string, key: Bytes }} recipient
  * @param {JsonObject} context
- * @param {Uint8Array} content
+ * @param {Bytes} content
  * @param {Random} random
  * @returns {Promise<JsonObject>} the members of the ciphertext
  */
@@ -155,9 +155,9 @@ export async function seal(purpose, sender, recipient, context, content, random)
  * @param {Ciphertext} ciphertext
  * @param {string} ownName
  * @param {KeyPair} own
- * @param {Uint8Array} sender
+ * @param {Bytes} sender
  * @param {JsonObject} context
- * @returns {Promise<Uint8Array>}
+ * @returns {Promise<Bytes>}
  */
 export async function open(ciphertext, ownName, own, sender, context) {
   const { purpose, nonce, data, recipients } = ciphertext;

@@ -29,8 +29,8 @@ export const MAX_DEVICES = 32;
  * @property {Change} change
  * @property {string} by
  * @property {string} text what the signatures cover
- * @property {Uint8Array} signature
- * @property {Uint8Array | null} possession
+ * @property {Bytes} signature
+ * @property {Bytes | null} possession
  */
 
 /**

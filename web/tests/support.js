@@ -95,7 +95,7 @@ export async function enforcerOf(vectors) {
 /**
  * Randomness that repeats what the vectors drew.
  * @param {string[]} draws in hexadecimal
- * @param {{ skE: string, encapsulated: Uint8Array } | null} ephemeral
+ * @param {{ skE: string, encapsulated: Bytes } | null} ephemeral
  * @returns {import('../core/seal.js').Random}
  */
 export function scripted(draws, ephemeral) {
@@ -118,7 +118,7 @@ export function scripted(draws, ephemeral) {
 
 /**
  * Every spelling of base64url that differs from this one in one bit of its bytes.
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  */
 export function* withOneBitChanged(bytes) {
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {

@@ -6,6 +6,7 @@ import { InboxModel } from '../core/inbox.js';
 import { Problem } from '../core/problem.js';
 import { pollPause, turnOf, waitForEnds, waitForIntroductions, watchDelivery } from '../core/watching.js';
 import { LiveValue } from '../core/live.js';
+import { mockClock } from './clock.mjs';
 
 test('the inbox is read less and less often while the gateway is away', () => {
   assert.deepEqual([0, 1, 2, 3, 4, 5, 6, 1000].map(pollPause), [3_000, 6_000, 12_000, 24_000, 48_000, 60_000, 60_000, 60_000]);
@@ -126,7 +127,7 @@ test('a page that is left waits no longer', async () => {
 });
 
 test('a gateway that knows no waits, answers too soon, or names what has not ended, is not asked in a tight loop', async (context) => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const clock = mockClock(context);
   for (const answer of [Problem.of('refused', { status: 404 }), [], ['a']]) {
     const { made, calls } = waiting(['a'], async () => answer);
     made.isStubborn = true;
@@ -137,45 +138,49 @@ test('a gateway that knows no waits, answers too soon, or names what has not end
     };
     await settle();
     assert.equal(waits(), 1);
-    context.mock.timers.tick(1_000);
+    clock.tick(1_000);
     await settle();
     assert.equal(waits(), 1);
-    context.mock.timers.tick(5_000);
+    clock.tick(5_000);
     await settle();
     assert.equal(waits(), 2);
     assert.ok(calls.includes('read'));
     made.isRunning = false;
     made.stopping.abort();
-    context.mock.timers.tick(100_000);
+    clock.tick(100_000);
     await ended;
   }
 });
 
 test('delivery is asked about less and less often, until it is confirmed', async (context) => {
-  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const clock = mockClock(context);
   const { made, calls } = waiting([], async () => []);
   let state = 'decided';
   made.find = () => ({ state });
   const ended = watchDelivery(made, 'a');
   for (let second = 0; second < 600; second += 1) {
-    context.mock.timers.tick(1_000);
+    clock.tick(1_000);
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
   }
   assert.ok(calls.length > 8 && calls.length < 25, `${calls.length}`);
   state = 'delivered';
-  context.mock.timers.tick(60_000);
+  clock.tick(60_000);
   await ended;
 });
 
 test('a request of an enforcer that is not known yet is read again, until it is', async (context) => {
-  context.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  const clock = mockClock(context);
   const { made, calls } = waiting([], async () => []);
   made.items = new Map([['a', { requestId: 'a', content: { opened: false, problem: Problem.of('notPaired', {}) } }]]);
   const ended = waitForIntroductions(made, 1);
+  const settle = async () => {
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+  };
   const pass = async (seconds) => {
+    await settle();
     for (let second = 0; second < seconds; second += 1) {
-      context.mock.timers.tick(1_000);
-      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+      clock.tick(1_000);
+      await settle();
     }
   };
   await pass(5);

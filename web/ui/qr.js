@@ -51,7 +51,7 @@ function generator(degree) {
 }
 
 /**
- * @param {Uint8Array} data
+ * @param {Bytes} data
  * @param {number[]} divisor
  */
 function parity(data, divisor) {
@@ -98,7 +98,7 @@ function dataBytes(version) {
 
 /**
  * Header, data and padding.
- * @param {Uint8Array} bytes
+ * @param {Bytes} bytes
  * @param {number} version
  */
 function encode(bytes, version) {
@@ -120,7 +120,7 @@ function encode(bytes, version) {
 
 /**
  * Splits into blocks and interleaves them with their parity.
- * @param {Uint8Array} data
+ * @param {Bytes} data
  * @param {number} version
  */
 function interleave(data, version) {
@@ -279,7 +279,7 @@ class Square {
 /**
  * The modules of a text's QR code, row by row, or null if it is too long for one.
  * @param {string} text
- * @returns {{ size: number, dark: Uint8Array } | null}
+ * @returns {{ size: number, dark: Bytes } | null}
  */
 export function qrCode(text) {
   const bytes = new TextEncoder().encode(text);

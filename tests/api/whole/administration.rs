@@ -83,17 +83,20 @@ async fn administration_and_what_needs_no_credential() {
         .post(nobody, "/platform/v1/certificates", &bind)
         .await
         .expect(401);
-    for client in [admin, operator] {
-        let list = scene
-            .get(client, "/platform/v1/credentials")
-            .await
-            .expect(200)
-            .json();
-        let ids = list["items"].as_array().unwrap().clone();
-        let id = ids.iter().find(|one| one["lastUsedAt"].is_null()).unwrap()["credentialId"]
-            .as_str()
-            .unwrap();
-        let path = format!("/platform/v1/credentials/{id}");
+    for (client, body) in [
+        (admin, json!({ "role": "enforcer", "boundId": "gone" })),
+        (
+            operator,
+            json!({ "role": "admin", "tenantId": tenant["tenantId"] }),
+        ),
+    ] {
+        let made = scene.post(client, "/platform/v1/credentials", &body).await;
+        let made = made.expect(201).json();
+        let path = "/platform/v1/credentials";
+        let list = scene.get(client, path).await.expect(200).json();
+        let is_made = |one: &serde_json::Value| one["credentialId"] == made["credentialId"];
+        assert!(list["items"].as_array().unwrap().iter().any(is_made));
+        let path = format!("{path}/{}", made["credentialId"].as_str().unwrap());
         scene
             .contract
             .call(client, Method::DELETE, &path, None)

@@ -1,0 +1,6 @@
+//! The hook as a process between an agent and a gateway.
+
+mod failing;
+mod gate;
+mod links;
+mod process;
