@@ -7,10 +7,11 @@
 
 CARGO ?= cargo
 CARGO_DENY := 0.20.2
-# These are whole builds: files for the next incremental one would make them slower.
-export CARGO_INCREMENTAL ?= 0
-# Most tests wait more than they compute.
-export RUST_TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
+# Whole builds: files for the next incremental one would make them slower.
+test check: export CARGO_INCREMENTAL ?= 0
+# Most tests wait more than they compute. PostgreSQL has connections for so many.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+export RUST_TEST_THREADS ?= $(if $(filter 1 2 3 4 5 6 7,$(CORES)),$(shell expr 2 '*' $(CORES)),16)
 
 BUILD_PROGRAMS := cargo cc postgresql
 TEST_PROGRAMS := $(BUILD_PROGRAMS) chromedriver chromium curl firefox haproxy nginx node openssl
@@ -32,9 +33,9 @@ test-programs:
 	@scripts/install $(TEST_PROGRAMS)
 
 .PHONY: test-fast
-test-fast: test-page ## Run the tests that need neither PostgreSQL nor a browser; ARGS="a_name" and the like are passed on.
+test-fast: test-page ## Run the tests of pure code, which need neither PostgreSQL nor a browser; ARGS="a_name" and the like are passed on.
 	@scripts/install cargo cc
-	CARGO_INCREMENTAL=1 $(CARGO) test --locked --test countersign-fast $(ARGS)
+	$(CARGO) test --locked --test countersign-fast $(ARGS)
 
 .PHONY: test-page
 test-page: ## Run the tests of the approvers' page, in Node.js.
@@ -54,6 +55,7 @@ check-programs:
 
 .PHONY: check-fmt
 check-fmt: ## Check the formatting.
+	@scripts/install cargo
 	$(CARGO) fmt --check
 
 .PHONY: check-clippy
@@ -87,9 +89,9 @@ prepare: postgres ## Regenerate .sqlx after a query or a migration has changed.
 .PHONY: check-deny
 check-deny: ## Check the dependencies' licenses, sources and, where the database can be fetched, advisories.
 	@scripts/install cargo cc
-	@command -v cargo-deny >/dev/null || { \
-		echo 'cargo-deny is missing: building it, which takes a few minutes'; \
-		$(CARGO) install --locked cargo-deny@$(CARGO_DENY); }
+	@[ "$$($(CARGO) deny --version 2>/dev/null)" = "cargo-deny $(CARGO_DENY)" ] || { \
+		echo 'cargo-deny $(CARGO_DENY) is missing: building it, which takes a few minutes'; \
+		$(CARGO) install --debug --locked cargo-deny@$(CARGO_DENY); }
 	$(CARGO) deny --locked check licenses bans sources
 	@if $(CARGO) deny fetch db; then \
 		$(CARGO) deny --locked check --disable-fetch advisories; \

@@ -224,7 +224,9 @@ async fn serve_or_administer(
         config
     });
     let config = match (loaded, &command) {
-        (Err(error), Command::Check { json }) => return check::run(Err(error), *json).await,
+        (Err(error), Command::Check { json }) => {
+            return Box::pin(check::run(Err(error), *json)).await;
+        }
         (loaded, _) => loaded.context("configuration")?,
     };
     telemetry::start(&config.log);
@@ -236,7 +238,7 @@ async fn serve_or_administer(
             schema::migrate(config.database.url.expose()).await?;
             print_line("the schema is up to date")
         }
-        Command::Check { json } => check::run(Ok(config), json).await,
+        Command::Check { json } => Box::pin(check::run(Ok(config), json)).await,
         Command::Health { address } => print_line(&health::ask(&config, address).await?),
         #[cfg(feature = "dev")]
         Command::Dev(args) => {

@@ -84,3 +84,21 @@ fn every_row_of_the_specification_has_its_tests() {
         }
     }
 }
+
+/// The manifest builds no test binary of the library.
+#[test]
+fn no_test_is_where_it_would_not_run() {
+    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let has_test = text.contains("#[cfg(test)]") || text.contains("#[test]");
+                assert!(!has_test, "{}", path.display());
+            }
+        }
+    }
+}

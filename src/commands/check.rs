@@ -33,7 +33,7 @@ const MAX_KEY_BYTES: u64 = 1 << 20;
 /// Checks everything, prints what was found, and fails if a node would.
 pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Result<()> {
     let mut report = Report::default();
-    examine(loaded, &mut report).await;
+    Box::pin(examine(loaded, &mut report)).await;
     let failed = report.failed();
     let count = report.count();
     if json {

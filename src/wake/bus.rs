@@ -84,7 +84,10 @@ impl Bus {
         let bus = Arc::new(self);
         tasks.spawn(Arc::clone(&bus).run_sender(keys, stop.clone()));
         let stop = stop.clone();
-        tasks.spawn(async move { stop.run_until_cancelled(bus.run_listener()).await });
+        tasks.spawn(async move {
+            let listening = Box::pin(bus.run_listener());
+            stop.run_until_cancelled(listening).await
+        });
     }
 
     /// Sends hints, and a canary now and then, until the node stops.

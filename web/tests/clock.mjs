@@ -17,7 +17,7 @@ export function mockClock(context) {
   });
   context.mock.method(globalThis, 'clearTimeout', (id) => void timers.delete(id));
   return {
-    /** Runs each timer that is due within so many milliseconds, at its time. */
+    /** Runs each timer that is due within `ms` milliseconds, at its time. */
     tick(ms) {
       const end = now + ms;
       for (;;) {
