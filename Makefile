@@ -9,9 +9,12 @@ CARGO ?= cargo
 CARGO_DENY := 0.20.2
 # Whole builds: files for the next incremental one would make them slower.
 test check: export CARGO_INCREMENTAL ?= 0
-# Most tests wait more than they compute. PostgreSQL has connections for so many.
+# Most tests wait more than they compute, so that two of them fit on a core, if the system allows that many open files. PostgreSQL has
+# connections for sixteen.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-export RUST_TEST_THREADS ?= $(if $(filter 1 2 3 4 5 6 7,$(CORES)),$(shell expr 2 '*' $(CORES)),16)
+FILES := $(shell ulimit -H -n)
+export RUST_TEST_THREADS ?= $(shell if [ "$(FILES)" != unlimited ] && [ "$(FILES)" -lt 8192 ]; then echo 2; \
+	elif [ "$(CORES)" -lt 8 ]; then expr 2 '*' "$(CORES)"; else echo 16; fi)
 
 BUILD_PROGRAMS := cargo cc postgresql
 TEST_PROGRAMS := $(BUILD_PROGRAMS) chromedriver chromium curl firefox haproxy nginx node openssl
@@ -44,7 +47,7 @@ test-page: ## Run the tests of the approvers' page, in Node.js.
 
 .PHONY: test-run
 test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.
-	$(CARGO) test --locked $(ARGS)
+	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh $(CARGO) test --locked $(ARGS)
 
 .PHONY: check
 check: check-programs check-fmt check-clippy check-doc check-sqlx check-page check-deny ## Check everything but the tests: format, lints, documentation, .sqlx, types of the page, dependencies.

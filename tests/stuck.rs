@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use crate::support::collector::hex;
 use crate::support::database::finish;
 use crate::support::{
-    Answer, Approver, Cluster, Enforcer, compact, counts, registration, request_id, sealed,
+    Answer, Approver, Cluster, Enforcer, compact, counts, crowd, registration, request_id, sealed,
     sealed_for, signed, signing_key, tally, until,
 };
 
@@ -167,7 +167,7 @@ async fn a_flood_of_calls_about_one_locked_exchange_holds_up_no_other() {
     let others = pending(&enforcer, OTHERS).await;
     let _lock = cluster.database.locking(&locked).await;
     let approver = approver.on(0);
-    let flood = join_all((0..700).map(|_| approver.decide(&locked, compact("approve"))));
+    let flood = join_all((0..crowd(700)).map(|_| approver.decide(&locked, compact("approve"))));
     let others = async {
         cluster.busy("decide").await;
         let others = others

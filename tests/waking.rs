@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::support::cluster::{config, start_node};
 use crate::support::proxy::Proxy;
-use crate::support::{Cluster, compact, request_id, sealed, sealed_for, until};
+use crate::support::{Cluster, compact, crowd, request_id, sealed, sealed_for, until};
 
 /// Rules the net out: whoever is woken is woken by something else.
 fn without_net(config: &mut Config) {
@@ -277,7 +277,8 @@ async fn when_every_notification_is_lost_the_canary_tells_and_polling_takes_over
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_holds_no_connection() {
-    let cluster = Cluster::with(1, |config| config.limits.waits_per_identity = 300).await;
+    let most = crowd(300);
+    let cluster = Cluster::with(1, |config| config.limits.waits_per_identity = most).await;
     let (enforcer, approver) = (
         cluster.enforcer("build-bot").await,
         cluster.approver("alice").await,
@@ -289,10 +290,10 @@ async fn a_wait_holds_no_connection() {
         .expect(202);
     let gateway = &cluster.nodes[0].gateway;
     let enforcer = &enforcer;
-    let waits = async { join_all((0..300).map(|_| enforcer.wait(&request, 30))).await };
+    let waits = async { join_all((0..most).map(|_| enforcer.wait(&request, 30))).await };
     let meanwhile = async {
         until("all wait", Duration::from_secs(20), async || {
-            gateway.exchanges.waiting() == 300
+            gateway.exchanges.waiting() == most
         })
         .await;
         let (open, idle) = gateway.health.pool_usage();

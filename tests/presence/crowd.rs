@@ -9,9 +9,8 @@ use serde_json::json;
 use super::channels;
 use crate::support::database::finish;
 use crate::support::push::Socket;
-use crate::support::{Client, Cluster, envelope, now, request_id, until};
+use crate::support::{Client, Cluster, crowd, envelope, now, request_id, until};
 
-const CROWD: usize = 400;
 const NODES: usize = 2;
 
 /// Notes in the database itself which transaction wrote which row; every statement is a transaction of its own.
@@ -39,6 +38,7 @@ async fn having(admin: &Client, status: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
+    let bots = crowd(400);
     let cluster = Cluster::with(NODES, |config| {
         config.presence.write_seconds = 5;
         config.database.lock_timeout_ms = 10_000;
@@ -49,7 +49,7 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
     let key = cluster.key(&cluster.tenant, RoleName::Enforcer, None).await;
     let key = &key;
     cluster.database.run(COUNTING).await;
-    let mut sockets: Vec<Socket> = stream::iter(0..CROWD)
+    let mut sockets: Vec<Socket> = stream::iter(0..bots)
         .map(|n| {
             let url = cluster.nodes[n % NODES].url.clone();
             async move {
@@ -60,7 +60,7 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
         .buffered(32)
         .collect()
         .await;
-    assert_eq!(having(&admin, "online").await, CROWD);
+    assert_eq!(having(&admin, "online").await, bots);
     assert_eq!(statements(&cluster, "enforcers").await, 0);
 
     // A storm of hellos, while the database is slow for a moment.
@@ -74,16 +74,16 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
     cluster.database.blocked(4).await;
     finish(&mut lock, "commit").await;
     let labels = "select count(*) from enforcers where label is not null";
-    let crowd = i64::try_from(CROWD).unwrap();
+    let all = i64::try_from(bots).unwrap();
     until(
         "all hellos are taken",
         Duration::from_secs(20),
-        async || cluster.database.number(labels).await == crowd,
+        async || cluster.database.number(labels).await == all,
     )
     .await;
     let hellos = statements(&cluster, "enforcers").await;
-    println!("{CROWD} hellos: {hellos} statements");
-    assert!(hellos < crowd / 5, "{hellos} statements");
+    println!("{bots} hellos: {hellos} statements");
+    assert!(hellos < all / 5, "{hellos} statements");
 
     // Thousands of calls over channels that stay open.
     cluster.database.run("truncate counted").await;
@@ -103,7 +103,7 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
     }
     let called = "select count(*) from enforcers where called_at is not null";
     until("all calls show", Duration::from_secs(30), async || {
-        cluster.database.number(called).await == crowd
+        cluster.database.number(called).await == all
     })
     .await;
     let elapsed = started.elapsed().as_secs_f64();
@@ -121,9 +121,9 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
     cluster.database.run("truncate counted").await;
     drop(sockets);
     channels(&cluster, 0).await;
-    assert_eq!(having(&admin, "offline").await, CROWD);
+    assert_eq!(having(&admin, "offline").await, bots);
     let closings = statements(&cluster, "enforcers").await;
-    println!("{CROWD} closings: {closings} statements");
+    println!("{bots} closings: {closings} statements");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -74,6 +74,15 @@ pub fn raise_file_limit() {
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit");
 }
 
+/// As many connections as a test wants to hold, or fewer where the limit of open files is low: in this process each may be two of
+/// them, and other tests run beside.
+pub fn crowd(wanted: usize) -> usize {
+    raise_file_limit();
+    let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    wanted.min(limit.saturating_sub(400) / 4)
+}
+
 /// How often each outcome occurs.
 pub fn tally(answers: &[Answer]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use super::issuer::IssuerKey;
 use super::provider::Says;
 use super::{AUDIENCE, ISSUER, Provider, alice, by_jwt, not_taken, scene, try_token};
-use crate::support::{Cluster, until};
+use crate::support::{Cluster, crowd, until};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -68,7 +68,7 @@ async fn a_flood_of_unknown_keys_sends_us_to_the_issuer_once_in_30_s() {
             not_taken(answer, "an unknown key");
         }
     };
-    flood(500).await;
+    flood(crowd(500)).await;
     assert_eq!(provider.keys_read(), read + 1);
     cluster.pass(Duration::from_secs(15));
     flood(20).await;
