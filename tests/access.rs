@@ -2,6 +2,7 @@
 
 mod credentials;
 mod matrix;
+mod revoked;
 pub mod routes;
 mod tenants;
 

@@ -2,11 +2,13 @@
 //! type it asks for. No body has been read when this runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
+use tokio::time::{Instant, sleep};
 
 use super::connection_limit::ConnectionPermit;
 use super::error::{Refusal, TransportError};
@@ -15,8 +17,11 @@ use super::peer::PeerInfo;
 use super::reply::Node;
 use super::request_scope::RequestScope;
 use crate::gateway::authenticate::Presented;
-use crate::gateway::caller::Role;
+use crate::gateway::caller::{Caller, Role};
 use crate::gateway::error::Error;
+
+/// How long a credential counts as checked. A revocation reaches every node's cache in less than 3 s.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A caller of the role `R`.
 pub struct As<R>(pub R);
@@ -29,13 +34,7 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
             admit_address(node, *peer)?;
         }
         refuse_repeated(&parts.headers)?;
-        let presented = presented(parts);
-        let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
-        let caller = node
-            .gateway
-            .authenticator
-            .authenticate(presented.as_ref(), from)
-            .await?;
+        let caller = authenticate(node, parts).await?;
         if let Some(permit) = parts.extensions.get::<Arc<ConnectionPermit>>() {
             permit.keep();
         }
@@ -51,6 +50,47 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
         limit::own_path(node, parts, &caller).await?;
         limit::admit(node, parts, &caller).await?;
         Ok(Self(role))
+    }
+}
+
+async fn authenticate(node: &Node, parts: &Parts) -> Result<Caller, Error> {
+    let presented = presented(parts);
+    let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
+    let authenticator = &node.gateway.authenticator;
+    authenticator.authenticate(presented.as_ref(), from).await
+}
+
+/// Authenticates a call again whose body took its time: the credential may have ended meanwhile.
+pub async fn authenticate_again(node: &Node, parts: &Parts, since: Instant) -> Result<(), Error> {
+    let scope = parts.extensions.get::<RequestScope>();
+    let is_authenticated = scope.is_some_and(|scope| scope.account().is_some());
+    if is_authenticated && since.elapsed() > RECHECK_INTERVAL {
+        authenticate(node, parts).await?;
+    }
+    Ok(())
+}
+
+/// Runs a call that waits, until its credential ends.
+pub async fn while_authenticated<T>(
+    node: &Node,
+    parts: &Parts,
+    call: impl Future<Output = T>,
+) -> Result<T, Error> {
+    let ended = async {
+        loop {
+            sleep(RECHECK_INTERVAL).await;
+            // A database that does not answer says nothing about the credential.
+            if let Err(error @ (Error::Unauthenticated | Error::InvalidToken)) =
+                authenticate(node, parts).await
+            {
+                return error;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        done = call => Ok(done),
+        error = ended => Err(error),
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
+use super::auth;
 use super::error::{Refusal, TransportError};
 use super::memory::{Account, Charge};
 use super::metered::Pace;
@@ -56,6 +57,13 @@ pub struct Received {
     pub parts: Parts,
     bytes: Bytes,
     _memory: Charge,
+}
+
+impl Received {
+    /// Gives up the body and its memory.
+    pub fn into_parts(self) -> Parts {
+        self.parts
+    }
 }
 
 impl Deref for Received {
@@ -135,7 +143,9 @@ pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received,
         || Charge::new(&node.memory, Account::default(), None),
         |scope| scope.charge(&node.memory),
     );
+    let begun = Instant::now();
     let bytes = whole(&node.context.config.server, body, limit, &mut memory).await?;
+    auth::authenticate_again(node, &parts, begun).await?;
     // HTTP/2 reports a stream that was reset without an error as the end of its body.
     if stated.is_some_and(|length| length != bytes.len()) {
         return Err(TransportError::BodyIncomplete.into());

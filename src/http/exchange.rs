@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
-use super::auth::As;
+use super::auth::{self, As};
 use super::body::{self, Kind, Path};
 use super::error::{About, Refusal};
 use super::limit;
@@ -183,16 +184,14 @@ pub async fn wait(
     State(exchanges): State<Arc<Exchanges>>,
     As(caller): As<EnforcerOrAdmin>,
     Path(request): Path<String>,
-    uri: Uri,
+    parts: Parts,
 ) -> Result<Response, Refusal> {
     let request = path_request(&request)?;
-    let timeout = body::query::<WaitQuery>(&uri)?.timeout;
+    let timeout = body::query::<WaitQuery>(&parts.uri)?.timeout;
     let time_limit = node.context.time_limit(timeout.as_deref())?;
-    match exchanges
-        .wait(caller, &request, time_limit)
-        .await
-        .about(&request)?
-    {
+    let wait = exchanges.wait(caller, &request, time_limit);
+    let waited = auth::while_authenticated(&node, &parts, wait).await?;
+    match waited.about(&request)? {
         Waited::Decided(exchange) => {
             let (enforcer, expires_at) = (exchange.enforcer_id, exchange.expires_at);
             let delivery = exchange.decision.ok_or(Error::Internal)?;
@@ -229,10 +228,9 @@ pub async fn wait_for_any(
     let time_limit = node.context.time_limit(timeout.as_deref())?;
     let requests = body::parsed(&bytes, |document| Ok(parse_waited_for(document)?))?;
     // The memory of the body is not held for as long as the wait takes.
-    drop(bytes);
-    let request_ids = exchanges
-        .wait_for_any(&caller, requests, time_limit)
-        .await?;
+    let parts = bytes.into_parts();
+    let wait = exchanges.wait_for_any(&caller, requests, time_limit);
+    let request_ids = auth::while_authenticated(&node, &parts, wait).await??;
     Ok(match request_ids.as_slice() {
         [] => StatusCode::NO_CONTENT.into_response(),
         _ => plain(StatusCode::OK, &EndedExchanges { request_ids }),

@@ -41,6 +41,8 @@ use crate::wake::Key;
 pub const SUBPROTOCOL: &str = "countersign";
 /// Buffer of each socket: tungstenite's default of 128 KiB is for few sockets, not for ten thousand.
 const READ_BUFFER: usize = 1_024;
+/// More than the fragments that a socket writes at once. Without a bound, a peer that reads no answers to its pings would fill the memory.
+const WRITE_BUFFER: usize = 64 << 10;
 
 #[derive(Deserialize)]
 struct ConnectQuery {
@@ -131,6 +133,7 @@ pub async fn connect(
     let settings = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
+        .max_write_buffer_size(WRITE_BUFFER)
         .max_message_size(Some(limit))
         .max_frame_size(Some(limit));
     let tasks = node.tasks.clone();

@@ -120,8 +120,8 @@ fn what_is_written_is_what_each_agent_needs() {
             "gemini" => {
                 assert_eq!(settings["hooks"]["BeforeTool"][0]["matcher"], ".*");
                 assert_eq!(hook["name"], "countersign");
-                assert_eq!(hook["timeout"], 600_000);
-                (&json!(600), &["SessionStart", "SessionEnd"])
+                assert_eq!(hook["timeout"], 86_400_000);
+                (&json!(86_400), &["SessionStart", "SessionEnd"])
             }
             "copilot" => {
                 assert_eq!(settings["version"], 1);
@@ -133,7 +133,7 @@ fn what_is_written_is_what_each_agent_needs() {
                 (&hook["timeout"], &["sessionStart", "sessionEnd"])
             }
         };
-        assert_eq!(*timeout, 600, "{agent}");
+        assert_eq!(*timeout, 86_400, "{agent}");
         let events = settings["hooks"].as_object().unwrap();
         assert_eq!(events.len(), others.len() + 1, "{agent}");
         for event in others {

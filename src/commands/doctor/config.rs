@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use countersign::agent::Agent;
 use countersign::edit::json::Document;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::commands::install::file;
 use crate::commands::install::hooks;
 use crate::commands::install::place::{Places, Scope};
-use crate::commands::install::shell::{HOOK_TIMEOUT, command_of, program_of, words};
+use crate::commands::install::shell::{AGENT_SECONDS, HOOK_TIMEOUT, command_of, program_of, words};
 use crate::commands::install::{codex, codex_managed, opencode};
 use crate::commands::terminal::parse_duration;
 
@@ -187,8 +188,14 @@ fn problems(
         .as_f64()
         .map(|number| number * form.milliseconds);
     let deadline = deadline(command);
+    let installed = Duration::from_secs(AGENT_SECONDS).as_secs_f64() * 1e3;
     match milliseconds {
-        Some(time) if time > deadline && time <= LARGEST_MILLISECONDS => {}
+        Some(time) if time > deadline && (installed..=LARGEST_MILLISECONDS).contains(&time) => {}
+        Some(time) if time > deadline && time < installed => problems.push(format!(
+            "its {} is {}: an agent that is suspended for longer runs the call when it goes on",
+            form.timeout,
+            hook[form.timeout],
+        )),
         Some(_) => problems.push(format!(
             "its {} is {}, which must be more than the {} s of the hook's own deadline, and not huge",
             form.timeout,

@@ -28,17 +28,21 @@ pub fn programs(agent: Agent) -> &'static [&'static str] {
 
 /// What remains open with the hook in place. `managed` is whether projects cannot switch it off.
 pub fn known(agent: Agent, managed: bool) -> Vec<&'static str> {
+    const SUSPENDED: &str =
+        "if it is suspended for more than a day while the hook waits, the call happens";
     const OTHERS: &str = "another hook can change the input after it was approved";
     let mut holes = match agent {
         Agent::Claude => vec![
             "if the shell around the hook is killed, versions that do not know onFailure go on",
         ],
         Agent::Codex => vec![
+            SUSPENDED,
             "if the shell around the hook is killed, the call happens",
             "what is typed into an approved interactive program (write_stdin) is not asked about",
         ],
-        Agent::Copilot => vec!["if the hook outlasts timeoutSec, the call happens"],
+        Agent::Copilot => vec![SUSPENDED],
         Agent::Gemini => vec![
+            SUSPENDED,
             "if the shell around the hook is killed, the call happens",
             "a project can disable the hook by its name, also a managed one",
         ],

@@ -10,8 +10,9 @@ use serde_json::Value;
 pub const HOOK_TIMEOUT: &str = "9m";
 /// When a hook that hangs is killed: after its own deadline, and before the agent gives up.
 const KILL_SECONDS: u64 = 570;
-/// How long agents are told to wait for a decision. Some go on without one afterwards.
-pub const AGENT_SECONDS: u64 = 600;
+/// How long agents are told to wait for a decision. Some run the call afterwards, even if the hook has denied it: an agent that was
+/// suspended looks at its clock first. So it is far longer than a suspension, and the hook and its guard have limits of their own.
+pub const AGENT_SECONDS: u64 = 86_400;
 /// For events that nobody waits for.
 pub const SESSION_SECONDS: u64 = 10;
 /// Codex shortens it to this, and its trust is in the shortened form.

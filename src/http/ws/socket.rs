@@ -207,6 +207,13 @@ impl Socket {
         self.check_sent(&sent)
     }
 
+    /// Writes what is buffered, within the same time.
+    async fn flush(&mut self) -> Result<(), End> {
+        let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
+        let sent = timeout(time_limit, self.socket.flush()).await;
+        self.check_sent(&sent)
+    }
+
     fn check_sent(&self, sent: &Result<Result<(), Error>, Elapsed>) -> Result<(), End> {
         match sent {
             Ok(Ok(())) => Ok(()),
@@ -261,7 +268,12 @@ impl Socket {
         let bytes = match message {
             Message::Text(text) => Bytes::from(text),
             Message::Binary(bytes) => bytes,
-            Message::Ping(payload) | Message::Pong(payload) => {
+            Message::Ping(payload) => {
+                self.partial.note_control(payload.len());
+                // Nothing more is read until its answer is written: a peer that reads no answers would fill the memory.
+                return self.flush().await;
+            }
+            Message::Pong(payload) => {
                 self.partial.note_control(payload.len());
                 return Ok(());
             }

@@ -48,6 +48,12 @@ fn a_hook_that_is_not_complete_is_found_out() {
             assert_eq!(diagnosis.code, 1);
             diagnosis.expect(&check, "failed", timeout);
         }
+        // As older versions installed it.
+        let old = if agent == "gemini" { 600_000 } else { 600 };
+        let diagnosis = tampered(agent, path, |settings| {
+            hook_in(agent, settings)[timeout] = old.into();
+        });
+        diagnosis.expect(&check, "failed", "suspended");
         let command = if agent == "copilot" {
             "bash"
         } else {

@@ -153,7 +153,7 @@ fn managed_files_are_for_everybody_and_pin_the_switches() {
                 assert!(requirements["hooks"]["managed_dir"].is_string());
                 assert_eq!(
                     requirements["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"],
-                    600
+                    86_400
                 );
             }
             _ => {}

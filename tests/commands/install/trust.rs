@@ -46,7 +46,7 @@ fn every_hook_is_trusted_where_it_is() {
     assert_eq!(state.len(), 4);
     let file = home.path(".codex/hooks.json");
     for (event, index, matcher, timeout) in [
-        ("PreToolUse", 1, Some("*"), 600),
+        ("PreToolUse", 1, Some("*"), 86_400),
         ("SessionStart", 0, None, 10),
         ("SessionEnd", 0, None, 3),
         ("UserPromptSubmit", 0, None, 10),
@@ -118,7 +118,10 @@ fn trust_that_codex_wrote_itself_is_kept_up_to_date() {
     assert_eq!(home.run(&["install", "codex", "--yes"]).code, 0);
     let settings: Value = serde_json::from_str(&home.read(".codex/hooks.json")).unwrap();
     let command = command_of(call_hook("codex", &settings));
-    let expected = format!("sha256:{}", hash("pre_tool_use", Some("*"), command, 600));
+    let expected = format!(
+        "sha256:{}",
+        hash("pre_tool_use", Some("*"), command, 86_400)
+    );
     assert_eq!(
         state(&home)[&key]["trusted_hash"].as_str(),
         Some(expected.as_str())
