@@ -165,10 +165,13 @@ const REMARKS: &[&str] = &[
 impl ToolCall {
     /// Whether a command comes with more than itself, such as a switch that turns a sandbox off.
     pub fn has_options(&self) -> bool {
-        self.rest
-            .keys()
-            .any(|name| !REMARKS.contains(&name.as_str()))
+        has_options(&self.rest)
     }
+}
+
+/// `rest` is the input of a command without the command.
+pub fn has_options(rest: &Map<String, Value>) -> bool {
+    rest.keys().any(|name| !REMARKS.contains(&name.as_str()))
 }
 
 impl Action {

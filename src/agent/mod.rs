@@ -4,14 +4,16 @@
 //! |---|---|
 //! | `event`, `read` | an agent's JSON as an [`Event`]; a tool call as an [`Action`] |
 //! | `names`, `places`, `policy` | which files it names, and whether it needs to be asked about |
-//! | `words`, `wrappers` | the words of a command, if it has nothing but words |
+//! | `words`, `wrappers`, `options`, `commands` | the words of a command, if it has nothing but words, and which of them may vary |
 //! | `edit`, `patch`, `proposal` | what an approver is shown |
 //! | `answer` | the answer in the agent's own form |
 
 mod answer;
+mod commands;
 mod edit;
 mod event;
 mod names;
+mod options;
 mod patch;
 mod places;
 mod policy;
@@ -23,8 +25,9 @@ pub mod wrappers;
 pub use self::answer::{BLOCK, Output, Verdict, guarded, takes_context};
 pub use self::event::{
     Action, CellChange, Event, EventKind, MAX_INPUT_BYTES, Occurrences, Replacement, ToolCall,
-    Unreadable,
+    Unreadable, has_options,
 };
+pub use self::options::chooses_something;
 pub use self::places::{Named, Places, normal};
 pub use self::policy::{Judgement, Policy};
 pub use self::proposal::{Base, MAX_PAYLOAD_BYTES, Proposal};

@@ -14,6 +14,8 @@ pub struct Places {
     pub home: Option<PathBuf>,
     /// Countersign's own files: profiles with keys, and the policy.
     pub own: PathBuf,
+    /// The program that asks.
+    pub program: Option<PathBuf>,
     /// Directories that agents use instead of the usual one, such as `.claude`, and which one that is.
     pub moved: Vec<(PathBuf, &'static str)>,
 }
@@ -60,12 +62,17 @@ const HOOK_SETTINGS: &[&str] = &[
     "opencode.jsonc",
 ];
 
-/// Whoever changes these makes an agent, git or a shell run something, sooner or later. Reading them does no harm.
+/// A change of these makes an agent, git, a shell, an editor or a build tool run something later, without being told to. Reading
+/// them does no harm.
 const RUN_LATER: &[&str] = &[
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
     ".bashrc",
+    ".bazelrc",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".circleci",
     ".claude",
     ".codex",
     ".config/autostart",
@@ -74,19 +81,61 @@ const RUN_LATER: &[&str] = &[
     ".config/systemd/user",
     ".copilot",
     ".cursor",
+    ".devcontainer",
+    ".dir-locals.el",
+    ".envrc",
+    ".exrc",
+    ".gdbinit",
     ".gemini",
-    ".git/config",
-    ".git/hooks",
+    ".git",
     ".gitconfig",
+    ".githooks",
+    ".github/actions",
+    ".github/workflows",
+    ".gitlab-ci.yml",
     ".gitmodules",
+    ".husky",
+    ".idea",
+    ".lldbinit",
+    ".local/bin",
+    ".local/lib",
     ".mcp.json",
+    ".mise",
+    ".mise.toml",
+    ".npmrc",
+    ".nvim.lua",
+    ".nvimrc",
     ".opencode",
+    ".pdbrc",
+    ".pnp.cjs",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yaml",
     ".profile",
+    ".pypirc",
+    ".pythonrc",
+    ".tool-versions",
+    ".vimrc",
+    ".vscode",
+    ".yarn/plugins",
+    ".yarn/releases",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".zed",
     ".zlogin",
     ".zlogout",
     ".zprofile",
     ".zshenv",
     ".zshrc",
+    "Jenkinsfile",
+    "bunfig.toml",
+    "devbox.json",
+    "lefthook.yaml",
+    "lefthook.yml",
+    "mise.toml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "sitecustomize.py",
+    "usercustomize.py",
 ];
 
 /// In the home directory.
@@ -174,7 +223,13 @@ impl Named {
             Some("it is about settings that decide whether agents ask")
         } else if action.may_change_files() && self.either(|path| places.is_one_of(RUN_LATER, path))
         {
-            Some("it is about a file that makes an agent, git or a shell run something later")
+            Some(
+                "it is about a file that makes an agent, git, a shell or another tool run something later",
+            )
+        } else if action.may_change_files()
+            && self.either(|path| places.program.as_deref() == Some(path))
+        {
+            Some("it is about Countersign's own program")
         } else if self.either(|path| places.is_secret(path)) {
             Some("it is about a place for secrets")
         } else if self.either(|path| places.is_above_own(path)) {

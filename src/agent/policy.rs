@@ -5,27 +5,41 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Agent;
+use super::commands::{CommandRule, Coverage};
 use super::event::{Action, ToolCall};
+use super::options::chooses_something;
 use super::places::{Named, Places};
 use super::words::plain_words;
 
 /// Classes that are free unless the policy names others: what reads, and what changes only the agent's own state.
 const FREE: [&str; 2] = ["read", "internal"];
 
+/// Commands that only read the files which they name, so that `allow.paths` counts for them too.
+const READERS: &[&str] = &[
+    "cat", "cmp", "du", "file", "grep", "head", "ls", "rg", "stat", "tail", "tree", "wc",
+];
+
+/// Edits within the project. `edit` alone would cover every file that the user can write.
+const EDIT_PROJECT: &str = "edit.project";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    allow: Rules,
-    ask: Rules,
+    allow: Rules<CommandRule>,
+    ask: Rules<CommandStart>,
     /// Why everything is asked, if it is.
     ask_all_reason: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Rules {
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rules<C> {
     tools: Vec<ToolRule>,
-    commands: Vec<Vec<String>>,
+    commands: Vec<C>,
     paths: Vec<PathBuf>,
 }
+
+/// The first words of commands that are asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CommandStart(Vec<String>);
 
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,9 +89,14 @@ impl Default for Policy {
         Self {
             allow: Rules {
                 tools: FREE.map(ToolRule::Class).to_vec(),
-                ..Rules::default()
+                commands: Vec::new(),
+                paths: Vec::new(),
             },
-            ask: Rules::default(),
+            ask: Rules {
+                tools: Vec::new(),
+                commands: Vec::new(),
+                paths: Vec::new(),
+            },
             ask_all_reason: None,
         }
     }
@@ -92,7 +111,12 @@ impl Policy {
             if table.tools.is_some() {
                 policy.allow.tools.clear();
             }
-            policy.allow.add(table, places, None)?;
+            if table.tools.iter().flatten().any(|tool| tool == "edit") {
+                return Err(format!(
+                    "allow.tools: \"edit\" would cover every file; write \"{EDIT_PROJECT}\" for those of the project"
+                ));
+            }
+            policy.allow.add(table, places, None, CommandRule::parse)?;
         }
         if policy.allow.tools.iter().any(ToolRule::is_everything) {
             return Err(
@@ -100,7 +124,7 @@ impl Policy {
             );
         }
         if let Some(table) = file.ask {
-            policy.ask.add(table, places, None)?;
+            policy.ask.add(table, places, None, CommandStart::parse)?;
         }
         Ok(policy)
     }
@@ -110,7 +134,9 @@ impl Policy {
         let added = toml::from_str::<ProjectFile>(text)
             .map_err(|error| problem(text, &error))
             .and_then(|file| match file.ask {
-                Some(table) => self.ask.add(table, places, Some(directory)),
+                Some(table) => self
+                    .ask
+                    .add(table, places, Some(directory), CommandStart::parse),
                 None => Ok(()),
             });
         if let Err(problem) = added {
@@ -163,22 +189,46 @@ impl Policy {
         if self.ask.has(agent, call, words.as_ref(), named) {
             return Judgement::Asked;
         }
-        if call.action == Action::Read {
-            let is_free = |it: &Named| {
-                let allowed = || self.allow.paths.iter().any(|place| it.is_within(place));
-                it.is_in_project(places) || allowed()
-            };
-            if !named.iter().all(is_free) {
-                return Judgement::Asked;
-            }
-        }
-        let covered = match &words {
-            Some(Some(words)) => begins_with_one(words, &self.allow.commands),
-            _ => false,
+        let is_in_project = |it: &Named| it.is_in_project(places);
+        let is_readable = |it: &Named| {
+            is_in_project(it) || self.allow.paths.iter().any(|place| it.is_within(place))
         };
-        // What else a command that is not plain touches, nobody can tell.
-        let is_unclear = words.as_ref().is_some_and(Option::is_none);
-        if covered || (self.allow.has_tool(agent, call) && !is_unclear) {
+        let is_free = match (&call.action, &words) {
+            (Action::Command { directory, .. }, Some(Some(words))) => {
+                let in_scope = || {
+                    let is_reader = words
+                        .first()
+                        .is_some_and(|it| READERS.contains(&it.as_str()));
+                    let is_scope = |it: &Named| {
+                        if is_reader {
+                            is_readable(it)
+                        } else {
+                            is_in_project(it)
+                        }
+                    };
+                    named.iter().all(is_scope)
+                };
+                let by_tool = || {
+                    let chooses = words.iter().skip(1).any(|word| chooses_something(word));
+                    self.allow.has_tool(agent, call) && !chooses && in_scope()
+                };
+                let by_rule = self
+                    .allow
+                    .commands
+                    .iter()
+                    .filter_map(|rule| rule.coverage(words));
+                let is_whole = |it: Coverage| it == Coverage::Whole && directory.is_none();
+                by_rule.into_iter().any(|it| is_whole(it) || in_scope()) || by_tool()
+            }
+            // Nobody can tell which files such a command touches.
+            (Action::Command { .. }, _) => false,
+            (Action::Read, _) => self.allow.has_tool(agent, call) && named.iter().all(is_readable),
+            (action, _) if action.class() == "edit" => {
+                self.allow.has_tool(agent, call) && named.iter().all(is_in_project)
+            }
+            _ => self.allow.has_tool(agent, call),
+        };
+        if is_free {
             Judgement::NotAsked
         } else {
             Judgement::Asked
@@ -186,22 +236,20 @@ impl Policy {
     }
 }
 
-impl Rules {
+impl<C> Rules<C> {
     /// Relative paths are allowed in a project's file only, and begin in `directory`.
     fn add(
         &mut self,
         table: Table,
         places: &Places,
         directory: Option<&Path>,
+        parse_command: impl Fn(&str) -> Result<C, String>,
     ) -> Result<(), String> {
         for text in table.tools.unwrap_or_default() {
             self.tools.push(ToolRule::parse(&text)?);
         }
         for text in table.commands.unwrap_or_default() {
-            let words = plain_words(&text).ok_or_else(|| {
-                format!("commands: {text:?} is not made of plain words, or runs another command")
-            })?;
-            self.commands.push(words);
+            self.commands.push(parse_command(&text)?);
         }
         for text in table.paths.unwrap_or_default() {
             let place = match directory {
@@ -219,7 +267,9 @@ impl Rules {
     fn has_tool(&self, agent: Agent, call: &ToolCall) -> bool {
         self.tools.iter().any(|rule| rule.matches(agent, call))
     }
+}
 
+impl Rules<CommandStart> {
     /// Whether any rule is about the call. A command that is not plain could be any command.
     fn has(
         &self,
@@ -229,7 +279,7 @@ impl Rules {
         named: &[Named],
     ) -> bool {
         let by_command = match words {
-            Some(Some(words)) => begins_with_one(words, &self.commands),
+            Some(Some(words)) => self.commands.iter().any(|it| words.starts_with(&it.0)),
             Some(None) => !self.commands.is_empty(),
             None => false,
         };
@@ -238,12 +288,20 @@ impl Rules {
     }
 }
 
-fn begins_with_one(words: &[String], prefixes: &[Vec<String>]) -> bool {
-    prefixes.iter().any(|prefix| words.starts_with(prefix))
+impl CommandStart {
+    fn parse(text: &str) -> Result<Self, String> {
+        let words = plain_words(text).ok_or_else(|| {
+            format!("commands: {text:?} is not made of plain words, or runs another command")
+        });
+        words.map(Self)
+    }
 }
 
 impl ToolRule {
     fn parse(text: &str) -> Result<Self, String> {
+        if text == EDIT_PROJECT {
+            return Ok(Self::Class("edit"));
+        }
         if let Some(class) = Action::CLASSES.into_iter().find(|class| *class == text) {
             return Ok(Self::Class(class));
         }

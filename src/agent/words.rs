@@ -59,22 +59,6 @@ const SHELL_WORDS: &[&str] = &[
     "zmodload",
 ];
 
-/// Words that make a program run another one, or write a file, wherever they stand.
-const RUNNING: &[&str] = &[
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-    "--checkpoint-action",
-    "--exec",
-    "--ext-diff",
-    "--hostname-bin",
-    "--output",
-    "--pre",
-    "--textconv",
-    "--to-command",
-];
-
 /// `None` if it has anything but plain words: quotes only around a whole word, and no operators, substitutions, redirections,
 /// patterns, variables, comments, assignments, line ends, or characters outside of printable ASCII.
 pub fn plain_words(command: &str) -> Option<Vec<String>> {
@@ -95,9 +79,6 @@ pub fn plain_words(command: &str) -> Option<Vec<String>> {
         }
         let is_first = words.is_empty();
         if is_first && (left.starts_with(['\'', '"']) || !is_program(word)) {
-            return None;
-        }
-        if RUNNING.contains(&word) || RUNNING.iter().any(|it| word.starts_with(&format!("{it}="))) {
             return None;
         }
         words.push(word.to_owned());

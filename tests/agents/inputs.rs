@@ -28,6 +28,7 @@ pub fn places() -> Places {
         project: "/srv/project".into(),
         home: Some("/home/dev".into()),
         own: "/home/dev/.config/countersign".into(),
+        program: Some("/srv/project/bin/countersign".into()),
         moved: Vec::new(),
     }
 }

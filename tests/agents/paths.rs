@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::policy::{Is, bash, judge, parse, read};
 
 fn everything() -> Policy {
-    parse("[allow]\ntools = ['command', 'edit', 'mcp', 'read', 'web', 'other']\npaths = ['/']")
+    parse(
+        "[allow]\ntools = ['command', 'edit.project', 'mcp', 'read', 'web', 'other']\npaths = ['/']",
+    )
 }
 
 #[track_caller]
@@ -73,10 +75,11 @@ fn what_begins_in_another_directory_is_looked_for_there() {
     let input = json!({ "path": "/usr/include/a", "pattern": "x/../../*" });
     let is = judge(&elsewhere, Agent::Claude, "Glob", &input);
     assert_eq!(is, Is::AlwaysAsked);
-    let policy = parse("[allow]\ncommands = ['cat']");
+    let policy = parse("[allow]\ncommands = ['cat …']\npaths = ['~/notes']");
     for (word, is) in [
         ("../.config/countersign/default.toml", Is::Denied),
         ("../.ssh/id", Is::AlwaysAsked),
+        ("../other/a", Is::Asked),
         ("a", Is::Free),
     ] {
         let input = json!({ "command": format!("cat {word}"), "directory": "/home/dev/notes" });
@@ -192,6 +195,11 @@ fn whatever_makes_agents_or_shells_run_something_is_asked_before_it_changes() {
         "~/.config/autostart/x.desktop",
         ".Claude/Settings.json",
         ".GIT/Hooks/x",
+        ".github/workflows/x.yml",
+        ".envrc",
+        ".vscode/tasks.json",
+        "sub/.cargo/config.toml",
+        "bin/countersign",
     ] {
         let path = path.replace('~', "/home/dev");
         let write = json!({ "file_path": path, "content": "" });
@@ -213,7 +221,7 @@ fn whatever_makes_agents_or_shells_run_something_is_asked_before_it_changes() {
     assert_eq!(read(&everything, own), Is::Denied);
     for path in [
         "src/a",
-        ".github/workflows/x.yml",
+        ".github/ISSUE_TEMPLATE.md",
         ".gitignore",
         "git/hooks",
     ] {

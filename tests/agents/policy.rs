@@ -100,7 +100,7 @@ fn without_a_policy_only_reading_within_the_project_is_free() {
 #[test]
 fn countersigns_own_files_are_denied_to_every_tool() {
     let everything = parse(
-        "[allow]\ntools = ['command', 'edit', 'mcp', 'read', 'web', 'other']\ncommands = ['cat']\npaths = ['/']",
+        "[allow]\ntools = ['command', 'edit.project', 'mcp', 'read', 'web', 'other']\ncommands = ['cat …']\npaths = ['/']",
     );
     let own = "/home/dev/.config/countersign/default.toml";
     for policy in [&Policy::default(), &everything] {
@@ -168,8 +168,9 @@ fn countersigns_own_files_are_denied_to_every_tool() {
 
 #[test]
 fn secrets_and_settings_of_hooks_are_asked_whatever_the_policy_says() {
-    let everything =
-        parse("[allow]\ntools = ['command', 'edit', 'mcp', 'read', 'web', 'other']\npaths = ['/']");
+    let everything = parse(
+        "[allow]\ntools = ['command', 'edit.project', 'mcp', 'read', 'web', 'other']\npaths = ['/']",
+    );
     for path in [
         "/home/dev/.ssh/id_ed25519",
         "~/.aws/credentials",
@@ -249,20 +250,41 @@ fn a_project_that_is_the_home_directory_makes_nothing_free() {
 }
 
 #[test]
-fn a_policy_frees_tools_and_commands_by_their_first_words() {
+fn a_policy_frees_tools_and_commands() {
     let policy = parse(
         r#"
         [allow]
         tools = ["read", "web", "claude:TodoWrite", "mcp__docs__*", "google_web_search", "gemini:save_memory"]
-        commands = ["git status", "cargo test", "ls"]
+        commands = ["git status", "cargo test …", "ls ...", "git diff [--stat] [--unified=] …", "git log [--oneline]"]
         paths = ["/usr/include", "~/notes"]
         "#,
     );
     for (command, is) in [
         ("git status", Is::Free),
-        ("git status --short", Is::Free),
+        ("git status --short", Is::Asked),
+        ("git status a", Is::Asked),
+        ("cargo test", Is::Free),
         ("cargo test a_name", Is::Free),
+        ("cargo test --release", Is::Asked),
+        ("cargo test a_name --release", Is::Asked),
+        ("cargo test -- --nocapture", Is::Asked),
         ("ls", Is::Free),
+        ("ls src", Is::Free),
+        ("ls -l", Is::Asked),
+        ("ls /usr/include/linux", Is::Free),
+        ("ls /srv/other", Is::Asked),
+        ("ls ../other", Is::Asked),
+        ("git diff", Is::Free),
+        ("git diff --stat src/a", Is::Free),
+        ("git diff src/a --stat --unified=5", Is::Free),
+        ("git diff --unified=/etc/x", Is::Asked),
+        ("git diff --unified", Is::Asked),
+        ("git diff --no-index a b", Is::Asked),
+        ("git diff --output=a", Is::Asked),
+        // It writes no file, but `allow.paths` is about reading alone.
+        ("git diff /usr/include/a", Is::Asked),
+        ("git log --oneline", Is::Free),
+        ("git log --oneline a", Is::Asked),
         ("git", Is::Asked),
         ("git push", Is::Asked),
         ("git statusx", Is::Asked),
@@ -296,6 +318,16 @@ fn a_policy_frees_tools_and_commands_by_their_first_words() {
             "{agent} {tool}"
         );
     }
+    // A command that is allowed as a whole is allowed in the project.
+    for (directory, is) in [
+        ("/srv/project/sub", Is::Free),
+        ("/tmp/evil", Is::Asked),
+        ("../other", Is::Asked),
+    ] {
+        let input = json!({ "command": "git status", "directory": directory });
+        let judged = judge(&policy, Agent::Gemini, "run_shell_command", &input);
+        assert_eq!(judged, is, "{directory}");
+    }
     assert_eq!(read(&policy, "/usr/include/stdio.h"), Is::Free);
     assert_eq!(read(&policy, "~/notes/a"), Is::Free);
     assert_eq!(read(&policy, "~/other"), Is::Asked);
@@ -309,7 +341,7 @@ fn what_must_be_asked_wins() {
         r#"
         [allow]
         tools = ["read", "command", "mcp"]
-        commands = ["git"]
+        commands = ["git …"]
         [ask]
         tools = ["mcp__prod__*", "codex:view_image"]
         commands = ["git push"]
@@ -319,6 +351,10 @@ fn what_must_be_asked_wins() {
     for (command, is) in [
         ("git status", Is::Free),
         ("anything", Is::Free),
+        ("anything -v --all a/b", Is::Free),
+        ("anything --config=a", Is::Asked),
+        ("anything -C a", Is::Asked),
+        ("anything /etc/a", Is::Asked),
         ("git push", Is::Asked),
         ("git push --force", Is::Asked),
         // It could be any command.
@@ -345,7 +381,7 @@ fn what_must_be_asked_wins() {
 
 #[test]
 fn a_project_only_makes_it_stricter() {
-    let generous = || parse("[allow]\ntools = ['read', 'command']\ncommands = ['git']");
+    let generous = || parse("[allow]\ntools = ['read', 'command']\ncommands = ['git …']");
     let here = Path::new("/srv/project");
     let mut policy = generous();
     policy.tighten("[ask]\ncommands = ['git push']", &places(), here);
@@ -401,6 +437,21 @@ fn a_policy_that_makes_no_sense_says_where() {
         ("[allow]\ncommands = ['']", "plain words"),
         ("[allow]\ncommands = ['git *']", "plain words"),
         ("[allow]\ncommands = ['bash -c']", "plain words"),
+        ("[allow]\ncommands = ['…']", "a space before …"),
+        ("[allow]\ncommands = ['git…']", "a space before …"),
+        ("[allow]\ncommands = ['git … log']", "plain words"),
+        ("[allow]\ncommands = ['git [log]']", "[--options]"),
+        ("[allow]\ncommands = ['git [--stat] log …']", "[--options]"),
+        (
+            "[allow]\ncommands = ['cargo test [--config] …']",
+            "can choose a program",
+        ),
+        (
+            "[allow]\ncommands = ['git diff [-o]']",
+            "can choose a program",
+        ),
+        ("[allow]\ncommands = ['npm exec …']", "plain words"),
+        ("[allow]\ntools = ['edit']", "write \"edit.project\""),
         ("[allow]\ncommands = ['sudo ls']", "plain words"),
         ("[allow]\npaths = ['relative']", "must begin with / or ~/"),
         ("= 1", "line 1"),
@@ -410,20 +461,64 @@ fn a_policy_that_makes_no_sense_says_where() {
     }
 }
 
-#[test]
-fn the_examples_in_the_guide_work() {
+/// The examples in the guide: a policy, and a project's file.
+fn examples() -> [String; 2] {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/agents/policy.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    let blocks: Vec<_> = (guide.split("```toml\n").skip(1))
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect();
-    let [policy, project] = blocks[..] else {
-        panic!("two examples");
-    };
-    let mut policy = parse(policy);
-    assert_eq!(bash(&policy, "cargo test"), Is::Free);
+    let block = |rest: &str| rest.split("```").next().unwrap().to_owned();
+    let blocks: Vec<_> = guide.split("```toml\n").skip(1).map(block).collect();
+    blocks.try_into().expect("two examples")
+}
+
+/// Ways to run, read or change something else behind a command, an edit or a reading that looks harmless.
+#[test]
+fn the_example_survives_known_escapes() {
+    let policy = parse(&examples()[0]);
+    let with_edits = examples()[0].replacen("tools = [", "tools = [\"edit.project\", ", 1);
+    let with_edits = parse(&with_edits);
+    let wide = parse("[allow]\ntools = ['read', 'internal', 'command', 'edit.project']");
+    let mut count = 0;
+    for line in include_str!("escapes.txt").lines() {
+        let Some((kind, text)) = line.split_once(": ").filter(|_| !line.starts_with('#')) else {
+            continue;
+        };
+        count += 1;
+        let judged = match kind {
+            "command" => bash(&policy, text),
+            // Even if every command of plain words is allowed.
+            "wide" => bash(&wide, text),
+            "edit" => judge(
+                &with_edits,
+                Agent::Claude,
+                "Write",
+                &json!({ "file_path": text, "content": "" }),
+            ),
+            "read" => read(&policy, text),
+            _ => panic!("{line}"),
+        };
+        assert_ne!(judged, Is::Free, "{line}");
+    }
+    assert!(count >= 200, "{count}");
+    let edit = json!({ "file_path": "src/main.rs", "content": "" });
+    assert_eq!(judge(&with_edits, Agent::Claude, "Write", &edit), Is::Free);
+    assert_eq!(judge(&policy, Agent::Claude, "Write", &edit), Is::Asked);
+    assert_eq!(bash(&wide, "anything at all"), Is::Free);
+}
+
+#[test]
+fn the_examples_in_the_guide_work() {
+    let [policy, project] = examples();
+    let mut policy = parse(&policy);
+    for command in [
+        "git status",
+        "git diff --stat src",
+        "cargo test a_name",
+        "npm run lint",
+    ] {
+        assert_eq!(bash(&policy, command), Is::Free, "{command}");
+    }
     assert_eq!(bash(&policy, "git push"), Is::Asked);
-    policy.tighten(project, &places(), Path::new("/srv/project"));
+    policy.tighten(&project, &places(), Path::new("/srv/project"));
     assert_eq!(policy.ask_all_reason(), None);
     assert_eq!(read(&policy, "secrets/key"), Is::Asked);
 }

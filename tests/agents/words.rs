@@ -1,7 +1,7 @@
 //! Only commands that are nothing but words have words.
 
-use countersign::agent::plain_words;
 use countersign::agent::wrappers::hides_what_runs;
+use countersign::agent::{chooses_something, plain_words};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -16,6 +16,8 @@ struct Vectors {
     other: Vec<String>,
     hides: Vec<Vec<String>>,
     shows: Vec<Vec<String>>,
+    chooses: Vec<String>,
+    leaves: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -48,13 +50,24 @@ fn some_programs_hide_what_runs() {
     }
 }
 
-/// Whoever adds a name to the lists adds it to the vectors, and so finds out that the page does not know it.
+#[test]
+fn some_words_choose_what_runs_is_read_or_is_written() {
+    for word in vectors().chooses {
+        assert!(chooses_something(&word), "{word}");
+    }
+    for word in vectors().leaves {
+        assert!(!chooses_something(&word), "{word}");
+    }
+}
+
+/// A name in the lists must be in the vectors, so that the page's tests fail until the page knows it.
 #[test]
 fn the_vectors_have_every_name_of_the_lists() {
     let vectors = vectors();
     let sources = [
         include_str!("../../src/agent/wrappers.rs"),
         include_str!("../../src/agent/words.rs"),
+        include_str!("../../src/agent/options.rs"),
     ];
     let lines = sources.into_iter().flat_map(str::lines);
     let names = lines.filter_map(|line| line.strip_prefix("    \"")?.strip_suffix("\","));
@@ -66,7 +79,8 @@ fn the_vectors_have_every_name_of_the_lists() {
             || vectors
                 .hides
                 .iter()
-                .any(|words| words.first().is_some_and(|word| word == name));
+                .any(|words| words.first().is_some_and(|word| word == name))
+            || vectors.chooses.iter().any(|word| word.contains(name));
         assert!(known, "{name} is missing in tests/vectors/words.json");
     }
     assert!(count > 150, "{count} names were found");

@@ -8,11 +8,13 @@ use countersign::client::ClientError;
 use countersign::client::approver::{Approver, Choice, Enrolment};
 use countersign::client::enforcer::{Accepted, Act, Enforcer, UsedGrant};
 use countersign::client::profile::{Profile, ProfileError};
-use countersign::e2e::{EndorsementRequest, Grant, GrantMatch, GrantOutcome, Hints, Scope};
+use countersign::e2e::{
+    EndorsementRequest, Grant, GrantMatch, GrantOutcome, Hints, PlainArtifact, Scope,
+};
 use countersign::protocol::decision::Verdict;
-use countersign::protocol::id::{RequestId, SessionId, TextId as _};
+use countersign::protocol::id::SessionId;
 use countersign::protocol::session::EndReason;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::people::{PATIENCE, World, ask, choice, command, pair, question, refusing};
@@ -38,12 +40,16 @@ pub fn prefix(words: &[&str]) -> GrantMatch {
 }
 
 fn act(words: &[&str]) -> Act {
-    Act {
-        tool: "/usr/bin/git".to_owned(),
-        repo_ref: "repo:acme/widgets".to_owned(),
-        input: Value::Object(command(words)),
-        words: Some(words.iter().map(|word| (*word).to_owned()).collect()),
-    }
+    act_in("repo:acme/widgets", command(words))
+}
+
+fn act_in(repo_ref: &str, payload: Map<String, Value>) -> Act {
+    Act::of(&payload, repo_ref).unwrap()
+}
+
+fn with(mut payload: Map<String, Value>, name: &str, value: &str) -> Map<String, Value> {
+    payload.insert(name.to_owned(), value.into());
+    payload
 }
 
 struct Scene {
@@ -72,7 +78,12 @@ impl Scene {
             alice,
             enforcer,
         } = self;
-        let asking = ask(enforcer, question(command(words)), &alice).await;
+        let mut question = question(command(words));
+        if choice.scope == Scope::Session {
+            let session = enforcer.session("claude", "one").unwrap();
+            (question.members).insert("sessionId".to_owned(), session.as_str().into());
+        }
+        let asking = ask(enforcer, question, &alice).await;
         let item = asking.item(&alice).await;
         alice.decide(&item, choice).await.unwrap();
         let (enforcer, outcome) = asking.end().await;
@@ -87,7 +98,7 @@ impl Scene {
     /// A grant that is kept.
     async fn granted(words: &[&str], choice: &Choice) -> Self {
         let (scene, accepted) = Self::start().await.approved(words, choice).await;
-        let kept = scene.enforcer.keep(&accepted, &act(words), None).unwrap();
+        let kept = scene.enforcer.keep(&accepted).unwrap();
         assert!(kept.is_some());
         scene
     }
@@ -151,16 +162,13 @@ async fn a_grant_for_a_time_is_used_until_its_end_logged_and_reported() {
     let shown = shown.expect(200).json();
     assert_eq!(shown["snapshots"].as_array().unwrap().len(), 2, "{shown}");
 
+    let words = ["git", "push", "secret-branch"];
+    let here = "repo:acme/widgets";
     for other in [
         act(&["git", "push", "other-branch"]),
-        Act {
-            tool: "/tmp/git".to_owned(),
-            ..push.clone()
-        },
-        Act {
-            repo_ref: "repo:acme/other".to_owned(),
-            ..push.clone()
-        },
+        act_in(here, with(command(&words), "program", "/tmp/git")),
+        act_in(here, with(command(&words), "directory", "/tmp")),
+        act_in("repo:acme/other", command(&words)),
     ] {
         assert_eq!(scene.uses(&other).await.unwrap(), None, "{other:?}");
     }
@@ -191,24 +199,25 @@ async fn a_prefix_covers_plain_commands_that_begin_with_it_word_for_word() {
         &["git commit"],
         &["/usr/bin/git", "commit"],
         &["env", "git", "commit"],
+        // Later words that choose what runs, or what is read or written.
+        &["git", "commit", "--output=/home/dev/.bashrc"],
+        &["git", "commit", "-F", "/etc/passwd"],
+        &["git", "commit", "--templ", "x"],
+        &["git", "commit", "a=b"],
+        &["git", "commit", "foreach", "x"],
         &[],
     ] {
         assert_eq!(scene.uses(&act(other)).await.unwrap(), None, "{other:?}");
     }
-    let commit = act(&["git", "commit"]);
+    let commit = || command(&["git", "commit"]);
+    let bash =
+        json!({ "agent": "claude", "tool": "Bash", "kind": "command", "command": "git commit" });
+    let here = "repo:acme/widgets";
     for other in [
-        Act {
-            words: None,
-            ..commit.clone()
-        },
-        Act {
-            tool: "Bash".to_owned(),
-            ..commit.clone()
-        },
-        Act {
-            repo_ref: "repo:acme/other".to_owned(),
-            ..commit.clone()
-        },
+        act_in(here, with(commit(), "program", "/bin/sh")),
+        act_in(here, with(commit(), "program", "/tmp/git")),
+        act_in(here, bash.as_object().unwrap().clone()),
+        act_in("repo:acme/other", commit()),
     ] {
         assert_eq!(scene.uses(&other).await.unwrap(), None, "{other:?}");
     }
@@ -282,27 +291,23 @@ async fn the_enforcer_keeps_no_grant_that_does_not_fit_what_was_asked() {
         });
         accepted
     };
-    let keep = |accepted: &Accepted, act: &Act| scene.enforcer.keep(accepted, act, None).unwrap();
-    let push = act(&["git", "push"]);
-    assert!(keep(&accepted, &push).is_some());
-    assert!(keep(&instead(prefix(&["git"]), false), &push).is_some());
-    for (accepted, act) in [
-        (instead(prefix(&["git", "commit"]), false), push.clone()),
-        (instead(prefix(&["sh"]), false), act(&["sh", "-c", "ls"])),
-        (
-            instead(prefix(&["git"]), false),
-            Act {
-                words: None,
-                ..push.clone()
-            },
-        ),
-        (instead(GrantMatch::Same, true), push.clone()),
+    let keep = |accepted: &Accepted| scene.enforcer.keep(accepted).unwrap();
+    assert!(keep(&accepted).is_some());
+    assert!(keep(&instead(prefix(&["git"]), false)).is_some());
+    for (matches, session_only) in [
+        (prefix(&["git", "commit"]), false),
+        (prefix(&["sh"]), false),
+        (GrantMatch::Same, true),
     ] {
-        assert_eq!(keep(&accepted, &act), None, "{act:?}");
+        assert_eq!(
+            keep(&instead(matches.clone(), session_only)),
+            None,
+            "{matches:?}"
+        );
     }
     let mut once = accepted.clone();
     once.approval.grant = GrantOutcome::NotGiven("it is for one request only");
-    assert_eq!(keep(&once, &push), None);
+    assert_eq!(keep(&once), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -317,19 +322,19 @@ async fn a_grant_for_a_session_counts_in_that_session_and_until_it_ends() {
         scene.enforcer.session("claude", "one").unwrap(),
         scene.enforcer.session("claude", "other").unwrap(),
     );
-    let kept = scene.enforcer.keep(&accepted, &push, Some(&one)).unwrap();
+    let kept = scene.enforcer.keep(&accepted).unwrap();
     assert!(kept.unwrap().session_only);
     assert!(scene.uses_in(Some(&one), &push).await.unwrap().is_some());
     assert_eq!(scene.uses_in(Some(&other), &push).await.unwrap(), None);
     assert_eq!(scene.uses(&push).await.unwrap(), None);
-    // Whoever edits the file to make it one for any session changes nothing that was signed.
+    // The session is in the signed artifact. An edited file moves the grant to no other.
     let mut stored = scene.stored();
-    stored["grants"][0]
-        .as_object_mut()
-        .unwrap()
-        .remove("sessionId");
-    scene.store(&stored);
-    assert_eq!(scene.uses(&push).await.unwrap(), None);
+    for session in [json!(other), Value::Null] {
+        stored["grants"][0]["sessionId"] = session;
+        scene.store(&stored);
+        assert_eq!(scene.uses_in(Some(&other), &push).await.unwrap(), None);
+        assert_eq!(scene.uses(&push).await.unwrap(), None);
+    }
     stored["grants"][0]["sessionId"] = json!(one);
     scene.store(&stored);
     assert!(scene.uses_in(Some(&one), &push).await.unwrap().is_some());
@@ -381,27 +386,37 @@ async fn a_file_that_was_changed_permits_no_more_than_was_signed() {
     let whole = scene.stored();
     let decision = whole["grants"][0]["decision"].as_str().unwrap().to_owned();
     let changed = |from: &str, to: &str| json!(decision.replace(from, to));
+    let artifact = whole["grants"][0]["artifact"].as_str().unwrap().to_owned();
+    let another = |from: &str, to: &str| {
+        let changed = artifact.replace(from, to);
+        assert_ne!(changed, artifact);
+        json!(changed)
+    };
+    // Its hash is right, but nobody has signed it.
+    let unsigned = PlainArtifact::parse(artifact.as_bytes()).unwrap();
+    let unsigned = json!(another_request(&unsigned, unsigned.request_id().as_str(), "pull").text());
     let future = "2999-01-01T00:00:00Z";
     for (member, value) in [
         ("acceptedAt", json!(future)),
         ("acceptedAt", json!("never")),
         ("requestId", json!("another")),
-        ("artifactHash", json!("00".repeat(32))),
-        ("repoRef", json!("repo:acme/other")),
+        ("artifact", another("widgets", "other")),
+        ("artifact", another("push", "pull")),
+        ("artifact", unsigned),
+        ("artifact", json!("{}")),
         ("approverId", json!("bob")),
-        ("act", json!("00".repeat(32))),
         ("decision", changed("approve", "reject")),
         ("decision", changed("timebox", "session")),
         ("decision", json!("{}")),
         ("until", json!("never")),
-        // What was accepted after the request had expired was never accepted.
-        ("expiresAt", whole["grants"][0]["acceptedAt"].clone()),
     ] {
         let mut grants = whole.clone();
         grants["grants"][0][member] = value.clone();
         scene.store(&grants);
-        let used = scene.uses(&push).await.unwrap();
-        assert_eq!(used, None, "{member} {value}");
+        for words in [["git", "push"], ["git", "pull"]] {
+            let used = scene.uses(&act(&words)).await.unwrap();
+            assert_eq!(used, None, "{member} {value}");
+        }
     }
     // Neither does a prefix in the file reach further than what was signed.
     let mut wider = whole.clone();
@@ -440,13 +455,16 @@ async fn a_file_that_cannot_be_trusted_permits_nothing_and_is_named() {
         String::new(),
         "{".to_owned(),
         json!([]).to_string(),
-        json!({ "v": 2, "grants": [] }).to_string(),
+        json!({ "v": 3, "grants": [] }).to_string(),
         unknown.to_string(),
     ] {
         std::fs::write(&path, &text).unwrap();
         let refused = scene.uses(&push).await.unwrap_err().to_string();
         assert!(refused.contains("forget --all"), "{text}: {refused}");
     }
+    // Its grants were not tied to the signed artifact.
+    std::fs::write(&path, json!({ "v": 1, "grants": [{}] }).to_string()).unwrap();
+    assert_eq!(scene.uses(&push).await.unwrap(), None);
     scene.enforcer.forget_all_grants().unwrap();
     assert_eq!(scene.uses(&push).await.unwrap(), None);
     // A use that cannot be logged is none.
@@ -538,15 +556,15 @@ async fn a_hundred_at_once_lose_no_grant_and_each_gets_its_answer() {
     let keeping = (0..100).map(|number| {
         let (enforcer, mut accepted) = (open(), accepted.clone());
         tokio::task::spawn_blocking(move || {
-            accepted.request.request_id = RequestId::parse(&format!("r-{number}")).unwrap();
-            enforcer.keep(&accepted, &act(&["git", "pull"]), None)
+            accepted.artifact = another_request(&accepted.artifact, &uuid(number), "pull");
+            enforcer.keep(&accepted)
         })
     });
     for kept in keeping.collect::<Vec<_>>() {
         assert!(kept.await.unwrap().unwrap().is_some());
     }
     let push = act(&["git", "push"]);
-    scene.enforcer.keep(&accepted, &push, None).unwrap();
+    scene.enforcer.keep(&accepted).unwrap();
     assert_eq!(scene.enforcer.grants().unwrap().len(), 101);
     let using = (0..100).map(|_| {
         let (mut enforcer, push) = (open(), push.clone());
@@ -560,13 +578,28 @@ async fn a_hundred_at_once_lose_no_grant_and_each_gets_its_answer() {
     }
     assert_eq!(scene.log().lines().count(), 100);
     // The oldest are dropped before the file grows without end.
+    let mut last = String::new();
     for number in 0..150 {
         let mut accepted = accepted.clone();
-        accepted.request.request_id = RequestId::parse(&format!("s-{number}")).unwrap();
-        let kept = scene.enforcer.keep(&accepted, &push, None);
-        assert!(kept.unwrap().is_some());
+        accepted.artifact = another_request(&accepted.artifact, &uuid(1_000 + number), "push");
+        assert!(scene.enforcer.keep(&accepted).unwrap().is_some());
+        last = accepted.artifact.request_id().to_string();
     }
     let listed = scene.enforcer.grants().unwrap();
     assert_eq!(listed.len(), 200);
-    assert_eq!(listed.last().unwrap().request_id, "s-149");
+    assert_eq!(listed.last().unwrap().request_id, last);
+}
+
+fn uuid(number: usize) -> String {
+    format!("00000000-0000-7000-8000-{number:012}")
+}
+
+/// The same artifact under another id, for another command.
+fn another_request(artifact: &PlainArtifact, id: &str, word: &str) -> PlainArtifact {
+    let text = artifact.text().replace("push", word);
+    let mut members: Map<String, Value> = serde_json::from_str(&text).unwrap();
+    members.remove("artifactHash");
+    members.insert("requestId".to_owned(), id.into());
+    let text = Value::Object(members).to_string();
+    PlainArtifact::complete(&text, &mut countersign::client::random).unwrap()
 }

@@ -200,7 +200,7 @@ async fn edits_that_cannot_be_shown_are_denied_and_nobody_is_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_frees_and_a_project_makes_it_stricter() {
     let scene = Scene::start().await;
-    scene.policy("[allow]\ntools = ['read']\ncommands = ['git']\n");
+    scene.policy("[allow]\ntools = ['read']\ncommands = ['git …']\n");
     let free = |ran: &super::process::Ran| {
         (ran.code, ran.out.clone(), ran.err.clone()) == (0, String::new(), String::new())
     };

@@ -87,7 +87,7 @@ async fn a_place_behind_a_link_is_asked_by_either_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agents_own_directory_may_be_elsewhere() {
     let scene = Scene::start().await;
-    scene.policy("[allow]\ntools = ['edit']\n");
+    scene.policy("[allow]\ntools = ['edit.project']\n");
     for (name, file) in [
         ("CLAUDE_CONFIG_DIR", "conf/settings.json"),
         ("CODEX_HOME", "conf/config.toml"),

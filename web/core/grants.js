@@ -2,7 +2,7 @@
 
 import { isWithin } from './canonical.js';
 import { Problem } from './problem.js';
-import { hidesWhatRuns, plainWords } from './words.js';
+import { choosesSomething, hidesWhatRuns, plainWords } from './words.js';
 
 /** @typedef {import('./types.js').Artifact} Artifact */
 /** @typedef {import('./types.js').Grant} Grant */
@@ -34,6 +34,14 @@ export function grantableWords(artifact) {
 }
 
 /**
+ * How many first words a permission has at least: a later word must not choose a program, a file, a directory or a configuration.
+ * @param {string[]} words
+ */
+export function fewestWords(words) {
+  return 1 + words.reduce((last, word, place) => (choosesSomething(word) ? place : last), 0);
+}
+
+/**
  * Refuses a grant that makes no sense, or does not fit the request that it is given with.
  * @param {Grant} grant
  * @param {Artifact} artifact
@@ -47,4 +55,5 @@ export function checkGrant(grant, artifact) {
   if (words === null) throw Problem.of('grantNotPlain', {});
   if (hidesWhatRuns(words)) throw Problem.of('grantRunsAnother', {});
   if (!argv.every((word, place) => word === words[place])) throw Problem.of('grantOther', {});
+  if (argv.length < fewestWords(words)) throw Problem.of('grantChooses', {});
 }

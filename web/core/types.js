@@ -364,6 +364,7 @@
  * @property {{}} grantNotPlain this is no command of plain words, so no first words cover it; permit the same again, or this once
  * @property {{}} grantRunsAnother this command runs another one that its later words name, so no first words cover it
  * @property {{}} grantOther the command does not begin with these words, so the enforcer would not keep this permission
+ * @property {{}} grantChooses a later word chooses a program, a file, a directory or a configuration
  * @property {{}} actionOpposite this action is for the opposite decision
  * @property {{}} actionUnknown the request offers no action of this id
  * @property {{ limit: number }} longReason a reason may have at most … characters

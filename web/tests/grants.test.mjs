@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { checkGrant, grantableWords } from '../core/grants.js';
-import { hidesWhatRuns, plainWords } from '../core/words.js';
+import { checkGrant, fewestWords, grantableWords } from '../core/grants.js';
+import { choosesSomething, hidesWhatRuns, plainWords } from '../core/words.js';
 
-const { plain, other, hides, shows } = JSON.parse(await readFile(new URL('../../tests/vectors/words.json', import.meta.url), 'utf8'));
+const { plain, other, hides, shows, chooses, leaves } = JSON.parse(await readFile(new URL('../../tests/vectors/words.json', import.meta.url), 'utf8'));
 
 test('plain commands have their words', () => {
   for (const { command, words } of plain) {
@@ -29,4 +29,19 @@ test('some programs hide what runs', () => {
     assert.throws(() => checkGrant({ match: 'prefix', argv: ['git'] }, { payload: { argv } }), { code: 'grantRunsAnother' }, argv.join(' '));
   }
   for (const argv of shows) assert.ok(!hidesWhatRuns(argv), argv.join(' '));
+});
+
+test('some words choose what runs, is read or is written', () => {
+  for (const word of chooses) {
+    assert.ok(choosesSomething(word), word);
+    const artifact = { payload: { argv: ['git', 'log', word, 'a'] } };
+    assert.throws(() => checkGrant({ match: 'prefix', argv: ['git', 'log'] }, artifact), { code: 'grantChooses' }, word);
+    checkGrant({ match: 'prefix', argv: ['git', 'log', word] }, artifact);
+  }
+  for (const word of leaves) {
+    assert.ok(!choosesSomething(word), word);
+    checkGrant({ match: 'prefix', argv: ['git'] }, { payload: { argv: ['git', word] } });
+  }
+  assert.equal(fewestWords(['git']), 1);
+  assert.equal(fewestWords(['git', '-C', 'a', 'log', '-n', '5']), 2);
 });

@@ -101,6 +101,7 @@ export const problemTexts = {
   grantNotPlain: () => 'This is no command of plain words, so no first words cover it. Approve exactly the same, or this request only.',
   grantRunsAnother: () => 'This command runs another one that its later words name, so no first words cover it.',
   grantOther: () => 'The command does not begin with these words, so the agent would not keep this permission.',
+  grantChooses: () => 'A later word chooses a program, a file, a directory or a configuration. Permit more words, or exactly this.',
   actionOpposite: () => 'This choice is for the opposite decision.',
   actionUnknown: () => 'The request does not offer this choice.',
   longReason: (v) => `A reason has at most ${digits(Number(v.limit))} characters. Shorten it.`,

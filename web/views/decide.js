@@ -1,6 +1,6 @@
 // Deciding: one click, with a reason for a rejection, or an approval that reaches further.
 
-import { grantableWords } from '../core/grants.js';
+import { fewestWords, grantableWords } from '../core/grants.js';
 import { texts } from '../texts.js';
 import { dateTime } from '../ui/clock.js';
 import { openDialog } from '../ui/dialog.js';
@@ -145,7 +145,8 @@ function radio(name, value, label, checked) {
  */
 function longerDialog(item, artifact, decide) {
   const words = artifact.payload.kind === 'command' ? grantableWords(artifact) : null;
-  let count = Math.min(words?.length ?? 0, 2);
+  const fewest = fewestWords(words ?? []);
+  let count = Math.max(Math.min(words?.length ?? 0, 2), fewest);
   const summary = el('p', { class: 'note info', role: 'status' });
   const place = el('div', null);
   const reason = el('input', { class: 'input', maxlength: LONGEST_REASON });
@@ -169,9 +170,9 @@ function longerDialog(item, artifact, decide) {
     fill(summary, el('span', null, ...(grant.match === 'same' ? [texts.decide.summary.same(time)]
       : [texts.decide.summary.prefixBefore, el('code', null, marked(shellLine(grant.argv))), texts.decide.summary.prefixAfter(time)])));
     wordHint.hidden = grant.match === 'same';
-    fill(wordRow, grant.match === 'prefix' && words?.slice(0, MOST_WORDS).map((word, at) =>
+    fill(wordRow, grant.match === 'prefix' && words?.slice(0, Math.max(MOST_WORDS, fewest)).map((word, at) =>
       el('button', { type: 'button', class: 'word-choice', 'aria-pressed': String(at < count), on: { click: () => {
-        count = at + 1;
+        count = Math.max(at + 1, fewest);
         show();
         /** @type {HTMLElement} */ (wordRow.children[at]).focus();
       } } }, marked(shellLine([word])))));

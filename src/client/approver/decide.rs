@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep};
 
 use super::inbox::Item;
 use super::{Approver, deadline};
-use crate::agent::plain_words;
 use crate::agent::wrappers::hides_what_runs;
+use crate::agent::{chooses_something, plain_words};
 use crate::client::error::ClientError;
 use crate::client::gateway::{Call, path};
 use crate::client::profile::EnforcerRecord;
@@ -250,9 +250,14 @@ fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<(), Clien
             "later words of this command say what runs, so no prefix covers it; permit --grant same, or this once",
         ));
     }
-    if !words.starts_with(prefix) {
+    let Some(later) = words.strip_prefix(prefix) else {
         return Err(ClientError::Choice(
             "the command does not begin with these words; enforcers would not keep this grant",
+        ));
+    };
+    if later.iter().any(|word| chooses_something(word)) {
+        return Err(ClientError::Choice(
+            "a later word of this command chooses a program, a file, a directory or a configuration; permit more words, --grant same, or this once",
         ));
     }
     Ok(())

@@ -208,7 +208,7 @@ impl Pending<'_> {
             Outcome::Approved(approval) => Ok(Accepted {
                 approval,
                 decision: message.body.raw.to_owned(),
-                request: self.own.clone(),
+                artifact: self.artifact.clone(),
                 accepted_at,
             }),
             Outcome::Rejected(rejection) => Err(Denial::Rejected(rejection)),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::client::error::ClientError;
 use crate::client::visible::visible;
-use crate::e2e::{self, Approval, OwnRequest, Rejection};
+use crate::e2e::{self, Approval, PlainArtifact, Rejection};
 use crate::protocol::timestamp::Timestamp;
 
 /// What is to be decided.
@@ -31,8 +31,8 @@ pub struct Accepted {
     pub approval: Approval,
     /// The signed body, byte for byte.
     pub decision: String,
-    /// What was asked.
-    pub request: OwnRequest,
+    /// The artifact that was asked about.
+    pub artifact: PlainArtifact,
     pub accepted_at: Timestamp,
 }
 

@@ -1,7 +1,7 @@
 //! `grants`: what people have permitted this enforcer beyond one request.
 
 use clap::{Args, Subcommand};
-use countersign::client::enforcer::{Enforcer, KeptGrant};
+use countersign::client::enforcer::{Act, Enforcer, KeptGrant};
 use countersign::client::{ClientError, visible};
 use countersign::clock::Clock;
 use countersign::e2e::{Grant, GrantMatch};
@@ -85,13 +85,14 @@ fn shown(words: &[String]) -> String {
 }
 
 fn as_json(kept: &KeptGrant) -> Value {
+    let act = kept.act.as_ref();
     let mut line = json!({
         "requestId": kept.request_id,
         "approverId": kept.approver,
         "acceptedAt": kept.accepted_at,
-        "repoRef": kept.repo_ref,
-        "tool": kept.tool,
-        "words": kept.words,
+        "repoRef": act.map(Act::repo_ref),
+        "tool": act.map(Act::tool),
+        "words": act.map(Act::words),
         "sessionId": kept.session,
     });
     match &kept.standing {
@@ -122,15 +123,16 @@ fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
             Ok(grant) => describe(grant),
             Err(problem) => format!("not used: {}", visible(&problem.to_string())),
         };
-        let asked = match &kept.words {
-            Some(words) => shown(words),
-            None => visible(&kept.tool),
+        let asked = match &kept.act {
+            Some(act) => {
+                let command = act.words().map(shown);
+                let command = command.unwrap_or_else(|| visible(act.tool()));
+                format!(", asked for {command} in {}", visible(act.repo_ref()))
+            }
+            None => String::new(),
         };
         let (id, who) = (visible(&kept.request_id), visible(&kept.approver));
-        let place = visible(&kept.repo_ref);
-        print_line(&format!(
-            "{id}  {who}, asked for {asked} in {place}: {standing}"
-        ))?;
+        print_line(&format!("{id}  {who}{asked}: {standing}"))?;
     }
     Ok(Ending::DONE)
 }

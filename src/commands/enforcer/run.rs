@@ -8,11 +8,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
-use countersign::agent::wrappers::{hides_what_runs, runs_another};
 use countersign::client::enforcer::{Act, Denial, Enforcer, Question};
 use countersign::client::visible;
 use countersign::clock::Clock;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::{Interrupted, await_decision};
@@ -113,14 +112,17 @@ async fn approved(
         "program": text(&program)?,
         "directory": text(&directory)?,
     });
-    let act = act(&argv, &program, &directory, &payload)?;
+    let payload = payload.as_object().cloned().unwrap_or_default();
+    let Some(act) = Act::of(&payload, &repo_ref(&directory)) else {
+        anyhow::bail!("the command cannot be described");
+    };
     if !args.always_ask && is_granted(&mut enforcer, args, &act, screen).await {
         return Ok(Ok(become_command(&program, &argv)));
     }
     let question = Question {
         artifact_type: "command.review".to_owned(),
-        repo_ref: act.repo_ref.clone(),
-        payload: payload.as_object().cloned().unwrap_or_default(),
+        repo_ref: act.repo_ref().to_owned(),
+        payload,
         members: Map::new(),
         approver: args.approver.clone(),
         timeout: until.saturating_duration_since(Instant::now()),
@@ -142,7 +144,7 @@ async fn approved(
         let approved = screen.paint(Colour::Green, "approved");
         screen.remark(&format!("countersign: {approved} by {who}"));
     }
-    match enforcer.keep(&accepted, &act, None) {
+    match enforcer.keep(&accepted) {
         Ok(None) => {}
         Ok(Some(grant)) => screen.remark(&format!(
             "countersign: kept as a grant: {}",
@@ -152,18 +154,6 @@ async fn approved(
         Err(error) => screen.remark(&format!("countersign: the grant is not kept: {error}")),
     }
     Ok(Ok(become_command(&program, &argv)))
-}
-
-/// What would happen, for grants: no grant reaches from one program's file to another, or to another directory's repository.
-fn act(argv: &[&str], program: &Path, directory: &Path, payload: &Value) -> anyhow::Result<Act> {
-    let program = text(program)?;
-    let plain = !hides_what_runs(argv) && !runs_another(program);
-    Ok(Act {
-        tool: program.to_owned(),
-        repo_ref: repo_ref(directory),
-        input: payload.clone(),
-        words: plain.then(|| argv.iter().map(|word| (*word).to_owned()).collect()),
-    })
 }
 
 /// Whether somebody has permitted it before; tells who.

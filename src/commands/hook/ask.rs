@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::agent::{Action, Agent, Event, Output, Verdict, plain_words};
+use countersign::agent::{Action, Agent, Event, Output, Verdict};
 use countersign::client::enforcer::{Accepted, Act, Denial, Enforcer, Question};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use countersign::clock::Clock;
 use countersign::protocol::id::SessionId;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -83,8 +83,9 @@ impl Asking<'_> {
         let opened = Enforcer::open(&self.file, &Clock::system());
         let mut enforcer = opened.map_err(|error| error.to_string())?;
         let session = session_of(&enforcer, self.agent, event);
-        let act = self.act(event, ask);
-        let granting = self.granted(&mut enforcer, ask, &act, session.as_ref());
+        let repo_ref = call_repo_ref(event);
+        let act = Act::of(&ask.proposal.payload, &repo_ref);
+        let granting = self.granted(&mut enforcer, ask, act.as_ref(), session.as_ref());
         let granted = tokio::select! {
             granted = granting => granted,
             () = self.stop.cancelled() => return Err(INTERRUPTED.to_owned()),
@@ -93,11 +94,11 @@ impl Asking<'_> {
             return Ok(Verdict::Approved(granted).into());
         }
         let waiting = Waiting::begin(self.agent, event.clone(), self.file.clone());
-        let question = self.question(ask, &act, session.as_ref());
+        let question = self.question(ask, repo_ref, session.as_ref());
         let (verdict, is_answered) = match self.decision(&mut enforcer, question).await {
             Ok(accepted) => {
                 // This once it is approved; whoever cannot keep more asks again.
-                let _not_kept = enforcer.keep(&accepted, &act, session.as_ref());
+                let _not_kept = enforcer.keep(&accepted);
                 let approval = accepted.approval;
                 let who = visible(approval.approver.as_str());
                 let by = match approval.hints.reason {
@@ -126,12 +127,10 @@ impl Asking<'_> {
         &self,
         enforcer: &mut Enforcer,
         ask: &Ask,
-        act: &Act,
+        act: Option<&Act>,
         session: Option<&SessionId>,
     ) -> Option<String> {
-        if !ask.may_be_granted {
-            return None;
-        }
+        let act = act.filter(|_| ask.may_be_granted)?;
         let deadline = self.deadline.min(Instant::now() + GRANT_WITHIN);
         let used = enforcer.granted(act, session, deadline).await.ok()??;
         let until = used.grant.until;
@@ -172,38 +171,14 @@ impl Asking<'_> {
         }
     }
 
-    /// What would happen, for grants: no grant reaches from one tool, agent or repository to another.
-    fn act(&self, event: &Event, ask: &Ask) -> Act {
-        let call = event.call();
-        let agents = event.directory.as_deref().unwrap_or_default();
-        let (words, directory) = match call.map(|call| (&call.action, call)) {
-            Some((
-                Action::Command {
-                    command, directory, ..
-                },
-                call,
-            )) => {
-                let words = plain_words(command).filter(|_| !call.has_options());
-                (words, directory.as_deref().unwrap_or("."))
-            }
-            _ => (None, "."),
-        };
-        Act {
-            tool: format!("{} {}", self.agent, call.map_or("", |call| &call.tool)),
-            repo_ref: repo_ref(&Path::new(agents).join(directory)),
-            input: Value::Object(ask.proposal.payload.clone()),
-            words,
-        }
-    }
-
-    fn question(&self, ask: &Ask, act: &Act, session: Option<&SessionId>) -> Question {
+    fn question(&self, ask: &Ask, repo_ref: String, session: Option<&SessionId>) -> Question {
         let mut members = Map::new();
         if let Some(session) = session {
             members.insert("sessionId".to_owned(), session.as_str().into());
         }
         Question {
             artifact_type: ask.proposal.artifact_type.to_owned(),
-            repo_ref: act.repo_ref.clone(),
+            repo_ref,
             payload: ask.proposal.payload.clone(),
             members,
             approver: None,
@@ -226,6 +201,16 @@ impl From<Verdict> for Answered {
             remark: None,
         }
     }
+}
+
+/// The repository that the call works in.
+fn call_repo_ref(event: &Event) -> String {
+    let agents = event.directory.as_deref().unwrap_or_default();
+    let directory = match event.call().map(|call| &call.action) {
+        Some(Action::Command { directory, .. }) => directory.as_deref().unwrap_or("."),
+        _ => ".",
+    };
+    repo_ref(&Path::new(agents).join(directory))
 }
 
 /// Runs what may block. A panic in it is an error here.

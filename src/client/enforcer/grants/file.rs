@@ -1,5 +1,5 @@
-//! The grants of an enforcer, in a file beside its profile. What it says is a copy for finding and listing; what a grant
-//! permits is read from the signed decision again each time.
+//! The grants of an enforcer, in a file beside its profile. Each use reads the permission from the signed artifact and the signed
+//! decision again; the other members only help to find a grant.
 
 use std::io;
 
@@ -10,9 +10,7 @@ use time::OffsetDateTime;
 use crate::client::error::ClientError;
 use crate::client::private_file::{PrivateFile, Unreadable};
 use crate::client::profile::ProfileFile;
-use crate::e2e::OwnRequest;
-use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::id::{EnforcerId, RequestId, TextId as _};
+use crate::e2e::PlainArtifact;
 use crate::protocol::timestamp::Timestamp;
 
 /// More are not kept; the oldest go first.
@@ -22,22 +20,14 @@ const MAX_LOG_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StoredGrant {
-    /// The enforcer's own record of what it asked.
     pub(super) request_id: String,
-    pub(super) artifact_hash: String,
-    pub(super) repo_ref: String,
-    pub(super) expires_at: String,
+    /// Canonical. Its hash is signed.
+    pub(super) artifact: String,
     pub(super) accepted_at: String,
     pub(super) until: String,
     pub(super) approver_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) session_id: Option<String>,
-    pub(super) tool: String,
-    /// Hash of what was asked.
-    pub(super) act: String,
-    /// What was asked, if it is a command of plain words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) words: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) prefix: Option<Vec<String>>,
     /// The signed body, byte for byte.
@@ -53,15 +43,18 @@ impl StoredGrant {
         Timestamp::parse(&self.accepted_at)
     }
 
-    pub(super) fn own_request(&self, enforcer: &EnforcerId) -> Option<OwnRequest> {
-        Some(OwnRequest {
-            request_id: RequestId::parse(&self.request_id)?,
-            artifact_hash: Sha256Hex::parse(&self.artifact_hash)?,
-            repo_ref: self.repo_ref.clone(),
-            expires_at: Timestamp::parse(&self.expires_at)?,
-            enforcer_id: enforcer.clone(),
-        })
+    pub(super) fn artifact(&self) -> Option<PlainArtifact> {
+        let artifact = PlainArtifact::parse(self.artifact.as_bytes()).ok()?;
+        (artifact.request_id().as_str() == self.request_id).then_some(artifact)
     }
+}
+
+/// Files of version 1 hold unsigned copies instead of the artifact.
+const VERSION: u8 = 2;
+
+#[derive(Deserialize)]
+struct Version {
+    v: u8,
 }
 
 #[derive(Deserialize)]
@@ -108,8 +101,12 @@ impl GrantFile {
         };
         // Without the text, which says what people asked for.
         let damaged = || self.problem("it is damaged");
+        let version: Version = serde_json::from_str(&text).map_err(|_| damaged())?;
+        if version.v == 1 {
+            return Ok(Vec::new());
+        }
         let contents: Contents = serde_json::from_str(&text).map_err(|_| damaged())?;
-        if contents.v != 1 {
+        if contents.v != VERSION {
             return Err(damaged());
         }
         Ok(contents.grants)
@@ -134,7 +131,7 @@ impl GrantFile {
         let excess = grants.len().saturating_sub(MAX_GRANTS);
         grants.drain(..excess);
         if grants != before {
-            let text = json!({ "v": 1, "grants": grants }).to_string();
+            let text = json!({ "v": VERSION, "grants": grants }).to_string();
             (self.grants.write(&text)).map_err(|error| self.io(&error))?;
         }
         Ok(result)

@@ -1,6 +1,7 @@
 //! Grants: what a person has permitted beyond one request. Each use is verified from the signature up, logged, and reported. In
 //! doubt there is no grant, and the enforcer asks.
 
+mod act;
 mod file;
 
 use std::time::Duration;
@@ -8,47 +9,21 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+pub use self::act::Act;
 use self::file::{GrantFile, StoredGrant};
 use super::Enforcer;
 use super::question::Accepted;
-use crate::agent::wrappers::hides_what_runs;
 use crate::client::error::ClientError;
 use crate::client::wire;
-use crate::e2e::{self, DeviceTrust, Grant, GrantMatch, GrantOutcome, accept_again};
-use crate::protocol::canonical::Sha256Hex;
+use crate::e2e::{
+    self, DeviceTrust, Grant, GrantMatch, GrantOutcome, OwnRequest, PlainArtifact, accept_again,
+};
 use crate::protocol::id::{ApproverId, SessionId, TextId as _};
 
 /// The gateway has this long to take the report of a use.
 const REPORT_WITHIN: Duration = Duration::from_secs(2);
-/// Of a longer command only the tool is kept, for listing.
-const MAX_SHOWN_BYTES: usize = 4 << 10;
-
-/// What is to happen, as far as grants are concerned.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Act {
-    /// What would act: a tool of the agent, or the program's path. No grant reaches from one to another.
-    pub tool: String,
-    /// As in the question. No grant reaches from one repository to another.
-    pub repo_ref: String,
-    /// Everything that makes a difference.
-    pub input: Value,
-    /// The words of the command, if it is one of plain words: no operators, substitutions or redirections.
-    pub words: Option<Vec<String>>,
-}
-
-impl Act {
-    fn hash(&self) -> String {
-        let whole = json!([self.tool, self.repo_ref, self.input]).to_string();
-        Sha256Hex::of(whole.as_bytes()).to_string()
-    }
-
-    /// Whether it is a plain command that begins with `prefix`, word for word.
-    fn starts_with(&self, prefix: &[String]) -> bool {
-        self.words.as_ref().is_some_and(|words| {
-            !prefix.is_empty() && words.starts_with(prefix) && !hides_what_runs(words)
-        })
-    }
-}
+/// A grant for a larger artifact is not kept: the file has up to 200 of them.
+const MAX_ARTIFACT_BYTES: usize = 64 << 10;
 
 /// A grant that lets something happen now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,11 +40,9 @@ pub struct KeptGrant {
     pub request_id: String,
     pub approver: String,
     pub accepted_at: String,
-    pub repo_ref: String,
     pub session: Option<String>,
-    pub tool: String,
-    /// What was asked, if it was a command of plain words.
-    pub words: Option<Vec<String>>,
+    /// The act that was asked for; `None` if the record is damaged.
+    pub act: Option<Act>,
     /// What it permits, or why nothing.
     pub standing: Result<Grant, e2e::Error>,
 }
@@ -79,42 +52,34 @@ impl Enforcer {
         GrantFile::beside(&self.file)
     }
 
-    /// Keeps what an approval of `act` permits beyond this once, if it does. `None` if there is nothing to keep.
-    pub fn keep(
-        &self,
-        accepted: &Accepted,
-        act: &Act,
-        session: Option<&SessionId>,
-    ) -> Result<Option<Grant>, ClientError> {
+    /// Keeps what an approval permits beyond this once, if it does. `None` if there is nothing to keep.
+    pub fn keep(&self, accepted: &Accepted) -> Result<Option<Grant>, ClientError> {
         let GrantOutcome::Given(grant) = &accepted.approval.grant else {
+            return Ok(None);
+        };
+        let artifact = &accepted.artifact;
+        let Some((act, session)) = Act::of_artifact(artifact) else {
             return Ok(None);
         };
         let prefix = match &grant.matches {
             GrantMatch::Same => None,
-            // Whoever gave it has seen something else than what it would permit.
+            // The approver has seen something else than what it would permit.
             GrantMatch::Prefix(words) if !act.starts_with(words) => return Ok(None),
             GrantMatch::Prefix(words) => Some(words.clone()),
         };
-        if grant.session_only && session.is_none() {
+        let is_sessionless = grant.session_only && session.is_none();
+        if is_sessionless || artifact.text().len() > MAX_ARTIFACT_BYTES {
             return Ok(None);
         }
-        let own = &accepted.request;
-        let shown =
-            |words: &&Vec<String>| words.iter().map(String::len).sum::<usize>() <= MAX_SHOWN_BYTES;
         let stored = StoredGrant {
-            request_id: own.request_id.to_string(),
-            artifact_hash: own.artifact_hash.to_string(),
-            repo_ref: own.repo_ref.clone(),
-            expires_at: own.expires_at.to_string(),
+            request_id: artifact.request_id().to_string(),
+            artifact: artifact.text().to_owned(),
             accepted_at: accepted.accepted_at.to_string(),
             until: grant.until.to_string(),
             approver_id: accepted.approval.approver.to_string(),
             session_id: session
                 .filter(|_| grant.session_only)
-                .map(ToString::to_string),
-            tool: act.tool.clone(),
-            act: act.hash(),
-            words: act.words.as_ref().filter(shown).cloned(),
+                .map(|session| session.to_string()),
             prefix,
             decision: accepted.decision.clone(),
         };
@@ -160,14 +125,19 @@ impl Enforcer {
         if grants.iter().any(has_ended) {
             file.update(now, |_| ())?;
         }
-        let hash = act.hash();
         for stored in grants.iter().filter(|stored| !has_ended(stored)) {
             let asked = approver.is_none_or(|only| only == stored.approver_id);
-            let likely = match &stored.prefix {
-                None => stored.act == hash,
+            let is_likely = match &stored.prefix {
+                None => true,
                 Some(words) => act.starts_with(words),
             };
-            if !asked || !likely {
+            let Some(signed) = (stored.artifact()).filter(|_| asked && is_likely) else {
+                continue;
+            };
+            let Some((permitted, own_session)) = Act::of_artifact(&signed) else {
+                continue;
+            };
+            if stored.prefix.is_none() && permitted != *act {
                 continue;
             }
             let asked = std::slice::from_ref(&stored.approver_id);
@@ -175,10 +145,15 @@ impl Enforcer {
                 Err(ClientError::Unpaired { .. }) => continue,
                 devices => devices?,
             };
-            let Ok(grant) = self.verify(stored, &devices) else {
+            let Ok(grant) = self.verify(stored, &signed, &devices) else {
                 continue;
             };
-            if !permits(&grant, stored, (act, &hash), session) {
+            let is_permitted = match &grant.matches {
+                GrantMatch::Same => permitted == *act,
+                GrantMatch::Prefix(words) => permitted.is_beside(act) && act.starts_with(words),
+            };
+            let in_session = own_session.is_some() && own_session.as_ref() == session;
+            if !is_permitted || (grant.session_only && !in_session) {
                 continue;
             }
             let Some(approver) = ApproverId::parse(&stored.approver_id) else {
@@ -189,17 +164,22 @@ impl Enforcer {
                 approver,
                 grant,
             };
-            file.log(&self.line(&used, act, &hash, session))?;
+            file.log(&self.line(&used, act, session))?;
             self.report_use(&used, session, deadline).await;
             return Ok(Some(used));
         }
         Ok(None)
     }
 
-    /// What a stored decision still permits, with these devices in force.
-    fn verify(&self, stored: &StoredGrant, devices: &[DeviceTrust]) -> Result<Grant, e2e::Error> {
+    /// The grant of a stored decision about `signed`, with these devices in force.
+    fn verify(
+        &self,
+        stored: &StoredGrant,
+        signed: &PlainArtifact,
+        devices: &[DeviceTrust],
+    ) -> Result<Grant, e2e::Error> {
         let damaged = || e2e::Error::NoGrant("its record is damaged");
-        let own = stored.own_request(&self.id).ok_or_else(damaged)?;
+        let own = OwnRequest::of(signed, self.id.clone());
         let accepted_at = stored.accepted_at().ok_or_else(damaged)?;
         let node = wire::parse(stored.decision.as_bytes()).map_err(|_| damaged())?;
         let devices: Vec<_> = devices.iter().collect();
@@ -211,15 +191,15 @@ impl Enforcer {
     }
 
     /// What is logged and nothing more: no command, no path.
-    fn line(&self, used: &UsedGrant, act: &Act, hash: &str, session: Option<&SessionId>) -> Value {
+    fn line(&self, used: &UsedGrant, act: &Act, session: Option<&SessionId>) -> Value {
         json!({
             "at": self.clock.now(),
             "grant": used.request_id,
             "approverId": used.approver,
             "match": kind(&used.grant.matches),
             "until": used.grant.until,
-            "tool": act.tool,
-            "act": hash,
+            "tool": act.tool(),
+            "act": act.hash(),
             "sessionId": session,
         })
     }
@@ -251,16 +231,20 @@ impl Enforcer {
             let trust = own
                 .map(|record| record.trust(self.tenant.clone()))
                 .transpose()?;
-            let standing = self.verify(&stored, trust.as_slice());
+            let damaged = e2e::Error::NoGrant("its record is damaged");
+            let signed = stored.artifact();
+            let act = signed.as_ref().and_then(Act::of_artifact);
+            let standing = match &signed {
+                Some(signed) => self.verify(&stored, signed, trust.as_slice()),
+                None => Err(damaged),
+            };
             Ok(KeptGrant {
                 standing,
                 request_id: stored.request_id,
                 approver: stored.approver_id,
                 accepted_at: stored.accepted_at,
-                repo_ref: stored.repo_ref,
                 session: stored.session_id,
-                tool: stored.tool,
-                words: stored.words,
+                act: act.map(|(act, _)| act),
             })
         });
         list.collect()
@@ -289,23 +273,6 @@ impl Enforcer {
         }
         file.update(self.clock.now(), |grants| grants.retain(keep))
     }
-}
-
-fn permits(
-    grant: &Grant,
-    stored: &StoredGrant,
-    (act, hash): (&Act, &str),
-    session: Option<&SessionId>,
-) -> bool {
-    let matches = match &grant.matches {
-        GrantMatch::Same => stored.act == hash,
-        GrantMatch::Prefix(words) => {
-            stored.tool == act.tool && stored.repo_ref == act.repo_ref && act.starts_with(words)
-        }
-    };
-    let own = stored.session_id.as_deref();
-    let in_session = own.is_some() && own == session.map(SessionId::as_str);
-    matches && (in_session || !grant.session_only)
 }
 
 fn kind(matches: &GrantMatch) -> &'static str {

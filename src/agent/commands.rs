@@ -1,0 +1,88 @@
+//! Commands that a policy lets pass: `git status`, `cargo test …`, `git diff [--stat] …`.
+
+use super::options::chooses_something;
+use super::words::plain_words;
+
+/// Stands for further words at the end of a rule.
+const MORE: [&str; 2] = ["…", "..."];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CommandRule {
+    /// The command begins with these words, as they are.
+    words: Vec<String>,
+    /// Options that may follow, at any place.
+    options: Vec<OptionRule>,
+    /// Whether further words that are not options may follow.
+    has_more: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum OptionRule {
+    /// `[--stat]`
+    Flag(String),
+    /// `[--unified=]`, with the equals sign.
+    Value(String),
+}
+
+/// How much of a command its rule states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coverage {
+    Whole,
+    Beginning,
+}
+
+impl CommandRule {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |problem: &str| format!("commands: {text:?} {problem}");
+        let mut rest = text.trim();
+        let end = MORE.iter().find_map(|more| rest.strip_suffix(more));
+        let has_more = end.is_some();
+        rest = end.unwrap_or(rest);
+        if has_more && !rest.ends_with(' ') {
+            return Err(wrong("needs a space before …"));
+        }
+        let (words, listed) = rest.split_at(rest.find(" [").unwrap_or(rest.len()));
+        let words = plain_words(words)
+            .ok_or_else(|| wrong("is not made of plain words, or runs another command"))?;
+        let options = listed.split_whitespace().map(|item| {
+            let option = item.strip_prefix('[').and_then(|item| item.strip_suffix(']'));
+            let option = option.filter(|option| option.starts_with('-'));
+            let option = option.ok_or_else(|| wrong("may have only [--options] and … at its end"))?;
+            if chooses_something(option) {
+                let problem = "lists an option that can choose a program, a file, a directory or a configuration";
+                return Err(format!("{}: {option}", wrong(problem)));
+            }
+            Ok(if option.ends_with('=') {
+                OptionRule::Value(option.to_owned())
+            } else {
+                OptionRule::Flag(option.to_owned())
+            })
+        });
+        Ok(Self {
+            words,
+            options: options.collect::<Result<_, _>>()?,
+            has_more,
+        })
+    }
+
+    pub fn coverage(&self, words: &[String]) -> Option<Coverage> {
+        let further = words.strip_prefix(self.words.as_slice())?;
+        if further.is_empty() {
+            return Some(Coverage::Whole);
+        }
+        let is_listed = |word: &String| self.options.iter().any(|option| option.matches(word));
+        let is_free =
+            |word: &String| self.has_more && !word.starts_with('-') && !chooses_something(word);
+        let covered = further.iter().all(|word| is_listed(word) || is_free(word));
+        covered.then_some(Coverage::Beginning)
+    }
+}
+
+impl OptionRule {
+    fn matches(&self, word: &str) -> bool {
+        match self {
+            Self::Flag(option) => word == option,
+            Self::Value(option) => word.starts_with(option.as_str()) && !chooses_something(word),
+        }
+    }
+}

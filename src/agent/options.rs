@@ -1,0 +1,164 @@
+//! Words that make a command run, read or write something that its first words do not show.
+
+/// Single letters that many programs take for such an option, alone or together with others: `-C DIRECTORY`, `-rf FILE`.
+const LETTERS: &str = "cCDeEfFIKLoOPSTuWxXZ";
+
+/// Parts of the names of such options. An option is recognized by any of them, because programs have too many options to list and
+/// accept abbreviations.
+const STEMS: &[&str] = &[
+    "-pack",
+    "action",
+    "arg",
+    "askpass",
+    "base",
+    "browser",
+    "build",
+    "call",
+    "cert",
+    "chdir",
+    "cmd",
+    "command",
+    "compress",
+    "conf",
+    "constraint",
+    "content",
+    "context",
+    "cookie",
+    "cwd",
+    "data",
+    "dir",
+    "dump",
+    "editable",
+    "editor",
+    "engine",
+    "entrypoint",
+    "env",
+    "escape",
+    "eval",
+    "exec",
+    "ext-diff",
+    "extension",
+    "file",
+    "filter",
+    "fix",
+    "flags",
+    "format",
+    "home",
+    "hook",
+    "host",
+    "html",
+    "import",
+    "include",
+    "index",
+    "ini",
+    "key",
+    "link",
+    "load",
+    "location",
+    "log",
+    "module",
+    "mount",
+    "open",
+    "option",
+    "opts",
+    "output",
+    "overlay",
+    "pager",
+    "paginate",
+    "parser",
+    "paste",
+    "path",
+    "pdb",
+    "pipe",
+    "plugin",
+    "prefix",
+    "preset",
+    "privileged",
+    "program",
+    "project",
+    "prop",
+    "proxy",
+    "python",
+    "registry",
+    "remote",
+    "repo",
+    "require",
+    "resolv",
+    "root",
+    "rsh",
+    "rule",
+    "runner",
+    "save",
+    "script",
+    "server",
+    "settings",
+    "setup",
+    "shell",
+    "socket",
+    "source",
+    "stderr",
+    "store",
+    "target",
+    "temp",
+    "template",
+    "textconv",
+    "token",
+    "tool",
+    "trace",
+    "transform",
+    "tree",
+    "upload",
+    "url",
+    "user",
+    "viewer",
+    "volume",
+    "wrapper",
+    "write",
+    "xml",
+];
+
+/// Names that are parts of too many harmless ones.
+const NAMES: &[&str] = &["git", "ok", "okdir", "out", "pre", "set", "ui"];
+
+/// Common in front of harmless commands.
+const HARMLESS: &[&str] = &["--", "--no-pager"];
+
+/// Whether this word of a command chooses a program, a file, a directory or a configuration by other means than a plain name:
+/// by an option, an assignment (`make SHELL=…`), or a file with further words (`@FILE`). Returns `true` if unsure.
+pub fn chooses_something(word: &str) -> bool {
+    if HARMLESS.contains(&word) {
+        return false;
+    }
+    let Some(option) = word.strip_prefix('-') else {
+        return word.starts_with(['@', '+']) || is_assignment(word);
+    };
+    let (name, value) = match option.split_once('=') {
+        Some((name, value)) => (name, value),
+        None => (option, ""),
+    };
+    // An attached value, as in `-ofile`, hides behind letters; `-10` is a number.
+    let is_short = !name.starts_with('-');
+    let is_number = is_short && name.chars().all(|c| c.is_ascii_digit()) && !name.is_empty();
+    let name = name.trim_start_matches('-').to_ascii_lowercase();
+    let has_letter = is_short && option.contains(|c| LETTERS.contains(c));
+    let is_odd = !is_number && (name.is_empty() || (!is_short && name.len() < 3));
+    is_odd || has_letter || value.contains(['/', '~', '@']) || is_name_of_choice(&name)
+}
+
+/// `name` may be abbreviated: `outp` is `output`.
+fn is_name_of_choice(name: &str) -> bool {
+    let last = name.rsplit('-').next().unwrap_or(name);
+    let is_abbreviation = |stem: &str| name.len() >= 3 && stem.starts_with(last);
+    STEMS
+        .iter()
+        .any(|stem| name.contains(stem) || is_abbreviation(stem))
+        || NAMES
+            .iter()
+            .any(|whole| name.split('-').any(|part| part == *whole))
+}
+
+fn is_assignment(word: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = word.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| name.chars().all(is_plain))
+}
