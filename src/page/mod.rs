@@ -10,19 +10,13 @@ use std::sync::{LazyLock, OnceLock};
 use axum::body::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rust_embed::RustEmbed;
 use sha2::{Digest as _, Sha256};
 
 pub use self::headers::{CACHING, HEADERS, policy};
 use crate::protocol::hex;
 
-#[derive(RustEmbed)]
-#[folder = "web/"]
-#[exclude = "tests/*"]
-#[exclude = "*.d.ts"]
-#[exclude = "package.json"]
-#[exclude = "tsconfig.json"]
-struct Embedded;
+/// Names below `web` and contents; `build.rs` lists them.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
 /// So many bytes of a SHA-256 name a version.
 const VERSION_BYTES: usize = 8;
@@ -80,14 +74,10 @@ pub struct Page {
 
 impl Page {
     fn embedded() -> Self {
-        let mut files = BTreeMap::new();
+        let files = FILES.iter();
+        let files = files.map(|(name, content)| ((*name).to_owned(), Bytes::from_static(content)));
+        let mut files: BTreeMap<String, Bytes> = files.collect();
         let mut hash = Sha256::new();
-        for name in Embedded::iter() {
-            let content = Embedded::get(&name)
-                .map(|file| file.data)
-                .unwrap_or_default();
-            files.insert(name.into_owned(), Bytes::from(content.into_owned()));
-        }
         for (name, content) in &files {
             for part in [name.as_bytes(), content] {
                 hash.update((part.len() as u64).to_be_bytes());

@@ -3,10 +3,10 @@
 use std::io::IsTerminal as _;
 
 use tracing::{Level, Metadata};
-use tracing_subscriber::filter::{FilterExt as _, filter_fn};
+use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, fmt, registry};
+use tracing_subscriber::{fmt, registry};
 
 use crate::config::{Log, LogFormat};
 
@@ -18,7 +18,8 @@ fn is_safe(metadata: &Metadata<'_>) -> bool {
 
 /// Starts logging, once per process; a second call changes nothing.
 pub fn start(config: &Log) {
-    let filter = EnvFilter::try_new(&config.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let usual = || Targets::new().with_default(Level::INFO);
+    let filter: Targets = config.filter.parse().unwrap_or_else(|_| usual());
     let filter = filter.and(filter_fn(is_safe));
     let layer = fmt::layer()
         .with_writer(std::io::stderr)

@@ -4,8 +4,11 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use tracing::Level;
 use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Log lines, kept.
 #[derive(Clone, Default)]
@@ -22,11 +25,13 @@ impl Log {
     /// Starts to keep what this filter lets through.
     pub fn keep(filter: &str) -> Self {
         let lines = Lines::default();
+        let filter: Targets = filter.parse().expect("a filter");
         let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(filter)
+            .with_max_level(Level::TRACE)
             .with_ansi(false)
             .with_writer(lines.clone())
-            .finish();
+            .finish()
+            .with(filter);
         // Where there is only one, a line first reached by another test's thread would be off for good.
         let second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
         Self {

@@ -1,0 +1,56 @@
+//! Runs when the program is built: turns the documents about the API into JSON and lists the files of the page, so that no node has
+//! to parse YAML or match names.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const DOCUMENTS: [&str; 2] = ["openapi", "asyncapi"];
+const PAGE: &str = "web";
+
+fn main() -> Outcome<()> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    for name in DOCUMENTS {
+        let yaml = format!("src/http/{name}.yaml");
+        println!("cargo::rerun-if-changed={yaml}");
+        let document: serde_json::Value =
+            serde_saphyr::from_str(&fs::read_to_string(root.join(yaml))?)?;
+        fs::write(out.join(format!("{name}.json")), document.to_string())?;
+    }
+    println!("cargo::rerun-if-changed={PAGE}");
+    let mut names = Vec::new();
+    let page = root.join(PAGE);
+    list(&page, &page, &mut names)?;
+    names.sort();
+    let mut code = "&[\n".to_owned();
+    for name in names {
+        let path = page.join(&name);
+        writeln!(code, "    ({name:?}, include_bytes!({path:?})),")?;
+    }
+    code.push_str("]\n");
+    fs::write(out.join("page_files.rs"), code)?;
+    Ok(())
+}
+
+fn list(page: &Path, directory: &Path, names: &mut Vec<String>) -> Outcome<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.strip_prefix(page)?.to_str();
+        let name = name.ok_or("a file of the page has a name that is not UTF-8")?;
+        if path.is_dir() && name != "tests" {
+            list(page, &path, names)?;
+        } else if path.is_file() && !is_for_tools(name) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Read by the compiler and the tests, not by browsers.
+fn is_for_tools(name: &str) -> bool {
+    name.ends_with(".d.ts") || ["package.json", "tsconfig.json"].contains(&name)
+}
