@@ -9,12 +9,11 @@ CARGO ?= cargo
 CARGO_DENY := 0.20.2
 # Whole builds: files for the next incremental one would make them slower.
 test check: export CARGO_INCREMENTAL ?= 0
-# Most tests wait more than they compute, so that two of them fit on a core, if the system allows that many open files. PostgreSQL has
-# connections for sixteen.
+# Most tests wait more than they compute, so that two of them fit on a core. A test has 256 open files to itself, and PostgreSQL has
+# connections for sixteen tests.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-FILES := $(shell ulimit -H -n)
-export RUST_TEST_THREADS ?= $(shell if [ "$(FILES)" != unlimited ] && [ "$(FILES)" -lt 8192 ]; then echo 2; \
-	elif [ "$(CORES)" -lt 8 ]; then expr 2 '*' "$(CORES)"; else echo 16; fi)
+FILES := $(patsubst unlimited,4096,$(shell ulimit -H -n))
+export RUST_TEST_THREADS ?= $(shell printf '%s\n' 16 $$(($(CORES) * 2)) $$(($(FILES) / 256)) | sort -n | head -1)
 
 BUILD_PROGRAMS := cargo cc postgresql
 TEST_PROGRAMS := $(BUILD_PROGRAMS) chromedriver chromium curl firefox haproxy nginx node openssl

@@ -91,7 +91,8 @@ async fn is_let_go(stream: &mut TcpStream) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_open_connections_hold_nobody_up_and_are_let_go() {
-    let connections = crowd(2_000);
+    let crowd = crowd(2_000).await;
+    let connections = crowd.size;
     let cluster = Cluster::start(1).await;
     let settings = [
         ("SERVER__HEADER_TIMEOUT_SECONDS", "4"),

@@ -20,8 +20,8 @@ use sqlx::PgConnection;
 
 use crate::support::database::finish;
 use crate::support::{
-    Answer, Approver, Cluster, Enforcer, HASH, compact, counts, request_id, sealed, sealed_for,
-    tally, until,
+    Answer, Approver, Cluster, Enforcer, HASH, compact, counts, crowd, request_id, sealed,
+    sealed_for, tally, until,
 };
 
 /// Two nodes that are patient with locks, and two parties.
@@ -179,6 +179,7 @@ async fn a_flood_of_twins_and_strangers_on_one_node_is_told_apart() {
     let (cluster, enforcer, _) = scene().await;
     let enforcer = enforcer.on(0);
     let contended: Vec<String> = (0..5).map(|_| request_id()).collect();
+    let _crowd = crowd(200).await;
     let calls = (0..200).map(async |turn: usize| {
         let request = match turn % 2 {
             0 => contended[turn / 2 % 5].clone(),

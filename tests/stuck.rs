@@ -167,7 +167,8 @@ async fn a_flood_of_calls_about_one_locked_exchange_holds_up_no_other() {
     let others = pending(&enforcer, OTHERS).await;
     let _lock = cluster.database.locking(&locked).await;
     let approver = approver.on(0);
-    let flood = join_all((0..crowd(700)).map(|_| approver.decide(&locked, compact("approve"))));
+    let crowd = crowd(700).await;
+    let flood = join_all((0..crowd.size).map(|_| approver.decide(&locked, compact("approve"))));
     let others = async {
         cluster.busy("decide").await;
         let others = others

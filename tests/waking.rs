@@ -277,7 +277,8 @@ async fn when_every_notification_is_lost_the_canary_tells_and_polling_takes_over
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_holds_no_connection() {
-    let most = crowd(300);
+    let crowd = crowd(300).await;
+    let most = crowd.size;
     let cluster = Cluster::with(1, |config| config.limits.waits_per_identity = most).await;
     let (enforcer, approver) = (
         cluster.enforcer("build-bot").await,

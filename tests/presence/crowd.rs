@@ -38,7 +38,8 @@ async fn having(admin: &Client, status: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
-    let bots = crowd(400);
+    let crowd = crowd(400).await;
+    let bots = crowd.size;
     let cluster = Cluster::with(NODES, |config| {
         config.presence.write_seconds = 5;
         config.database.lock_timeout_ms = 10_000;

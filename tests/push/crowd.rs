@@ -16,7 +16,8 @@ const IDLE: usize = 5_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_idle_channels_fit_on_a_node_and_cost_little() {
-    let idle = crowd(IDLE);
+    let crowd = crowd(IDLE).await;
+    let idle = crowd.size;
     let cluster = Cluster::start(1).await;
     let key = cluster.key(&cluster.tenant, RoleName::Approver, None).await;
     let enforcer = cluster.enforcer("build-bot").await;

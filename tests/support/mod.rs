@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
 /// For calls over plain HTTP. A client with reqwest's defaults reads the system's root certificates, which takes longer than
@@ -74,13 +75,26 @@ pub fn raise_file_limit() {
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit");
 }
 
-/// As many connections as a test wants to hold, or fewer where the limit of open files is low: in this process each may be two of
-/// them, and other tests run beside.
-pub fn crowd(wanted: usize) -> usize {
+/// Connections that a test may hold while it keeps this.
+pub struct Crowd {
+    pub size: usize,
+    _turn: Option<MutexGuard<'static, ()>>,
+}
+
+/// As many connections as a test wants to hold. Where the limit of open files is low, they are fewer, and such tests wait for each
+/// other: in this process each connection may be two files, and other tests run beside.
+pub async fn crowd(wanted: usize) -> Crowd {
+    static TURN: Mutex<()> = Mutex::const_new(());
     raise_file_limit();
     let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    wanted.min(limit.saturating_sub(400) / 4)
+    let size = wanted.min(limit.saturating_sub(400) / 4);
+    let turn = if limit < 4_096 {
+        Some(TURN.lock().await)
+    } else {
+        None
+    };
+    Crowd { size, _turn: turn }
 }
 
 /// How often each outcome occurs.

@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::{Site, closed_after};
+use crate::support::crowd;
 use crate::support::tls::{Conversation, TlsClient, address};
 
 /// The beginning of a `ClientHello` that promises more.
@@ -26,9 +27,10 @@ async fn a_handshake_that_does_not_end_is_let_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn handshakes_that_hang_stop_nobody_else() {
     let site = Site::start().await;
+    let crowd = crowd(200).await;
     let hang = async {
         let mut hanging = Vec::new();
-        for number in 0..200 {
+        for number in 0..crowd.size {
             let mut stream = TcpStream::connect(address(site.url())).await.unwrap();
             if number % 2 == 0 {
                 stream.write_all(&HALF_A_HELLO).await.unwrap();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::issuer::{IssuerKey, active, unix};
 use super::provider::Says;
 use super::{Provider, by_introspection, exchange, not_taken, try_token};
-use crate::support::{Cluster, Enforcer, request_id, sealed, with, without};
+use crate::support::{Cluster, Enforcer, crowd, request_id, sealed, with, without};
 
 async fn scene(timeout_ms: u64) -> (Cluster, Provider) {
     let provider = Provider::start(&[]).await;
@@ -207,6 +207,7 @@ async fn many_who_present_one_token_ask_once_and_many_tokens_ask_64_at_a_time() 
         let call = client.call(Method::GET, super::INBOX);
         call.header("x-api-key", &token).send().await
     };
+    let _crowd = crowd(200).await;
     provider.know(
         "shared",
         Says::Late(Duration::from_millis(400), good.clone()),

@@ -68,7 +68,8 @@ async fn a_flood_of_unknown_keys_sends_us_to_the_issuer_once_in_30_s() {
             not_taken(answer, "an unknown key");
         }
     };
-    flood(crowd(500)).await;
+    let crowd = crowd(500).await;
+    flood(crowd.size).await;
     assert_eq!(provider.keys_read(), read + 1);
     cluster.pass(Duration::from_secs(15));
     flood(20).await;
