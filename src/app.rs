@@ -171,11 +171,13 @@ impl App {
             config.security.cluster_secret = secret::generate()?;
             config.security.is_generated = true;
         }
-        let config = Arc::new(config);
         let address = listener.local_addr().map_err(|error| AppError::Listen {
             address: config.server.listen,
             error,
         })?;
+        // Links name it, and port 0 stands for any.
+        config.server.listen = address;
+        let config = Arc::new(config);
         let name = match config.node.id.as_str() {
             "" => format!("node-{}", clock.operation_id().0.simple()),
             name => name.to_owned(),

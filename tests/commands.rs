@@ -2,6 +2,7 @@
 
 mod administration;
 pub mod approver;
+mod away;
 mod dev;
 mod doctor;
 mod enforcer;

@@ -162,6 +162,9 @@ const REMARKS: &[&str] = &[
     "timeout",
 ];
 
+/// The tools of `countersign mcp`.
+const OWN_TOOLS: [&str; 3] = ["check_approval", "request_approval", "withdraw_approval"];
+
 impl ToolCall {
     /// Whether a command comes with more than itself, such as a switch that turns a sandbox off.
     pub fn has_options(&self) -> bool {
@@ -184,6 +187,13 @@ impl Action {
             | Self::Cell { .. }
             | Self::Delete { .. }
             | Self::Patch { .. } => "edit",
+            // They ask a person themselves.
+            Self::Mcp { server, tool }
+                if server.as_deref() == Some("countersign")
+                    && OWN_TOOLS.contains(&tool.as_str()) =>
+            {
+                "internal"
+            }
             Self::Mcp { .. } => "mcp",
             Self::Plan { .. } => "plan",
             Self::Web => "web",

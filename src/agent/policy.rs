@@ -155,6 +155,13 @@ impl Policy {
         self.ask_all_reason = Some(reason);
     }
 
+    /// Classes that let something run of which the policy says nothing.
+    pub fn wide_classes(&self) -> Vec<&'static str> {
+        let wide = ["command", "mcp", "other"].into_iter();
+        wide.filter(|class| self.allow.tools.contains(&ToolRule::Class(class)))
+            .collect()
+    }
+
     pub fn ask_all_reason(&self) -> Option<&str> {
         self.ask_all_reason.as_deref()
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Request, Response, Url};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::address::{is_loopback, parse_url};
@@ -38,6 +39,7 @@ pub struct GatewayClient {
     /// The node that answered last.
     current: AtomicUsize,
     authorization: Option<HeaderValue>,
+    trouble: watch::Sender<Option<String>>,
 }
 
 /// One call. What it does must be the same however often it arrives, unless it is sent `once`.
@@ -167,6 +169,7 @@ impl GatewayClient {
                 value.set_sensitive(true);
                 value
             }),
+            trouble: watch::Sender::new(None),
         })
     }
 
@@ -177,6 +180,19 @@ impl GatewayClient {
 
     pub(super) fn leave_node(&self) {
         self.current.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Why the gateway does not answer at the moment, if so.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
+    }
+
+    fn set_trouble(&self, trouble: Option<String>) {
+        self.trouble.send_if_modified(|before| {
+            let is_news = *before != trouble;
+            *before = trouble;
+            is_news
+        });
     }
 
     /// The address of the current node.
@@ -207,7 +223,10 @@ impl GatewayClient {
         let mut tried = 1;
         loop {
             let failure = match self.attempt(call, deadline).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.set_trouble(None);
+                    return Ok(answer);
+                }
                 Err(failure) => failure,
             };
             let (last, wait) = match failure {
@@ -220,6 +239,10 @@ impl GatewayClient {
                 Failure::Unknown(error) if call.once => return Err(error),
                 Failure::Unknown(error) | Failure::NotSent(error) => (Err(error), None),
             };
+            self.set_trouble(Some(match &last {
+                Ok(answer) => format!("the gateway is busy: it answers {}", answer.status),
+                Err(error) => error.to_string(),
+            }));
             self.leave_node();
             // Another node may be fine: there is no pause before each was tried once.
             let untried = tried < self.nodes.len() && wait.is_none();

@@ -166,8 +166,17 @@ fn pairings(options: &ClientOptions) -> anyhow::Result<Ending> {
         };
         let since = text("pairedAt");
         print_line(&if pairing["role"] == "enforcer" {
-            let (id, devices) = (text("approverId"), text("devices"));
-            format!("{id}  approver, {devices} device(s), paired {since}")
+            let devices = pairing["inForce"].as_array();
+            let devices = devices.into_iter().flatten().map(|device| {
+                let text = |member: &str| visible(device[member].as_str().unwrap_or_default());
+                format!("{} ({})", text("name"), text("deviceId"))
+            });
+            let devices: Vec<_> = devices.collect();
+            let devices = devices.join(", ");
+            format!(
+                "{}  approver on {devices}, paired {since}",
+                text("approverId")
+            )
         } else {
             let by = introduced(&pairing["introducedBy"]);
             format!("{}  enforcer, paired {since}{by}", text("enforcerId"))

@@ -1,5 +1,7 @@
 //! `serve`: one node, until it is stopped.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -67,7 +69,9 @@ pub async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
             app.address(),
             metrics.unwrap_or_default()
         );
-        tokio::fs::write(&part, text).await?;
+        // A link that somebody else left there is not followed.
+        let _absent = std::fs::remove_file(&part);
+        File::create_new(&part)?.write_all(text.as_bytes())?;
         tokio::fs::rename(&part, &file).await?;
     }
     app.run(stop).await;

@@ -168,10 +168,11 @@ fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let part = path.with_extension("part");
+    // A link that somebody else left there is not followed.
+    let _absent = std::fs::remove_file(&part);
     let mut file = std::fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(&part)?;
     file.write_all(content)?;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
@@ -41,23 +40,12 @@ fn read(bytes: &[u8]) -> Result<(Option<TenantId>, InvitationRequest), Error> {
     Ok((tenant, request))
 }
 
-/// Where the page is: as configured, or else where this call has reached the node.
-fn page(node: &Node, uri: &Uri, headers: &HeaderMap, peer: Option<PeerInfo>) -> String {
+/// Where the page is. The `Host` of a call is not asked: whoever sends it could lead the code elsewhere.
+fn page(node: &Node) -> String {
     let config = &node.context.config;
-    if !config.page.url.is_empty() {
-        return config.page.url.clone();
-    }
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| uri.authority().map(Authority::as_str));
-    match host.and_then(|host| host.parse::<Authority>().ok()) {
-        Some(host) => {
-            let encrypted = peer.is_some_and(|peer| peer.encrypted);
-            let scheme = if encrypted { "https" } else { "http" };
-            format!("{scheme}://{host}")
-        }
-        None => config.local_url(),
+    match config.page.url.as_str() {
+        "" => config.local_url(),
+        url => url.to_owned(),
     }
 }
 
@@ -66,11 +54,9 @@ pub async fn create(
     State(node): State<Node>,
     State(platform): State<Arc<Platform>>,
     As(caller): As<AdminOrOperator>,
-    peer: Option<Extension<PeerInfo>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let peer = peer.map(|Extension(peer)| peer);
-    let page = page(&node, request.uri(), request.headers(), peer);
+    let page = page(&node);
     let bytes = body::read(&node, request, Kind::Other).await?;
     let (tenant, request) = read(&bytes)?;
     let (role, bound_id, name) = (request.role, request.bound_id.clone(), request.name.clone());

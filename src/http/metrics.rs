@@ -3,9 +3,11 @@
 //! connection; a listener and a stream that add these to it are twice as long.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -61,8 +63,9 @@ pub async fn serve(
 }
 
 async fn serve_connection(stream: TcpStream, metrics: &Metrics) {
+    let is_loopback = (stream.local_addr()).is_ok_and(|address| address.ip().is_loopback());
     let service = service_fn(async |request: Request<Incoming>| {
-        Ok::<_, Infallible>(answer(metrics, &request))
+        Ok::<_, Infallible>(answer(metrics, is_loopback, &request))
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -75,8 +78,27 @@ async fn serve_connection(stream: TcpStream, metrics: &Metrics) {
     }
 }
 
-fn answer(metrics: &Metrics, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+/// A page in a browser on this machine can lead its own name to loopback, but not change the `Host` that it sends.
+fn names_loopback(request: &Request<Incoming>) -> bool {
+    let host = request.headers().get(header::HOST);
+    let host = host.and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    host.is_some_and(|host| {
+        let name = host.host().trim_start_matches('[').trim_end_matches(']');
+        let address = name.parse::<IpAddr>();
+        name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|it| it.is_loopback())
+    })
+}
+
+fn answer(
+    metrics: &Metrics,
+    is_loopback: bool,
+    request: &Request<Incoming>,
+) -> Response<Full<Bytes>> {
     let mut response = Response::default();
+    if is_loopback && !names_loopback(request) {
+        *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+        return response;
+    }
     if (request.method(), request.uri().path()) != (&Method::GET, "/metrics") {
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, VARY,
+    IF_NONE_MATCH, STRICT_TRANSPORT_SECURITY, VARY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
@@ -14,12 +14,14 @@ use super::auth::AdmittedAddress;
 use super::error::{Refusal, TransportError};
 use super::openapi;
 use super::reply::Node;
+use crate::config::TlsMode;
 use crate::gateway::error::Error;
 use crate::page::{CACHING, File, HEADERS, page, policy};
 use crate::protocol::hex;
 
 const FOR_GOOD: HeaderValue = HeaderValue::from_static(CACHING[0]);
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static(CACHING[1]);
+const ONE_YEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// `GET /`.
 pub async fn index(
@@ -103,6 +105,9 @@ fn respond(
             HeaderName::from_static(name),
             HeaderValue::from_static(value),
         );
+    }
+    if node.context.config.tls.mode != TlsMode::Off {
+        headers.insert(STRICT_TRANSPORT_SECURITY, ONE_YEAR);
     }
     let text = |text: String| HeaderValue::try_from(text).map_err(|_| Error::Internal);
     headers.insert(CONTENT_SECURITY_POLICY, text(policy)?);

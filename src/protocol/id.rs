@@ -1,17 +1,20 @@
-//! Ids. A client's id has 1 to 128 characters, none of them a control character, and is case-sensitive. The gateway's own
+//! Ids. A client's id has 1 to 128 characters, none of them a control or bidirectional one, and is case-sensitive. The gateway's own
 //! ids are version 7 UUIDs.
 
 use std::fmt;
 
 use uuid::Uuid;
 
+use super::text::is_control_or_bidi;
+
 pub const MAX_ID_CHARS: usize = 128;
 
-pub const ID_EXPECTED: &str = "1 to 128 characters without control characters";
+pub const ID_EXPECTED: &str =
+    "1 to 128 characters without control characters and bidirectional controls";
 
 fn is_id(text: &str) -> bool {
     !text.is_empty()
-        && !text.chars().any(char::is_control)
+        && !text.chars().any(is_control_or_bidi)
         && text.chars().nth(MAX_ID_CHARS).is_none()
 }
 

@@ -85,6 +85,13 @@ fn without_a_policy_only_reading_within_the_project_is_free() {
         ),
         ("WebSearch", json!({ "query": "x" }), Is::Asked),
         ("mcp__x__read", json!({}), Is::Asked),
+        (
+            "mcp__countersign__request_approval",
+            json!({ "text": "x" }),
+            Is::Free,
+        ),
+        ("mcp__countersign__other", json!({}), Is::Asked),
+        ("mcp__other__request_approval", json!({}), Is::Asked),
         ("ExitPlanMode", json!({ "plan": "x" }), Is::Asked),
         ("Unheard", json!({}), Is::Asked),
         ("read", json!({}), Is::Asked),

@@ -83,7 +83,7 @@ fn errors() -> Vec<(&'static str, Refusal)> {
 
 fn rules() -> Vec<(&'static str, Error)> {
     let own = "an id that this credential may act as";
-    let id = "1 to 128 characters without control characters";
+    let id = "1 to 128 characters without control characters and bidirectional controls";
     let time = Invalid::timestamp("/createdAt", "an RFC 3339 date-time");
     let key = "one key of 1 to 255 visible ASCII characters";
     let (rate, second) = (

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::people::{PATIENCE, World, ask, choice, command, pair, question, refusing};
 use super::tamper::Tamper;
+use crate::support::crowd;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -366,6 +367,12 @@ async fn a_device_that_is_revoked_ends_its_grants() {
     let listed = scene.enforcer.grants().unwrap();
     let problem = listed[0].standing.as_ref().unwrap_err().to_string();
     assert!(problem.contains("revoked"), "{problem}");
+    // Whoever looks at the pairing sees the device that is left.
+    let known = scene.enforcer.known_devices(&scene.enforcer.approvers()[0]);
+    let [left] = &known.unwrap()[..] else {
+        panic!("one device");
+    };
+    assert_eq!(left.to_string(), format!("phone ({})", phone.device_id()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -566,6 +573,7 @@ async fn a_hundred_at_once_lose_no_grant_and_each_gets_its_answer() {
     let push = act(&["git", "push"]);
     scene.enforcer.keep(&accepted).unwrap();
     assert_eq!(scene.enforcer.grants().unwrap().len(), 101);
+    let _crowd = crowd(100).await;
     let using = (0..100).map(|_| {
         let (mut enforcer, push) = (open(), push.clone());
         tokio::spawn(async move {

@@ -173,6 +173,7 @@ pub fn question(payload: Map<String, Value>) -> Question {
         members: Map::new(),
         approver: None,
         timeout: Duration::from_secs(600),
+        submit_timeout: PATIENCE,
     }
 }
 
@@ -189,7 +190,7 @@ pub async fn ask(mut enforcer: Enforcer, question: Question, approver: &Approver
         let outcome = match enforcer.prepare(question).await {
             Ok(mut pending) => {
                 sender.send(pending.request_id().to_string()).unwrap();
-                pending.decision(|_| {}).await
+                pending.decision(|| {}).await
             }
             Err(denial) => Err(denial),
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::process::{Scene, artifact, end};
 use crate::client::grants::{permits, prefix};
 use crate::client::people::{PATIENCE, because, choice};
-use crate::support::until;
+use crate::support::{crowd, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approved_command_is_allowed_and_was_shown_as_it_will_run() {
@@ -289,6 +289,7 @@ async fn a_policy_that_cannot_be_used_denies_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_hundred_at_once_each_get_their_own_answer() {
     let scene = Scene::start().await;
+    let _crowd = crowd(100).await;
     let children: Vec<_> = (0..100)
         .map(|number| scene.start_hook(Agent::Claude, &[], &scene.bash(&format!("echo {number}"))))
         .collect();

@@ -232,7 +232,7 @@ impl Scene {
             question.timeout = timeout;
             let mut pending = enforcer.prepare(question).await?;
             let _gone = sender.send(pending.request_id().to_string());
-            pending.decision(|_| {}).await
+            pending.decision(|| {}).await
         };
         let deciding = async {
             if let Ok(id) = receiver.await {

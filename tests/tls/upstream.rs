@@ -32,6 +32,22 @@ async fn ask(cluster: &Cluster, source: &str, path: &str, headers: &[(&str, &str
     calls.get(path, &headers).await.unwrap()
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn browsers_are_told_to_come_by_tls_only() {
+    let name = "strict-transport-security";
+    let cluster = Cluster::with(1, behind_proxy).await;
+    let page = ask(&cluster, PROXY, "/", &[HTTPS]).await.expect(200);
+    assert_eq!(page.header(name), Some("max-age=31536000"));
+    let site = super::Site::start().await;
+    let client = TlsClient::trusting(&site.authority);
+    let page = client.get(site.url(), "/", &[]).await.unwrap().expect(200);
+    assert_eq!(page.header(name), Some("max-age=31536000"));
+    // On loopback without TLS there is nothing to come back to.
+    let plain = Cluster::start(1).await;
+    let page = plain.client(None).get("/").await.expect(200);
+    assert_eq!(page.header(name), None);
+}
+
 /// A certificate that stands for alice.
 async fn alice(cluster: &Cluster) -> Pair {
     let pair = Authority::new("clients").client();

@@ -1,6 +1,7 @@
 // In commands, paths and names nothing but printable ASCII is left unmarked: `node --test web/tests/`.
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { marksOf, pieces } from '../core/visible.js';
 
@@ -37,4 +38,16 @@ test('nothing of a text is lost', () => {
   const text = 'rm файл сору "Größe" 🚀\u200b\u200b\u200b ааа \u{1d400}';
   assert.equal(pieces(text, STRICT).map((piece) => piece.text).join(''), text);
   assert.equal(pieces('a\u200b\u200b\u200b', STRICT)[1].count, 3);
+});
+
+test('the page and the terminal mark the same characters', async () => {
+  const { marked } = JSON.parse(await readFile(new URL('../../tests/vectors/characters.json', import.meta.url), 'utf8'));
+  const ranges = marked.map((/** @type {string[]} */ range) => range.map((code) => Number.parseInt(code, 16)));
+  for (let code = 0; code < 0x110000; code += 1) {
+    const character = String.fromCodePoint(code);
+    // A newer Unicode may assign it.
+    if (/^[\p{Cn}\p{Cs}]$/u.test(character)) continue;
+    const isMarked = ranges.some(([from, to]) => from <= code && code <= to);
+    if (isMarked !== (marksOf(character).size > 0)) assert.fail(`U+${code.toString(16)}`);
+  }
 });

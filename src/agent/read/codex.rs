@@ -9,6 +9,7 @@ const WEB: &[&str] = &["web_search"];
 const INTERNAL: &[&str] = &[
     "collaborationspawn_agent",
     "collaborationwait",
+    "collaborationwait_agent",
     "spawn_agent",
     "update_plan",
     "wait",

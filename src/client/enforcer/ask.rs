@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::Enforcer;
-use super::question::{Accepted, Denial, Progress, Question};
+use super::question::{Accepted, Denial, Question};
 use crate::client::error::ClientError;
 use crate::client::gateway::{Answer, Call, path};
 use crate::client::record::Record;
@@ -16,10 +16,11 @@ use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::json::Node;
 use crate::protocol::timestamp::Timestamp;
 
-/// The gateway has this long to take a request.
-const SUBMIT_WITHIN: Duration = Duration::from_secs(30);
 /// One call waits so long for a decision.
 const WAIT: Duration = Duration::from_secs(25);
+/// The answer of such a call may come later by this, or by less at the end of the time-out.
+const ANSWER_GRACE: Duration = Duration::from_secs(5);
+const LAST_ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// Two calls for a decision are at least so far apart: a gateway may answer at once, and with nothing.
 const BETWEEN: Duration = Duration::from_millis(250);
 /// Nothing waits longer for an acknowledgement or a withdrawal.
@@ -33,6 +34,7 @@ pub struct Pending<'e> {
     asked: Vec<String>,
     devices: Vec<DeviceTrust>,
     envelope: String,
+    submit_until: Instant,
     until: Instant,
 }
 
@@ -40,6 +42,7 @@ impl Enforcer {
     /// Encrypts a question to every device in force of those who are asked.
     pub async fn prepare(&mut self, question: Question) -> Result<Pending<'_>, Denial> {
         let until = Instant::now() + question.timeout;
+        let submit_until = until.min(Instant::now() + question.submit_timeout);
         let asked: Vec<String> = (self.approvers.iter())
             .map(|record| record.id.clone())
             .filter(|id| question.approver.as_ref().is_none_or(|only| only == id))
@@ -47,9 +50,8 @@ impl Enforcer {
         if asked.is_empty() {
             return Err(Denial::NotPaired);
         }
-        let deadline = until.min(Instant::now() + SUBMIT_WITHIN);
-        let devices = self.devices_of(&asked, false, deadline).await?;
-        let artifact = self.artifact(question)?;
+        let devices = self.devices_of(&asked, false, submit_until).await?;
+        let artifact = self.artifact(question, until)?;
         let trusts: Vec<_> = devices.iter().collect();
         let sealed = seal_artifact(&self.keys, &self.id, &artifact, &trusts, &mut random)?;
         let sealed: Value =
@@ -81,16 +83,17 @@ impl Enforcer {
             asked,
             devices,
             envelope,
+            submit_until,
             until,
             enforcer: self,
         })
     }
 
-    fn artifact(&self, question: Question) -> Result<PlainArtifact, Denial> {
+    fn artifact(&self, question: Question, until: Instant) -> Result<PlainArtifact, Denial> {
         let now = self.clock.now();
-        let expires = now
-            .inner()
-            .saturating_add(question.timeout.try_into().unwrap_or(time::Duration::MAX));
+        let left = until.saturating_duration_since(Instant::now());
+        let left = left.try_into().unwrap_or(time::Duration::MAX);
+        let expires = now.inner().saturating_add(left);
         let mut members = question.members;
         let own = [
             ("requestId", json!(self.clock.operation_id().0)),
@@ -124,13 +127,10 @@ impl Pending<'_> {
         by_date.min(self.until.saturating_duration_since(Instant::now()))
     }
 
-    /// Sends the request and waits for what becomes of it.
-    pub async fn decision(
-        &mut self,
-        mut progress: impl FnMut(Progress<'_>),
-    ) -> Result<Accepted, Denial> {
+    /// Sends the request, says that it is `submitted`, and waits for the decision.
+    pub async fn decision(&mut self, submitted: impl FnOnce()) -> Result<Accepted, Denial> {
         self.submit().await?;
-        progress(Progress::Submitted);
+        submitted();
         let mut interrupted = None;
         loop {
             let left = self.time_left();
@@ -139,18 +139,11 @@ impl Pending<'_> {
             }
             let next = Instant::now() + BETWEEN.min(left);
             match self.wait_once(left.min(WAIT)).await {
-                Ok(answer) => {
-                    if interrupted.take().is_some() {
-                        progress(Progress::Resumed);
-                    }
-                    if let Some(answer) = answer {
-                        return self.judge(&answer).await;
-                    }
-                }
-                Err(error) if error.is_unavailable() => {
-                    progress(Progress::Interrupted(&error));
-                    interrupted = Some(error);
-                }
+                Ok(Some(answer)) => return self.judge(&answer).await,
+                Ok(None) => interrupted = None,
+                // The time is over, whoever noticed it first.
+                Err(ClientError::Slow { .. }) if Instant::now() >= self.until => {}
+                Err(error) if error.is_unavailable() => interrupted = Some(error),
                 Err(error) => return Err(error.into()),
             }
             sleep_until(next).await;
@@ -158,9 +151,9 @@ impl Pending<'_> {
     }
 
     async fn submit(&self) -> Result<(), ClientError> {
-        let deadline = self.until.min(Instant::now() + SUBMIT_WITHIN);
         let call = Call::post("/v1/artifacts", self.envelope.clone());
-        let answer = self.enforcer.client.expect(&call, &[202], deadline).await?;
+        let client = &self.enforcer.client;
+        let answer = client.expect(&call, &[202], self.submit_until).await?;
         let node = wire::parse(&answer.body)?;
         let message = wire::Message::read(&node)?;
         if message.msg_type != "artifact.accepted" || message.request_id != *self.request_id() {
@@ -174,7 +167,8 @@ impl Pending<'_> {
         let request = path(&["v1", "exchanges", self.request_id().as_str(), "wait"]);
         let seconds = time.as_secs().max(1);
         let call = Call::get(format!("{request}?timeout={seconds}")).waiting(time);
-        let deadline = Instant::now() + time + Duration::from_secs(5);
+        let usual = Instant::now() + time + ANSWER_GRACE;
+        let deadline = usual.min(self.until + LAST_ANSWER_GRACE);
         let answer = (self.enforcer.client)
             .expect(&call, &[200, 204], deadline)
             .await?;
@@ -192,7 +186,7 @@ impl Pending<'_> {
         if message.msg_type != "decision.deliver" {
             return Err(ClientError::answer("a decision").into());
         }
-        let deadline = Instant::now() + SUBMIT_WITHIN;
+        let deadline = self.until;
         self.devices = (self.enforcer.devices_of(&self.asked, false, deadline)).await?;
         let mut accepted_at = self.enforcer.clock.now();
         let mut outcome = self.accept(message.body, accepted_at);

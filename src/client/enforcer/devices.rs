@@ -1,5 +1,6 @@
 //! Which devices may decide: those pinned at pairing, and those that they added since. The gateway only carries the statements.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,12 +9,34 @@ use super::Enforcer;
 use crate::client::error::ClientError;
 use crate::client::gateway::{Call, path};
 use crate::client::profile::ApproverRecord;
+use crate::client::visible::visible;
 use crate::client::wire;
-use crate::e2e::{DeviceTrust, SignedStatement};
+use crate::e2e::{DeviceId, DeviceTrust, SignedStatement};
 use crate::protocol::json::Value;
 
 /// A list of devices is read again when it is older.
 const FRESH_FOR: Duration = Duration::from_secs(60);
+
+/// A device as people tell it from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedDevice {
+    pub id: DeviceId,
+    pub name: String,
+}
+
+impl fmt::Display for NamedDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", visible(&self.name), self.id)
+    }
+}
+
+fn named(trust: &DeviceTrust) -> Vec<NamedDevice> {
+    let devices = trust.in_force().iter().map(|device| NamedDevice {
+        id: device.id(),
+        name: device.bundle().name().as_str().to_owned(),
+    });
+    devices.collect()
+}
 
 impl Enforcer {
     fn is_fresh(&self, record: &ApproverRecord) -> bool {
@@ -67,18 +90,21 @@ impl Enforcer {
         }
     }
 
-    /// The names of an approver's devices in force, read from the gateway just now.
+    /// An approver's devices in force, read from the gateway just now.
     pub async fn refreshed_devices(
         &mut self,
         approver: &str,
         deadline: Instant,
-    ) -> Result<Vec<String>, ClientError> {
+    ) -> Result<Vec<NamedDevice>, ClientError> {
         let trust = self
             .devices_of(&[approver.to_owned()], true, deadline)
             .await?;
-        let devices = trust.iter().flat_map(DeviceTrust::in_force);
-        let names = devices.map(|device| device.bundle().name().as_str().to_owned());
-        Ok(names.collect())
+        Ok(trust.iter().flat_map(named).collect())
+    }
+
+    /// An approver's devices in force, as far as this enforcer knows.
+    pub fn known_devices(&self, record: &ApproverRecord) -> Result<Vec<NamedDevice>, ClientError> {
+        Ok(named(&record.trust(self.tenant.clone())?))
     }
 
     fn asked<'s>(&'s self, asked: &'s [String]) -> impl Iterator<Item = &'s ApproverRecord> {

@@ -13,10 +13,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use self::ask::Pending;
+pub use self::devices::NamedDevice;
 pub use self::grants::{Act, KeptGrant, UsedGrant};
 pub use self::pairing::{Attempt, Completed, PairingToken};
 pub use self::prompts::TakenPrompt;
-pub use self::question::{Accepted, Denial, Progress, Question};
+pub use self::question::{Accepted, Denial, Question};
 use super::error::ClientError;
 use super::gateway::{Call, GatewayClient};
 use super::profile::{ApproverRecord, EnforcerProfile, Profile, ProfileError, ProfileFile};

@@ -23,6 +23,8 @@ pub struct Question {
     pub approver: Option<String>,
     /// Without a decision in this time the answer is no.
     pub timeout: Duration,
+    /// If the gateway does not take the question in this time, nobody is asked.
+    pub submit_timeout: Duration,
 }
 
 /// An approval that passed every check.
@@ -98,13 +100,4 @@ impl From<e2e::Error> for Denial {
     fn from(error: e2e::Error) -> Self {
         Self::Refused(ClientError::Crypto(error))
     }
-}
-
-/// What a person may like to see meanwhile.
-#[derive(Debug)]
-pub enum Progress<'p> {
-    Submitted,
-    /// The gateway is away; the wait goes on.
-    Interrupted(&'p ClientError),
-    Resumed,
 }

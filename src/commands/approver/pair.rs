@@ -71,11 +71,11 @@ async fn by_code(
     let label = comparing.label().map(visible);
     let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
     screen.say(&format!(
-        "{}{label} offers to pair, as the gateway says. Compare these digits with those on the other screen:\n\n  {}\n",
+        "{}{label} offers to pair, as the gateway says. Compare these digits, all fifteen, with those on the other screen:\n\n  {}\n",
         visible(comparing.enforcer().as_str()),
         screen.paint(Colour::Bold, &comparing.digits().to_string()),
     ));
-    let same = confirm("Does the other screen show the same digits?").await;
+    let same = confirm("Does the other screen show the same fifteen digits?").await;
     if same.unwrap_or(false) {
         return Ok(Some(approver.confirm(comparing).await?));
     }

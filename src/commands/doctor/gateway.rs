@@ -109,9 +109,11 @@ async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut Report) 
     for record in approvers {
         let check = format!("approver {}", visible(&record.id));
         if !reached {
+            let devices = enforcer
+                .known_devices(&record)
+                .map_or(0, |known| known.len());
             let message = format!(
-                "{} device(s) in force when the gateway was last asked, at {}",
-                record.devices.len(),
+                "{devices} device(s) in force when the gateway was last asked, at {}",
                 visible(&record.checked_at)
             );
             report.warn(
@@ -129,8 +131,11 @@ async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut Report) 
                 "the approver joins again with a new device; then unpair and pair again",
             ),
             Ok(devices) => {
-                let names: Vec<_> = devices.iter().map(|name| visible(name)).collect();
-                report.ok(check, format!("in force, as of now: {}", names.join(", ")));
+                let devices: Vec<_> = devices.iter().map(ToString::to_string).collect();
+                report.ok(
+                    check,
+                    format!("in force, as of now: {}", devices.join(", ")),
+                );
             }
             Err(error @ ClientError::Unpaired { .. }) => {
                 report.add(check, Status::Failed, error.to_string(), None);

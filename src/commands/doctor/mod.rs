@@ -6,6 +6,7 @@ mod canary;
 mod config;
 mod gateway;
 mod holes;
+mod policy;
 mod profile;
 mod switches;
 
@@ -48,6 +49,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Ending> {
         gateway::check(&file, &mut report).await;
     }
     profile::approvers(&file, &mut report);
+    policy::check(&file, &mut report);
     let agents: Vec<_> = match args.agent {
         Some(agent) => vec![agent],
         None => (Agent::ALL.into_iter())

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{Accepted, Denial, Enforcer, Progress, Question};
+use countersign::client::enforcer::{Accepted, Denial, Enforcer, Question};
 use countersign::client::{Record, visible};
 use countersign::clock::Clock;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::interval;
 
 use super::content::{Content, Kind, MAX_CONTENT_BYTES, Wanted};
@@ -143,6 +144,7 @@ fn question(args: &AskArgs) -> anyhow::Result<Question> {
         actions: args.actions.clone(),
         approver: args.approver.clone(),
         timeout: args.timeout,
+        submit_timeout: args.timeout,
     };
     wanted.question()
 }
@@ -168,6 +170,23 @@ pub fn signals() -> std::io::Result<impl Future<Output = u8>> {
     })
 }
 
+/// Does `work`, and says once if the gateway does not answer meanwhile.
+pub(super) async fn say_trouble<T>(
+    screen: &mut Screen,
+    mut trouble: watch::Receiver<Option<String>>,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    let text = tokio::select! {
+        done = &mut work => return done,
+        text = trouble.wait_for(Option::is_some) => text.ok().and_then(|text| text.clone()),
+    };
+    if let Some(text) = text {
+        screen.remark(&format!("countersign: {text}; trying again"));
+    }
+    work.await
+}
+
 /// Asks and waits, with one line of progress. A signal takes the question back.
 pub(super) async fn await_decision(
     enforcer: &mut Enforcer,
@@ -176,7 +195,8 @@ pub(super) async fn await_decision(
 ) -> anyhow::Result<Result<(Accepted, Record), Interrupted>> {
     let stopped = signals()?;
     tokio::pin!(stopped);
-    let preparing = enforcer.prepare(question);
+    let trouble = enforcer.client().trouble();
+    let preparing = say_trouble(screen, trouble.clone(), enforcer.prepare(question));
     let prepared = tokio::select! {
         prepared = preparing => prepared,
         code = &mut stopped => return Ok(Err(Interrupted::BySignal(code))),
@@ -190,17 +210,11 @@ pub(super) async fn await_decision(
         asked.join(", "),
         tokio::time::Instant::now() + pending.time_left(),
     );
-    let mut note = "asking";
-    let mut trouble = String::new();
     let outcome = {
-        let news = std::cell::Cell::new(None);
-        let deciding = pending.decision(|progress| {
-            news.set(Some(match progress {
-                Progress::Submitted | Progress::Resumed => String::new(),
-                Progress::Interrupted(error) => format!(" ({error})"),
-            }));
-        });
+        let is_submitted = std::cell::Cell::new(false);
+        let deciding = pending.decision(|| is_submitted.set(true));
         tokio::pin!(deciding);
+        let mut said = false;
         let mut second = interval(Duration::from_secs(1));
         loop {
             tokio::select! {
@@ -208,9 +222,20 @@ pub(super) async fn await_decision(
                 code = &mut stopped => break Err(Interrupted::BySignal(code)),
                 _ = second.tick() => {}
             }
-            if let Some(problem) = news.take() {
-                (note, trouble) = ("waiting for", problem);
+            let trouble = trouble.borrow().clone();
+            if !said
+                && let Some(trouble) = &trouble
+                && !screen.is_terminal()
+            {
+                screen.remark(&format!("countersign: {trouble}; trying again"));
             }
+            said = trouble.is_some();
+            let trouble = trouble.map_or(String::new(), |trouble| format!(" ({trouble})"));
+            let note = if is_submitted.get() {
+                "waiting for"
+            } else {
+                "asking"
+            };
             let left = minutes(until.saturating_duration_since(tokio::time::Instant::now()));
             screen.progress(&format!(
                 "countersign: {note} {asked}, {left} left{trouble}"

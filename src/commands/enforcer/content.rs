@@ -41,6 +41,7 @@ pub struct Wanted {
     pub actions: Vec<Value>,
     pub approver: Option<String>,
     pub timeout: Duration,
+    pub submit_timeout: Duration,
 }
 
 impl Wanted {
@@ -74,6 +75,7 @@ impl Wanted {
             members,
             approver: self.approver,
             timeout: self.timeout,
+            submit_timeout: self.submit_timeout,
         })
     }
 }

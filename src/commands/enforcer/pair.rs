@@ -109,10 +109,11 @@ async fn settle(
         Received::Proven(device) => device,
         Received::ToCompare(comparison) => {
             screen.say(&format!(
-                "{shown} answered with the code. Compare these digits with those on the other screen:\n\n  {}\n",
+                "{shown} answered with the code. If the link or the QR code was used instead, someone is interfering: answer no.\n\
+                 Compare these digits, all fifteen, with those on the other screen:\n\n  {}\n",
                 screen.paint(Colour::Bold, &comparison.digits().to_string()),
             ));
-            if !confirm("Does the other screen show the same digits?")
+            if !confirm("Does the other screen show the same fifteen digits?")
                 .await
                 .unwrap_or(false)
             {
@@ -137,14 +138,19 @@ async fn settle(
 pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<serde_json::Value>> {
     let enforcer = Enforcer::open(file, &Clock::system())?;
     let pairings = enforcer.approvers().iter().map(|record| {
-        json!({
+        let devices = enforcer.known_devices(record)?;
+        let listed = devices
+            .iter()
+            .map(|device| json!({ "deviceId": device.id.to_string(), "name": device.name }));
+        Ok(json!({
             "role": "enforcer",
             "approverId": record.id,
             "pairedAt": record.paired_at,
-            "devices": record.devices.len(),
-        })
+            "devices": devices.len(),
+            "inForce": listed.collect::<Vec<_>>(),
+        }))
     });
-    Ok(pairings.collect())
+    pairings.collect()
 }
 
 /// Whether there was such a pairing.

@@ -14,7 +14,7 @@ use countersign::clock::Clock;
 use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{Interrupted, await_decision};
+use super::ask::{Interrupted, await_decision, say_trouble};
 use super::content::repo_ref;
 use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
@@ -126,6 +126,7 @@ async fn approved(
         members: Map::new(),
         approver: args.approver.clone(),
         timeout: until.saturating_duration_since(Instant::now()),
+        submit_timeout: args.timeout,
     };
     let decided = await_decision(&mut enforcer, question, screen).await?;
     let accepted = match decided {
@@ -165,7 +166,9 @@ async fn is_granted(
 ) -> bool {
     let deadline = Instant::now() + args.timeout.min(GRANT_WITHIN);
     let only = args.approver.as_deref();
-    let used = match enforcer.granted_by(only, act, None, deadline).await {
+    let trouble = enforcer.client().trouble();
+    let looking = enforcer.granted_by(only, act, None, deadline);
+    let used = match say_trouble(screen, trouble, looking).await {
         Ok(Some(used)) => used,
         Ok(None) => return false,
         Err(error) => {

@@ -154,7 +154,7 @@ impl Asking<'_> {
             () = self.stop.cancelled() => return Err(unanswered(INTERRUPTED.to_owned())),
         };
         let outcome = tokio::select! {
-            outcome = pending.decision(|_| {}) => Some(outcome),
+            outcome = pending.decision(|| {}) => Some(outcome),
             () = self.stop.cancelled() => None,
             () = sleep_until(self.deadline + GRACE) => None,
         };
@@ -183,6 +183,7 @@ impl Asking<'_> {
             members,
             approver: None,
             timeout: self.deadline.saturating_duration_since(Instant::now()),
+            submit_timeout: self.deadline.saturating_duration_since(Instant::now()),
         }
     }
 }

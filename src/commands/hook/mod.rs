@@ -2,7 +2,7 @@
 //! agent takes for permission.
 
 mod ask;
-mod files;
+pub mod files;
 mod prepare;
 mod report;
 

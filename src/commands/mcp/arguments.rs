@@ -11,6 +11,8 @@ use crate::commands::enforcer::{Content, Kind, MAX_CONTENT_BYTES, Wanted};
 
 /// How long to wait for a decision if the caller does not say.
 const TIMEOUT: u64 = 600;
+/// A call that does not wait for the decision still waits for the gateway, and agents give up on slow calls.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A request ends with the agent's session, which rarely lasts longer.
 pub const MAX_TIMEOUT: u64 = 86_400;
 /// Longer than most clients wait for an answer.
@@ -112,6 +114,7 @@ impl RequestApproval {
                 actions,
                 approver: arguments.text("approver", MAX_WORD_BYTES)?,
                 timeout: arguments.seconds("timeout_seconds", (1, TIMEOUT, MAX_TIMEOUT))?,
+                submit_timeout: SUBMIT_TIMEOUT,
             },
             wait: arguments.flag("wait", true)?,
         };

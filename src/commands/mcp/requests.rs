@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use countersign::client::enforcer::{Enforcer, Progress, Question};
+use countersign::client::enforcer::{Enforcer, Question};
 use countersign::client::visible;
 use countersign::clock::Clock;
 use serde_json::Value;
@@ -33,26 +33,16 @@ enum State {
         id: String,
         asked: String,
         until: Instant,
-        /// Why the gateway cannot be asked at the moment, if so.
-        trouble: String,
     },
     Ended(Value),
-}
-
-impl State {
-    fn note(&self) -> String {
-        match self {
-            Self::Asking => "asking".to_owned(),
-            Self::Waiting { asked, trouble, .. } => format!("waiting for {asked}{trouble}"),
-            Self::Ended(_) => "decided".to_owned(),
-        }
-    }
 }
 
 /// A request, for whoever waits for it.
 #[derive(Clone)]
 pub struct Request {
     state: watch::Receiver<State>,
+    /// Why the gateway cannot be asked at the moment, if so.
+    trouble: watch::Receiver<Option<String>>,
     withdrawal: CancellationToken,
     begun: Instant,
     timeout: Duration,
@@ -85,10 +75,10 @@ impl Request {
     pub fn now(&self) -> Value {
         let state = self.state.borrow();
         match &*state {
-            State::Asking => answers::pending(None, &state.note(), self.timeout),
+            State::Asking => answers::pending(None, &self.note_of(&state), self.timeout),
             State::Waiting { id, until, .. } => {
                 let left = until.saturating_duration_since(Instant::now());
-                answers::pending(Some(id), &state.note(), left)
+                answers::pending(Some(id), &self.note_of(&state), left)
             }
             State::Ended(answer) => answer.clone(),
         }
@@ -96,7 +86,19 @@ impl Request {
 
     /// One line for a person who watches.
     pub fn note(&self) -> String {
-        self.state.borrow().note()
+        self.note_of(&self.state.borrow())
+    }
+
+    fn note_of(&self, state: &State) -> String {
+        let note = match state {
+            State::Asking => "asking".to_owned(),
+            State::Waiting { asked, .. } => format!("waiting for {asked}"),
+            State::Ended(_) => return "decided".to_owned(),
+        };
+        match &*self.trouble.borrow() {
+            Some(trouble) => format!("{note} ({trouble})"),
+            None => note,
+        }
     }
 
     /// How much of its time has passed, and how much it has.
@@ -156,6 +158,7 @@ impl Requests {
         let (states, state) = watch::channel(State::Asking);
         let request = Request {
             state,
+            trouble: enforcer.client().trouble(),
             withdrawal: self.stop.child_token(),
             begun: Instant::now(),
             timeout: limit,
@@ -201,17 +204,10 @@ impl Requests {
         *known_as = Some(id.clone());
         let sent = CancellationToken::new();
         let decided = {
-            let deciding = pending.decision(|progress| {
+            let deciding = pending.decision(|| {
                 sent.cancel();
-                states.send_replace(State::Waiting {
-                    id: id.clone(),
-                    asked: asked.clone(),
-                    until,
-                    trouble: match progress {
-                        Progress::Submitted | Progress::Resumed => String::new(),
-                        Progress::Interrupted(error) => format!(" ({error})"),
-                    },
-                });
+                let id = id.clone();
+                states.send_replace(State::Waiting { id, asked, until });
             });
             let withdrawn = async {
                 withdrawal.cancelled().await;

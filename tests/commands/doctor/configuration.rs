@@ -1,5 +1,7 @@
 //! The agent's own files: a hook that is not complete, and what switches it off.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use super::{Diagnosis, diagnose};
@@ -289,4 +291,32 @@ fn a_plugin_that_was_changed_is_found_out() {
     let diagnosis = diagnose(&home, &["opencode"], &[]);
     diagnosis.expect("opencode hook", "failed", "/nowhere/countersign");
     diagnosis.expect("opencode canary", "failed", "is not denied");
+}
+
+#[test]
+fn a_policy_that_is_broken_exposed_or_wide_is_found_out() {
+    let home = Home::new();
+    home.run(&["install", "claude", "--yes"]);
+    let policy = ".config/countersign/policy.toml";
+    diagnose(&home, &["claude"], &[]).expect("policy", "ok", "as written");
+    for (text, status, part) in [
+        ("[allow]\ntool = []", "failed", "unknown field `tool`"),
+        (
+            "[allow]\ncommands = ['npm exec …']",
+            "failed",
+            "runs another command",
+        ),
+        (
+            "[allow]\ntools = ['read', 'command']",
+            "warning",
+            "allow.tools has command",
+        ),
+        ("[allow]\ncommands = ['cargo test …']", "ok", "as written"),
+    ] {
+        home.write(policy, text);
+        diagnose(&home, &["claude"], &[]).expect("policy", status, part);
+    }
+    let exposed = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(home.path(policy), exposed).unwrap();
+    diagnose(&home, &["claude"], &[]).expect("policy", "failed", "others can write it");
 }

@@ -1,0 +1,37 @@
+//! The policy of this user and the files of the project in which `doctor` runs: whether they can be read, and how much passes.
+
+use countersign::client::profile::ProfileFile;
+
+use crate::commands::findings::Report;
+use crate::commands::hook::files;
+
+const CHECK: &str = "policy";
+
+pub fn check(file: &ProfileFile, report: &mut Report) {
+    let directory = std::env::current_dir().unwrap_or_default();
+    let directory = directory.display().to_string();
+    let places = files::places(&directory, file);
+    let policy = match places.and_then(|places| files::policy(&places, file)) {
+        Ok(policy) => policy,
+        Err(problem) => {
+            let message = format!("{problem}; every call is denied");
+            return report.fail(CHECK, message, "correct the file");
+        }
+    };
+    if let Some(reason) = policy.ask_all_reason() {
+        let message = format!("everything is asked in {directory}: {reason}");
+        return report.warn(CHECK, message, "correct the file");
+    }
+    let wide = policy.wide_classes();
+    if wide.is_empty() {
+        return report.ok(CHECK, format!("it counts as written, in {directory}"));
+    }
+    report.warn(
+        CHECK,
+        format!(
+            "allow.tools has {}: such calls run without a question",
+            wide.join(" and ")
+        ),
+        "name commands in allow.commands, and single tools in allow.tools",
+    );
+}
