@@ -29,6 +29,7 @@ fn main() -> Outcome<()> {
     let mut code = "&[\n".to_owned();
     for name in names {
         let path = page.join(&name);
+        let path = path.to_str().ok_or("the project's path is not UTF-8")?;
         writeln!(code, "    ({name:?}, include_bytes!({path:?})),")?;
     }
     code.push_str("]\n");

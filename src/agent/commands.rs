@@ -44,11 +44,12 @@ impl CommandRule {
         let (words, listed) = rest.split_at(rest.find(" [").unwrap_or(rest.len()));
         let words = plain_words(words)
             .ok_or_else(|| wrong("is not made of plain words, or runs another command"))?;
+        let program = words.first().map_or("", String::as_str);
         let options = listed.split_whitespace().map(|item| {
             let option = item.strip_prefix('[').and_then(|item| item.strip_suffix(']'));
             let option = option.filter(|option| option.starts_with('-'));
             let option = option.ok_or_else(|| wrong("may have only [--options] and … at its end"))?;
-            if chooses_something(option) {
+            if chooses_something(program, option) {
                 let problem = "lists an option that can choose a program, a file, a directory or a configuration";
                 return Err(format!("{}: {option}", wrong(problem)));
             }
@@ -58,9 +59,10 @@ impl CommandRule {
                 OptionRule::Flag(option.to_owned())
             })
         });
+        let options = options.collect::<Result<_, _>>()?;
         Ok(Self {
             words,
-            options: options.collect::<Result<_, _>>()?,
+            options,
             has_more,
         })
     }
@@ -70,9 +72,13 @@ impl CommandRule {
         if further.is_empty() {
             return Some(Coverage::Whole);
         }
-        let is_listed = |word: &String| self.options.iter().any(|option| option.matches(word));
-        let is_free =
-            |word: &String| self.has_more && !word.starts_with('-') && !chooses_something(word);
+        let program = self.words.first().map_or("", String::as_str);
+        let chooses = |word: &String| chooses_something(program, word);
+        let is_listed = |word: &String| {
+            self.options.iter().any(|option| option.matches(word)) && !chooses(word)
+        };
+        let is_word = |word: &String| word == "--" || !word.starts_with('-');
+        let is_free = |word: &String| self.has_more && is_word(word) && !chooses(word);
         let covered = further.iter().all(|word| is_listed(word) || is_free(word));
         covered.then_some(Coverage::Beginning)
     }
@@ -82,7 +88,7 @@ impl OptionRule {
     fn matches(&self, word: &str) -> bool {
         match self {
             Self::Flag(option) => word == option,
-            Self::Value(option) => word.starts_with(option.as_str()) && !chooses_something(word),
+            Self::Value(option) => word.starts_with(option.as_str()),
         }
     }
 }

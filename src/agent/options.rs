@@ -1,7 +1,45 @@
 //! Words that make a command run, read or write something that its first words do not show.
 
+use super::wrappers::has_name;
+
 /// Single letters that many programs take for such an option, alone or together with others: `-C DIRECTORY`, `-rf FILE`.
 const LETTERS: &str = "cCDeEfFIKLoOPSTuWxXZ";
+
+/// Further letters of programs in which they mean that.
+const PROGRAM_LETTERS: &[(&str, &str)] = &[
+    ("bun", "r"),
+    ("cmake", "B"),
+    ("composer", "d"),
+    ("gem", "is"),
+    ("git", "t"),
+    ("gradle", "bgp"),
+    ("gradlew", "bgp"),
+    ("jest", "r"),
+    ("mocha", "r"),
+    ("mvn", "gst"),
+    ("mvnw", "gst"),
+    ("npm", "g"),
+    ("pip", "irt"),
+    ("pytest", "p"),
+    ("rspec", "r"),
+    ("task", "t"),
+    ("tsc", "p"),
+    ("vitest", "r"),
+];
+
+/// Whole names, because an abbreviation of these has no part below.
+const ABBREVIATED: &[&str] = &[
+    "extra-index-url",
+    "globalconfig",
+    "http-proxy",
+    "https-proxy",
+    "makefile",
+    "receive-pack",
+    "separate-git-dir",
+    "upload-archive",
+    "upload-pack",
+    "userconfig",
+];
 
 /// Parts of the names of such options. An option is recognized by any of them, because programs have too many options to list and
 /// accept abbreviations.
@@ -13,6 +51,7 @@ const STEMS: &[&str] = &[
     "base",
     "browser",
     "build",
+    "cache",
     "call",
     "cert",
     "chdir",
@@ -43,6 +82,8 @@ const STEMS: &[&str] = &[
     "fix",
     "flags",
     "format",
+    "global",
+    "gyp",
     "home",
     "hook",
     "host",
@@ -90,6 +131,7 @@ const STEMS: &[&str] = &[
     "runner",
     "save",
     "script",
+    "sequencer",
     "server",
     "settings",
     "setup",
@@ -118,19 +160,19 @@ const STEMS: &[&str] = &[
 ];
 
 /// Names that are parts of too many harmless ones.
-const NAMES: &[&str] = &["git", "ok", "okdir", "out", "pre", "set", "ui"];
+const NAMES: &[&str] = &["git", "ok", "okdir", "out", "pre", "set", "src", "ui"];
 
-/// Common in front of harmless commands.
-const HARMLESS: &[&str] = &["--", "--no-pager"];
+/// Common, although a part of them is not harmless.
+const HARMLESS: &[&str] = &["--", "--cached", "--no-pager"];
 
-/// Whether this word of a command chooses a program, a file, a directory or a configuration by other means than a plain name:
-/// by an option, an assignment (`make SHELL=…`), or a file with further words (`@FILE`). Returns `true` if unsure.
-pub fn chooses_something(word: &str) -> bool {
+/// Whether this later word of a command of `program` chooses a program, a file, a directory or a configuration by other means than a
+/// plain name: by an option, an assignment (`make SHELL=…`), or a file with further words (`@FILE`). Returns `true` if unsure.
+pub fn chooses_something(program: &str, word: &str) -> bool {
     if HARMLESS.contains(&word) {
         return false;
     }
     let Some(option) = word.strip_prefix('-') else {
-        return word.starts_with(['@', '+']) || is_assignment(word);
+        return word.starts_with(['@', '+']) || word.contains('=');
     };
     let (name, value) = match option.split_once('=') {
         Some((name, value)) => (name, value),
@@ -140,9 +182,13 @@ pub fn chooses_something(word: &str) -> bool {
     let is_short = !name.starts_with('-');
     let is_number = is_short && name.chars().all(|c| c.is_ascii_digit()) && !name.is_empty();
     let name = name.trim_start_matches('-').to_ascii_lowercase();
-    let has_letter = is_short && option.contains(|c| LETTERS.contains(c));
+    let own = PROGRAM_LETTERS.iter();
+    let mut own = own.filter(|(name, _)| has_name(program, &[name]));
+    let is_letter = |c| LETTERS.contains(c) || own.any(|(_, letters)| letters.contains(c));
+    let has_letter = is_short && option.contains(is_letter);
     let is_odd = !is_number && (name.is_empty() || (!is_short && name.len() < 3));
-    is_odd || has_letter || value.contains(['/', '~', '@']) || is_name_of_choice(&name)
+    let has_path = value.contains(['/', '~']) || option.contains('@');
+    is_odd || has_letter || has_path || is_name_of_choice(&name)
 }
 
 /// `name` may be abbreviated: `outp` is `output`.
@@ -155,10 +201,5 @@ fn is_name_of_choice(name: &str) -> bool {
         || NAMES
             .iter()
             .any(|whole| name.split('-').any(|part| part == *whole))
-}
-
-fn is_assignment(word: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let name = word.split_once('=').map(|(name, _)| name);
-    name.is_some_and(|name| name.chars().all(is_plain))
+        || (name.len() >= 3 && ABBREVIATED.iter().any(|whole| whole.starts_with(name)))
 }

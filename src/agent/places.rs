@@ -63,61 +63,99 @@ const HOOK_SETTINGS: &[&str] = &[
 ];
 
 /// A change of these makes an agent, git, a shell, an editor or a build tool run something later, without being told to. Reading
-/// them does no harm.
+/// them does no harm. `*` stands for the end of a name, or for its beginning.
 const RUN_LATER: &[&str] = &[
+    "*.code-workspace",
+    "*.pth",
+    ".aider.conf.yml",
+    ".amazonq",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
     ".bashrc",
+    ".bazeliskrc",
     ".bazelrc",
+    ".bazelversion",
+    ".buildkite",
+    ".bundle/config",
     ".cargo/config",
     ".cargo/config.toml",
     ".circleci",
+    ".cirrus.yml",
     ".claude",
     ".codex",
     ".config/autostart",
     ".config/fish",
     ".config/git",
+    ".config/lefthook*",
+    ".config/mise*",
     ".config/systemd/user",
     ".copilot",
     ".cursor",
     ".devcontainer",
+    ".devcontainer.json",
+    ".dir-locals-2.el",
     ".dir-locals.el",
+    ".drone.yml",
     ".envrc",
+    ".eslintrc*",
     ".exrc",
+    ".forgejo/workflows",
     ".gdbinit",
     ".gemini",
     ".git",
     ".gitconfig",
+    ".gitea/workflows",
     ".githooks",
     ".github/actions",
     ".github/workflows",
     ".gitlab-ci.yml",
     ".gitmodules",
+    ".gitpod.yml",
+    ".helix",
     ".husky",
     ".idea",
+    ".irbrc",
+    ".kiro",
+    ".lefthook*",
+    ".lintstagedrc*",
     ".lldbinit",
     ".local/bin",
     ".local/lib",
     ".mcp.json",
     ".mise",
+    ".mise.local.toml",
     ".mise.toml",
+    ".mvn",
     ".npmrc",
     ".nvim.lua",
     ".nvimrc",
     ".opencode",
+    ".overcommit.yml",
     ".pdbrc",
     ".pnp.cjs",
+    ".pnp.loader.mjs",
     ".pnpmfile.cjs",
     ".pre-commit-config.yaml",
+    ".prettierrc*",
     ".profile",
+    ".pryrc",
+    ".pylintrc",
     ".pypirc",
     ".pythonrc",
+    ".roo",
+    ".rspec",
+    ".rubocop.yml",
     ".tool-versions",
+    ".travis.yml",
+    ".venv",
     ".vimrc",
     ".vscode",
+    ".windsurf",
+    ".woodpecker*",
     ".yarn/plugins",
     ".yarn/releases",
+    ".yarn/sdks",
     ".yarnrc",
     ".yarnrc.yml",
     ".zed",
@@ -126,16 +164,38 @@ const RUN_LATER: &[&str] = &[
     ".zprofile",
     ".zshenv",
     ".zshrc",
+    "Directory.Build.props",
+    "Directory.Build.targets",
+    "HEAD",
     "Jenkinsfile",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
     "bunfig.toml",
+    "commitlint.config.*",
     "devbox.json",
-    "lefthook.yaml",
-    "lefthook.yml",
+    "devenv.nix",
+    "eslint.config.*",
+    "flake.nix",
+    "gradle.properties",
+    "gradle/wrapper",
+    "gradlew",
+    "lefthook*",
+    "lint-staged.config.*",
+    "mise.local.toml",
     "mise.toml",
+    "mvnw",
+    "node_modules",
+    "pnpm-workspace.yaml",
+    "prettier.config.*",
+    "pylintrc",
     "rust-toolchain",
     "rust-toolchain.toml",
+    "shell.nix",
     "sitecustomize.py",
+    "tools/bazel",
     "usercustomize.py",
+    "venv",
 ];
 
 /// In the home directory.
@@ -201,6 +261,12 @@ impl Places {
             Some(Path::new(usual).join(rest))
         });
         has_one_of(settings, path) || usual.any(|path| has_one_of(settings, &path))
+    }
+
+    /// Whether a command works in the agent's own directory or in that of the project.
+    pub fn is_usual_directory(&self, directory: Option<&str>) -> bool {
+        let path = directory.map(|directory| normal(&self.directory.join(directory)));
+        path.is_none_or(|path| path == normal(&self.directory) || path == self.project)
     }
 
     fn is_in_project(&self, path: &Path) -> bool {
@@ -269,12 +335,27 @@ fn has_one_of(settings: &[&str], path: &Path) -> bool {
     settings.iter().any(|setting| {
         let setting = parts(Path::new(setting));
         // A directory such as `.github` alone has other things in it.
-        let is_of_agents = !["etc", "library", ".config", ".github"].contains(&&*setting[0]);
+        let shared = [
+            "etc", "gradle", "library", "tools", ".config", ".github", ".gitea",
+        ];
+        let is_of_agents = !shared.contains(&&*setting[0]);
         (0..path.len()).any(|at| {
             let rest = &path[at..];
-            rest.starts_with(&setting) || (is_of_agents && setting.starts_with(rest))
+            let fits = rest
+                .iter()
+                .zip(&setting)
+                .all(|(part, it)| is_named(part, it));
+            fits && (rest.len() >= setting.len() || is_of_agents)
         })
     })
+}
+
+fn is_named(part: &str, pattern: &str) -> bool {
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(end), _) => part.ends_with(end),
+        (_, Some(beginning)) => part.starts_with(beginning),
+        _ => part == pattern,
+    }
 }
 
 /// Without `.` and `..`, links not followed.

@@ -201,7 +201,13 @@ impl Policy {
             is_in_project(it) || self.allow.paths.iter().any(|place| it.is_within(place))
         };
         let is_free = match (&call.action, &words) {
-            (Action::Command { directory, .. }, Some(Some(words))) => {
+            // Below the project there may be another one, with settings of its own.
+            (Action::Command { directory, .. }, _)
+                if !places.is_usual_directory(directory.as_deref()) =>
+            {
+                false
+            }
+            (Action::Command { .. }, Some(Some(words))) => {
                 let in_scope = || {
                     let is_reader = words
                         .first()
@@ -216,7 +222,9 @@ impl Policy {
                     named.iter().all(is_scope)
                 };
                 let by_tool = || {
-                    let chooses = words.iter().skip(1).any(|word| chooses_something(word));
+                    let program = words.first().map_or("", String::as_str);
+                    let chooses = |word: &String| chooses_something(program, word);
+                    let chooses = words.iter().skip(1).any(chooses);
                     self.allow.has_tool(agent, call) && !chooses && in_scope()
                 };
                 let by_rule = self
@@ -224,14 +232,15 @@ impl Policy {
                     .commands
                     .iter()
                     .filter_map(|rule| rule.coverage(words));
-                let is_whole = |it: Coverage| it == Coverage::Whole && directory.is_none();
+                let is_whole = |it: Coverage| it == Coverage::Whole;
                 by_rule.into_iter().any(|it| is_whole(it) || in_scope()) || by_tool()
             }
             // Nobody can tell which files such a command touches.
             (Action::Command { .. }, _) => false,
             (Action::Read, _) => self.allow.has_tool(agent, call) && named.iter().all(is_readable),
             (action, _) if action.class() == "edit" => {
-                self.allow.has_tool(agent, call) && named.iter().all(is_in_project)
+                let is_scoped = !named.is_empty() && named.iter().all(is_in_project);
+                self.allow.has_tool(agent, call) && is_scoped
             }
             _ => self.allow.has_tool(agent, call),
         };

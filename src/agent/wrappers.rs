@@ -7,6 +7,7 @@ const WRAPPERS: &[&str] = &[
     ".",
     "abduco",
     "alacritty",
+    "ansible",
     "apt",
     "apt-get",
     "aptitude",
@@ -24,6 +25,7 @@ const WRAPPERS: &[&str] = &[
     "busybox",
     "bwrap",
     "byobu",
+    "caffeinate",
     "capsh",
     "catchsegv",
     "cgexec",
@@ -37,6 +39,7 @@ const WRAPPERS: &[&str] = &[
     "command",
     "concurrently",
     "conda",
+    "corepack",
     "countersign",
     "cowsay",
     "cowthink",
@@ -48,6 +51,7 @@ const WRAPPERS: &[&str] = &[
     "cscope",
     "cset",
     "csh",
+    "curl",
     "daemonize",
     "dash",
     "dbus-launch",
@@ -184,6 +188,7 @@ const WRAPPERS: &[&str] = &[
     "pnpx",
     "posh",
     "powershell",
+    "pre-commit",
     "prlimit",
     "proot",
     "proxychains",
@@ -285,6 +290,7 @@ const WRAPPERS: &[&str] = &[
     "watch",
     "watchexec",
     "watchman",
+    "wget",
     "wine",
     "wish",
     "x-terminal-emulator",
@@ -325,13 +331,16 @@ const INTERPRETERS: &[&str] = &[
 /// Subcommands that run a program which later words or a file name, or that set up such a program.
 const RUNNERS: &[(&str, &[&str])] = &[
     ("asdf", &["exec"]),
+    ("bun", &["create", "x"]),
     ("bundle", &["exec"]),
     ("cargo", &["watch"]),
     ("composer", &["exec", "run", "run-script"]),
+    ("deno", &["eval", "run", "task"]),
     ("docker", &["compose", "exec", "run"]),
+    ("docker-compose", &["exec", "run"]),
     ("dotnet", &["exec", "run"]),
     ("gem", &["exec"]),
-    ("gh", &["alias", "codespace", "extension"]),
+    ("gh", &["alias", "codespace", "ext", "extension"]),
     (
         "git",
         &[
@@ -354,21 +363,28 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("micromamba", &["run"]),
     ("nerdctl", &["exec", "run"]),
     ("nix", &["develop", "run", "shell"]),
-    ("npm", &["exec", "explore", "x"]),
+    (
+        "npm",
+        &[
+            "config", "create", "exe", "exec", "expl", "explo", "explor", "explore", "init",
+            "innit", "set", "x",
+        ],
+    ),
     ("nvm", &["exec", "run"]),
     ("oc", &["debug", "exec", "rsh", "run"]),
     ("pdm", &["run"]),
+    ("pip", &["config"]),
     ("pipenv", &["run", "shell"]),
     ("pixi", &["exec", "run", "shell"]),
-    ("pnpm", &["dlx", "exec", "x"]),
+    ("pnpm", &["config", "create", "dlx", "exec", "x"]),
     ("podman", &["exec", "run"]),
     ("poetry", &["run", "shell"]),
     ("rustup", &["run"]),
     ("rye", &["run"]),
     ("uv", &["run", "tool", "x"]),
     ("volta", &["run"]),
-    ("yarn", &["dlx", "exec", "node"]),
-    ("zig", &["run", "cc", "c++"]),
+    ("yarn", &["config", "create", "dlx", "exec", "node"]),
+    ("zig", &["c++", "cc", "run"]),
 ];
 
 /// Whether the first words of this command say little of what it does. In doubt they do.
@@ -383,13 +399,17 @@ pub fn hides_what_runs<W: AsRef<str>>(words: &[W]) -> bool {
         || has_runner(program.as_ref(), &words[1..])
 }
 
-/// Options may stand before the subcommand and have values of their own, so any word counts.
+/// Options may stand before the subcommand and have values of their own; then any word counts.
 fn has_runner<W: AsRef<str>>(program: &str, words: &[W]) -> bool {
+    let is_plain = |word: &W| !word.as_ref().starts_with('-');
+    let looked_at = match words {
+        [first, second, ..] if is_plain(first) && second.as_ref() == "foreach" => &words[1..2],
+        [first, ..] if is_plain(first) => &words[..1],
+        words => words,
+    };
     let is_runner = |(name, subcommands): &(&str, &[&str])| {
-        has_name(program, &[name])
-            && words
-                .iter()
-                .any(|word| subcommands.contains(&word.as_ref()))
+        let is_subcommand = |word: &W| subcommands.contains(&word.as_ref());
+        has_name(program, &[name]) && looked_at.iter().any(is_subcommand)
     };
     RUNNERS.iter().any(is_runner)
 }
@@ -410,7 +430,7 @@ fn name_of(program: &str) -> String {
 }
 
 /// With or without a version, as in `bash-5.2` and `python3.11`.
-fn has_name(program: &str, names: &[&str]) -> bool {
+pub(super) fn has_name(program: &str, names: &[&str]) -> bool {
     let name = name_of(program);
     let version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_');
     let plain = name.trim_end_matches(version);

@@ -80,7 +80,7 @@ fn what_begins_in_another_directory_is_looked_for_there() {
         ("../.config/countersign/default.toml", Is::Denied),
         ("../.ssh/id", Is::AlwaysAsked),
         ("../other/a", Is::Asked),
-        ("a", Is::Free),
+        ("a", Is::Asked),
     ] {
         let input = json!({ "command": format!("cat {word}"), "directory": "/home/dev/notes" });
         let judged = judge(&policy, Agent::Gemini, "run_shell_command", &input);

@@ -275,6 +275,8 @@ fn a_policy_frees_tools_and_commands() {
         ("cargo test --release", Is::Asked),
         ("cargo test a_name --release", Is::Asked),
         ("cargo test -- --nocapture", Is::Asked),
+        ("git diff -- src/a", Is::Free),
+        ("git diff config", Is::Free),
         ("ls", Is::Free),
         ("ls src", Is::Free),
         ("ls -l", Is::Asked),
@@ -327,7 +329,10 @@ fn a_policy_frees_tools_and_commands() {
     }
     // A command that is allowed as a whole is allowed in the project.
     for (directory, is) in [
-        ("/srv/project/sub", Is::Free),
+        ("/srv/project", Is::Free),
+        (".", Is::Free),
+        // Below, a repository or a package of its own could decide what runs.
+        ("/srv/project/sub", Is::Asked),
         ("/tmp/evil", Is::Asked),
         ("../other", Is::Asked),
     ] {

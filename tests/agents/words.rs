@@ -18,6 +18,8 @@ struct Vectors {
     shows: Vec<Vec<String>>,
     chooses: Vec<String>,
     leaves: Vec<String>,
+    #[serde(rename = "choosesFor")]
+    chooses_for: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
@@ -53,10 +55,13 @@ fn some_programs_hide_what_runs() {
 #[test]
 fn some_words_choose_what_runs_is_read_or_is_written() {
     for word in vectors().chooses {
-        assert!(chooses_something(&word), "{word}");
+        assert!(chooses_something("git", &word), "{word}");
     }
     for word in vectors().leaves {
-        assert!(!chooses_something(&word), "{word}");
+        assert!(!chooses_something("git", &word), "{word}");
+    }
+    for (program, word) in vectors().chooses_for {
+        assert!(chooses_something(&program, &word), "{program} {word}");
     }
 }
 

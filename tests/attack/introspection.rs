@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::support::log::Log;
-use crate::support::{Answer, Client, Cluster, until};
+use crate::support::{Answer, Client, Cluster, crowd, until};
 use crate::tokens::issuer::active;
 use crate::tokens::provider::{Provider, Says};
 use crate::tokens::{INBOX, by_introspection};
@@ -55,7 +55,8 @@ async fn eight_addresses_invent_tokens_and_fresh_ones_are_taken() {
     let (_, without) = fresh(7).await;
     // Each is asked about for a second: sixty-four at once are sixty-four a second, and the others wait for longer than a call does.
     let turned_away = AtomicUsize::new(0);
-    let attack = join_all((0..8 * 40).map(async |flood| {
+    let crowd = crowd(8 * 40).await;
+    let attack = join_all((0..crowd.size).map(async |flood| {
         let address = format!("198.51.100.{}", flood % 8);
         loop {
             let token = format!("invented-{}", number.fetch_add(1, Ordering::Relaxed));

@@ -41,11 +41,11 @@ pub fn prefix(words: &[&str]) -> GrantMatch {
 }
 
 fn act(words: &[&str]) -> Act {
-    act_in("repo:acme/widgets", command(words))
+    act_in("repo:acme/widgets", &command(words))
 }
 
-fn act_in(repo_ref: &str, payload: Map<String, Value>) -> Act {
-    Act::of(&payload, repo_ref).unwrap()
+fn act_in(repo_ref: &str, payload: &Map<String, Value>) -> Act {
+    Act::of(payload, repo_ref).unwrap()
 }
 
 fn with(mut payload: Map<String, Value>, name: &str, value: &str) -> Map<String, Value> {
@@ -167,9 +167,9 @@ async fn a_grant_for_a_time_is_used_until_its_end_logged_and_reported() {
     let here = "repo:acme/widgets";
     for other in [
         act(&["git", "push", "other-branch"]),
-        act_in(here, with(command(&words), "program", "/tmp/git")),
-        act_in(here, with(command(&words), "directory", "/tmp")),
-        act_in("repo:acme/other", command(&words)),
+        act_in(here, &with(command(&words), "program", "/tmp/git")),
+        act_in(here, &with(command(&words), "directory", "/tmp")),
+        act_in("repo:acme/other", &command(&words)),
     ] {
         assert_eq!(scene.uses(&other).await.unwrap(), None, "{other:?}");
     }
@@ -215,10 +215,10 @@ async fn a_prefix_covers_plain_commands_that_begin_with_it_word_for_word() {
         json!({ "agent": "claude", "tool": "Bash", "kind": "command", "command": "git commit" });
     let here = "repo:acme/widgets";
     for other in [
-        act_in(here, with(commit(), "program", "/bin/sh")),
-        act_in(here, with(commit(), "program", "/tmp/git")),
-        act_in(here, bash.as_object().unwrap().clone()),
-        act_in("repo:acme/other", commit()),
+        act_in(here, &with(commit(), "program", "/bin/sh")),
+        act_in(here, &with(commit(), "program", "/tmp/git")),
+        act_in(here, bash.as_object().unwrap()),
+        act_in("repo:acme/other", &commit()),
     ] {
         assert_eq!(scene.uses(&other).await.unwrap(), None, "{other:?}");
     }

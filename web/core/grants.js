@@ -38,7 +38,8 @@ export function grantableWords(artifact) {
  * @param {string[]} words
  */
 export function fewestWords(words) {
-  return 1 + words.reduce((last, word, place) => (choosesSomething(word) ? place : last), 0);
+  const [program = '', ...later] = words;
+  return 1 + later.reduce((last, word, place) => (choosesSomething(program, word) ? place + 1 : last), 0);
 }
 
 /**

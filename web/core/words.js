@@ -8,23 +8,23 @@ const list = (/** @type {string} */ names) => new Set(names.trim().split(/\s+/))
  * of its own in its arguments.
  */
 const WRAPPERS = list(`
-  . abduco alacritty apt apt-get aptitude arch ash at autossh awk bash batch bconsole bsdtar builtin bunx busybox bwrap byobu
-  capsh catchsegv cgexec chokidar choom chpst chroot chrt cmd cobc command concurrently conda countersign cowsay cowthink cpan
-  cpulimit cpupower crash cross-env cscope cset csh daemonize dash dbus-launch dbus-run-session devbox dialog direnv distcc
-  dmsetup dnf doas dotenv dotenvx dpkg dtach dvips easy_install eatmydata ed elvish emacs entr env envdir envuidgid erl eval ex
-  exec expect fakechroot fakeroot faketime fd fdfind find firejail fish flatpak flock fnm foreman gawk gcore gdb genie ghc ghci
-  gimp ginsh git-shell gnome-terminal gosu groff groovy gsed gtester gtimeout guile gvim hping3 hyperfine i386 iex incus ionice
-  irb ispell java jjs jrunscript jshell kitty konsole ksh ksshell latex latexmk ld-linux less lftp linux32 linux64 logsave
-  ltrace lualatex lxc m4 machinectl mail mailx man mawk mise mksh more mosh msfconsole multitime mysql nano nawk nc ncat netcat
-  newgrp nice nix-shell nmap nodemon nohup npm-run-all npx nroff nsenter nu numactl nvim ocaml octave openvpn pandoc parallel
-  pdb pdflatex pdftex pdksh perf pic pico pidstat pipx pkexec pnpx posh powershell prlimit proot proxychains pry psql puppet
-  pwsh pyenv r racket rbash rbenv rc rlwrap rpm rpmquery rsh rsync run-mailcap run-parts run0 runcon runghc runit runuser rush
-  rust-gdb rview rvim s6-setuidgid sash sbcl scala scanmem screen script sed service setarch setpriv setsid setuidgid sftp sg
-  sh slsh snap socat softlimit source split sqlite sqlmap ssh ssh-agent sshpass sshuttle start-stop-daemon stdbuf strace su
-  sudo sudoedit swift systemd-cat systemd-inhibit systemd-nspawn systemd-run tar taskset tasksh tcsh tdbtool telnet terminator
-  tex time timeout tmate tmux top torify torsocks toybox troff tsocks uname26 unshare unsquashfs uvx vagrant valgrind vi view
-  vim vimdiff w3m wasmtime watch watchexec watchman wine wish x-terminal-emulator x86_64 xargs xdotool xelatex xinit xterm
-  xvfb-run yash zathura zellij zip zsh zypper
+  . abduco alacritty ansible apt apt-get aptitude arch ash at autossh awk bash batch bconsole bsdtar builtin bunx busybox bwrap
+  byobu caffeinate capsh catchsegv cgexec chokidar choom chpst chroot chrt cmd cobc command concurrently conda corepack
+  countersign cowsay cowthink cpan cpulimit cpupower crash cross-env cscope cset csh curl daemonize dash dbus-launch
+  dbus-run-session devbox dialog direnv distcc dmsetup dnf doas dotenv dotenvx dpkg dtach dvips easy_install eatmydata ed
+  elvish emacs entr env envdir envuidgid erl eval ex exec expect fakechroot fakeroot faketime fd fdfind find firejail fish
+  flatpak flock fnm foreman gawk gcore gdb genie ghc ghci gimp ginsh git-shell gnome-terminal gosu groff groovy gsed gtester
+  gtimeout guile gvim hping3 hyperfine i386 iex incus ionice irb ispell java jjs jrunscript jshell kitty konsole ksh ksshell
+  latex latexmk ld-linux less lftp linux32 linux64 logsave ltrace lualatex lxc m4 machinectl mail mailx man mawk mise mksh more
+  mosh msfconsole multitime mysql nano nawk nc ncat netcat newgrp nice nix-shell nmap nodemon nohup npm-run-all npx nroff
+  nsenter nu numactl nvim ocaml octave openvpn pandoc parallel pdb pdflatex pdftex pdksh perf pic pico pidstat pipx pkexec pnpx
+  posh powershell pre-commit prlimit proot proxychains pry psql puppet pwsh pyenv r racket rbash rbenv rc rlwrap rpm rpmquery
+  rsh rsync run-mailcap run-parts run0 runcon runghc runit runuser rush rust-gdb rview rvim s6-setuidgid sash sbcl scala
+  scanmem screen script sed service setarch setpriv setsid setuidgid sftp sg sh slsh snap socat softlimit source split sqlite
+  sqlmap ssh ssh-agent sshpass sshuttle start-stop-daemon stdbuf strace su sudo sudoedit swift systemd-cat systemd-inhibit
+  systemd-nspawn systemd-run tar taskset tasksh tcsh tdbtool telnet terminator tex time timeout tmate tmux top torify torsocks
+  toybox troff tsocks uname26 unshare unsquashfs uvx vagrant valgrind vi view vim vimdiff w3m wasmtime watch watchexec watchman
+  wget wine wish x-terminal-emulator x86_64 xargs xdotool xelatex xinit xterm xvfb-run yash zathura zellij zip zsh zypper
 `);
 
 /** These run what a file says, or with options what their arguments say. */
@@ -40,13 +40,16 @@ const SHELL_WORDS = list(`
 /** Subcommands that run a program which later words or a file name, or that set up such a program. */
 const RUNNERS = new Map(Object.entries({
   asdf: list('exec'),
+  bun: list('create x'),
   bundle: list('exec'),
   cargo: list('watch'),
   composer: list('exec run run-script'),
+  deno: list('eval run task'),
   docker: list('compose exec run'),
+  'docker-compose': list('exec run'),
   dotnet: list('exec run'),
   gem: list('exec'),
-  gh: list('alias codespace extension'),
+  gh: list('alias codespace ext extension'),
   git: list('bisect config difftool filter-branch for-each-repo foreach hook mergetool'),
   go: list('generate run tool'),
   guix: list('environment shell'),
@@ -57,41 +60,53 @@ const RUNNERS = new Map(Object.entries({
   micromamba: list('run'),
   nerdctl: list('exec run'),
   nix: list('develop run shell'),
-  npm: list('exec explore x'),
+  npm: list('config create exe exec expl explo explor explore init innit set x'),
   nvm: list('exec run'),
   oc: list('debug exec rsh run'),
   pdm: list('run'),
+  pip: list('config'),
   pipenv: list('run shell'),
   pixi: list('exec run shell'),
-  pnpm: list('dlx exec x'),
+  pnpm: list('config create dlx exec x'),
   podman: list('exec run'),
   poetry: list('run shell'),
   rustup: list('run'),
   rye: list('run'),
   uv: list('run tool x'),
   volta: list('run'),
-  yarn: list('dlx exec node'),
-  zig: list('run cc c++'),
+  yarn: list('config create dlx exec node'),
+  zig: list('c++ cc run'),
 }));
 
 /** Single letters that many programs take for an option that chooses a program, a file, a directory or a configuration. */
 const LETTERS = /[cCDeEfFIKLoOPSTuWxXZ]/;
 
+/** Further letters of programs in which they mean that. */
+const PROGRAM_LETTERS = Object.entries({
+  bun: 'r', cmake: 'B', composer: 'd', gem: 'is', git: 't', gradle: 'bgp', gradlew: 'bgp', jest: 'r', mocha: 'r', mvn: 'gst', mvnw: 'gst', npm: 'g', pip: 'irt', pytest: 'p', rspec: 'r', task: 't', tsc: 'p', vitest: 'r',
+});
+
+/** Whole names, because an abbreviation of these has no part below. */
+const ABBREVIATED = [...list(`
+  extra-index-url globalconfig http-proxy https-proxy makefile receive-pack separate-git-dir upload-archive upload-pack
+  userconfig
+`)];
+
 /** Parts of the names of such options. */
 const STEMS = [...list(`
-  -pack action arg askpass base browser build call cert chdir cmd command compress conf constraint content context cookie cwd
-  data dir dump editable editor engine entrypoint env escape eval exec ext-diff extension file filter fix flags format home
-  hook host html import include index ini key link load location log module mount open option opts output overlay pager
-  paginate parser paste path pdb pipe plugin prefix preset privileged program project prop proxy python registry remote repo
-  require resolv root rsh rule runner save script server settings setup shell socket source stderr store target temp template
-  textconv token tool trace transform tree upload url user viewer volume wrapper write xml
+  -pack action arg askpass base browser build cache call cert chdir cmd command compress conf constraint content context cookie
+  cwd data dir dump editable editor engine entrypoint env escape eval exec ext-diff extension file filter fix flags format
+  global gyp home hook host html import include index ini key link load location log module mount open option opts output
+  overlay pager paginate parser paste path pdb pipe plugin prefix preset privileged program project prop proxy python registry
+  remote repo require resolv root rsh rule runner save script sequencer server settings setup shell socket source stderr store
+  target temp template textconv token tool trace transform tree upload url user viewer volume wrapper write xml
 `)];
 
 /** Names that are parts of too many harmless ones. */
-const NAMES = list('git ok okdir out pre set ui');
+const NAMES = list('git ok okdir out pre set src ui');
 
-/** Common in front of harmless commands. */
-const HARMLESS = list('-- --no-pager');
+/** Common, although a part of them is not harmless. */
+const HARMLESS = list('-- --cached --no-pager');
 
 const PROGRAM = /^[A-Za-z0-9_./][A-Za-z0-9_./+-]*$/;
 /** Some shells take `=ls` for a path and `%1` for a job. */
@@ -138,22 +153,26 @@ export function hidesWhatRuns([program, ...rest]) {
 }
 
 /**
- * Options may stand before the subcommand and have values of their own, so any word counts.
+ * Options may stand before the subcommand and have values of their own; then any word counts.
  * @param {string} program
  * @param {string[]} words
  */
 function hasRunner(program, words) {
-  return [...RUNNERS].some(([name, subcommands]) => hasName(program, new Set([name])) && words.some((word) => subcommands.has(word)));
+  const [first, second] = words;
+  const isPlain = first !== undefined && !first.startsWith('-');
+  const lookedAt = !isPlain ? words : second === 'foreach' ? [second] : [first];
+  return [...RUNNERS].some(([name, subcommands]) => hasName(program, new Set([name])) && lookedAt.some((word) => subcommands.has(word)));
 }
 
 /**
- * Whether this word chooses a program, a file, a directory or a configuration by other means than a plain name: by an option, an
- * assignment, or a file with further words. True if unsure.
+ * Whether this later word of a command of `program` chooses a program, a file, a directory or a configuration by other means than a
+ * plain name: by an option, an assignment, or a file with further words. True if unsure.
+ * @param {string} program
  * @param {string} word
  */
-export function choosesSomething(word) {
+export function choosesSomething(program, word) {
   if (HARMLESS.has(word)) return false;
-  if (!word.startsWith('-')) return /^[@+]|^[A-Za-z0-9_]*=/.test(word);
+  if (!word.startsWith('-')) return /^[@+]|=/.test(word);
   const option = word.slice(1);
   const equals = option.indexOf('=');
   const name = equals < 0 ? option : option.slice(0, equals);
@@ -161,8 +180,10 @@ export function choosesSomething(word) {
   const isShort = !name.startsWith('-');
   const isNumber = /^[0-9]+$/.test(name);
   const bare = name.replace(/^-+/, '').replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  const own = PROGRAM_LETTERS.filter(([its]) => hasName(program, new Set([its]))).map(([, letters]) => letters).join('');
+  const hasLetter = isShort && (LETTERS.test(option) || [...option].some((letter) => own.includes(letter)));
   const isOdd = !isNumber && (bare === '' || (!isShort && bare.length < 3));
-  return isOdd || (isShort && LETTERS.test(option)) || /[/~@]/.test(value) || isNameOfChoice(bare);
+  return isOdd || hasLetter || /[/~]/.test(value) || option.includes('@') || isNameOfChoice(bare);
 }
 
 /**
@@ -173,7 +194,8 @@ function isNameOfChoice(name) {
   const parts = name.split('-');
   const last = parts[parts.length - 1] ?? '';
   const isStem = (/** @type {string} */ stem) => name.includes(stem) || (name.length >= 3 && stem.startsWith(last));
-  return STEMS.some(isStem) || parts.some((part) => NAMES.has(part));
+  const isAbbreviated = name.length >= 3 && ABBREVIATED.some((whole) => whole.startsWith(name));
+  return isAbbreviated || STEMS.some(isStem) || parts.some((part) => NAMES.has(part));
 }
 
 /**

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { checkGrant, fewestWords, grantableWords } from '../core/grants.js';
 import { choosesSomething, hidesWhatRuns, plainWords } from '../core/words.js';
 
-const { plain, other, hides, shows, chooses, leaves } = JSON.parse(await readFile(new URL('../../tests/vectors/words.json', import.meta.url), 'utf8'));
+const { plain, other, hides, shows, chooses, leaves, choosesFor } = JSON.parse(await readFile(new URL('../../tests/vectors/words.json', import.meta.url), 'utf8'));
 
 test('plain commands have their words', () => {
   for (const { command, words } of plain) {
@@ -33,15 +33,16 @@ test('some programs hide what runs', () => {
 
 test('some words choose what runs, is read or is written', () => {
   for (const word of chooses) {
-    assert.ok(choosesSomething(word), word);
+    assert.ok(choosesSomething('git', word), word);
     const artifact = { payload: { argv: ['git', 'log', word, 'a'] } };
     assert.throws(() => checkGrant({ match: 'prefix', argv: ['git', 'log'] }, artifact), { code: 'grantChooses' }, word);
     checkGrant({ match: 'prefix', argv: ['git', 'log', word] }, artifact);
   }
   for (const word of leaves) {
-    assert.ok(!choosesSomething(word), word);
+    assert.ok(!choosesSomething('git', word), word);
     checkGrant({ match: 'prefix', argv: ['git'] }, { payload: { argv: ['git', word] } });
   }
+  for (const [program, word] of choosesFor) assert.ok(choosesSomething(program, word), `${program} ${word}`);
   assert.equal(fewestWords(['git']), 1);
   assert.equal(fewestWords(['git', '-C', 'a', 'log', '-n', '5']), 2);
 });

@@ -255,7 +255,8 @@ fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<(), Clien
             "the command does not begin with these words; enforcers would not keep this grant",
         ));
     };
-    if later.iter().any(|word| chooses_something(word)) {
+    let program = prefix.first().map_or("", String::as_str);
+    if later.iter().any(|word| chooses_something(program, word)) {
         return Err(ClientError::Choice(
             "a later word of this command chooses a program, a file, a directory or a configuration; permit more words, --grant same, or this once",
         ));

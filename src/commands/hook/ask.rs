@@ -1,6 +1,6 @@
 //! A tool call: prepared, asked about, and answered.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,8 +83,9 @@ impl Asking<'_> {
         let opened = Enforcer::open(&self.file, &Clock::system());
         let mut enforcer = opened.map_err(|error| error.to_string())?;
         let session = session_of(&enforcer, self.agent, event);
-        let repo_ref = call_repo_ref(event);
-        let act = Act::of(&ask.proposal.payload, &repo_ref);
+        let (directory, is_real) = call_directory(event);
+        let repo_ref = repo_ref(&directory);
+        let act = Act::of(&ask.proposal.payload, &repo_ref).filter(|_| is_real);
         let granting = self.granted(&mut enforcer, ask, act.as_ref(), session.as_ref());
         let granted = tokio::select! {
             granted = granting => granted,
@@ -204,14 +205,18 @@ impl From<Verdict> for Answered {
     }
 }
 
-/// The repository that the call works in.
-fn call_repo_ref(event: &Event) -> String {
+/// Where the call works, and whether links were followed to get there: `..` and links can lead out of a repository.
+fn call_directory(event: &Event) -> (PathBuf, bool) {
     let agents = event.directory.as_deref().unwrap_or_default();
     let directory = match event.call().map(|call| &call.action) {
         Some(Action::Command { directory, .. }) => directory.as_deref().unwrap_or("."),
         _ => ".",
     };
-    repo_ref(&Path::new(agents).join(directory))
+    let directory = Path::new(agents).join(directory);
+    match std::fs::canonicalize(&directory) {
+        Ok(real) => (real, true),
+        Err(_) => (directory, false),
+    }
 }
 
 /// Runs what may block. A panic in it is an error here.

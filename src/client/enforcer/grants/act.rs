@@ -69,8 +69,11 @@ impl Act {
     /// directory or a configuration.
     pub(super) fn starts_with(&self, prefix: &[String]) -> bool {
         self.words.as_ref().is_some_and(|words| {
-            let later = words.strip_prefix(prefix).filter(|_| !prefix.is_empty());
-            later.is_some_and(|later| !later.iter().any(|word| chooses_something(word)))
+            let later = words.strip_prefix(prefix);
+            let (Some(later), Some(program)) = (later, prefix.first()) else {
+                return false;
+            };
+            !later.iter().any(|word| chooses_something(program, word))
         })
     }
 
@@ -87,6 +90,9 @@ fn read_words(payload: &Map<String, Value>, tool: &str) -> Option<Vec<String>> {
             .map(|it| Some(it.as_str()?.to_owned()))
             .collect::<Option<_>>()?;
         return (!hides_what_runs(&words) && !runs_another(tool)).then_some(words);
+    }
+    if payload.get("kind").and_then(Value::as_str) != Some("command") {
+        return None;
     }
     let options = payload.get("options").and_then(Value::as_object);
     let words = plain_words(payload.get("command")?.as_str()?);

@@ -150,7 +150,11 @@ impl Enforcer {
             };
             let is_permitted = match &grant.matches {
                 GrantMatch::Same => permitted == *act,
-                GrantMatch::Prefix(words) => permitted.is_beside(act) && act.starts_with(words),
+                GrantMatch::Prefix(words) => {
+                    permitted.starts_with(words)
+                        && permitted.is_beside(act)
+                        && act.starts_with(words)
+                }
             };
             let in_session = own_session.is_some() && own_session.as_ref() == session;
             if !is_permitted || (grant.session_only && !in_session) {
@@ -227,10 +231,7 @@ impl Enforcer {
     pub fn grants(&self) -> Result<Vec<KeptGrant>, ClientError> {
         let grants = self.grant_file().load()?;
         let list = grants.into_iter().map(|stored| {
-            let own = (self.approvers.iter()).find(|record| record.id == stored.approver_id);
-            let trust = own
-                .map(|record| record.trust(self.tenant.clone()))
-                .transpose()?;
+            let trust = self.known_trust(&stored.approver_id)?;
             let damaged = e2e::Error::NoGrant("its record is damaged");
             let signed = stored.artifact();
             let act = signed.as_ref().and_then(Act::of_artifact);
@@ -260,9 +261,30 @@ impl Enforcer {
         self.grant_file().remove()
     }
 
+    /// The session and how long a grant lasts are read from what was signed.
     pub(super) fn forget_session(&self, session: &SessionId) -> Result<(), ClientError> {
-        let ended = |grant: &StoredGrant| grant.session_id.as_deref() == Some(session.as_str());
-        self.retain(|grant| !ended(grant))
+        let mut ended = Vec::new();
+        for stored in self.grant_file().load()? {
+            let signed = stored.artifact();
+            let own = signed.as_ref().and_then(Act::of_artifact);
+            let (Some(signed), Some((_, Some(own)))) = (signed, own) else {
+                continue;
+            };
+            let trust = self.known_trust(&stored.approver_id)?;
+            let standing = self.verify(&stored, &signed, trust.as_slice());
+            let lasts_longer = standing.is_ok_and(|grant| !grant.session_only);
+            if own == *session && !lasts_longer {
+                ended.push(stored.request_id);
+            }
+        }
+        self.retain(|grant| !ended.contains(&grant.request_id))
+    }
+
+    /// An approver's devices, as far as this enforcer knows.
+    fn known_trust(&self, approver: &str) -> Result<Option<DeviceTrust>, ClientError> {
+        let own = self.approvers.iter().find(|record| record.id == approver);
+        let trust = own.map(|record| record.trust(self.tenant.clone()));
+        Ok(trust.transpose()?)
     }
 
     fn retain(&self, keep: impl Fn(&StoredGrant) -> bool) -> Result<(), ClientError> {
