@@ -9,12 +9,11 @@ CARGO ?= cargo
 CARGO_DENY := 0.20.2
 # Whole builds: files for the next incremental one would make them slower.
 test check: export CARGO_INCREMENTAL ?= 0
-# Most tests wait more than they compute, so that two of them fit on a core. PostgreSQL has connections for sixteen. Where a process may
-# open few files, two processes run two tests each.
+# Most tests wait more than they compute, so that two of them fit on a core. A test has 512 open files to itself, and PostgreSQL has
+# connections for sixteen tests.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-FILES := $(patsubst unlimited,4096,$(shell ulimit -H -n))
-HALVES := $(shell [ $(FILES) -ge 4096 ] || echo scripts/test-halves)
-export RUST_TEST_THREADS ?= $(if $(HALVES),2,$(shell printf '%s\n' 16 $$(($(CORES) * 2)) | sort -n | head -1))
+FILES := $(patsubst unlimited,8192,$(shell ulimit -H -n))
+export RUST_TEST_THREADS ?= $(shell printf '%s\n' 16 $$(($(CORES) * 2)) $$(($(FILES) / 512)) | sort -n | head -1)
 
 BUILD_PROGRAMS := cargo cc postgresql
 TEST_PROGRAMS := $(BUILD_PROGRAMS) chromedriver chromium curl firefox haproxy nginx node openssl
@@ -47,7 +46,7 @@ test-page: ## Run the tests of the approvers' page, in Node.js.
 
 .PHONY: test-run
 test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.
-	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh $(if $(ARGS),,$(HALVES)) $(CARGO) test --locked $(ARGS)
+	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh $(CARGO) test --locked $(ARGS)
 
 .PHONY: check
 check: check-programs check-fmt check-clippy check-doc check-sqlx check-page check-deny ## Check everything but the tests: format, lints, documentation, .sqlx, types of the page, dependencies.

@@ -183,8 +183,8 @@ pub fn chooses_something(program: &str, word: &str) -> bool {
     let is_number = is_short && name.chars().all(|c| c.is_ascii_digit()) && !name.is_empty();
     let name = name.trim_start_matches('-').to_ascii_lowercase();
     let own = PROGRAM_LETTERS.iter();
-    let mut own = own.filter(|(name, _)| has_name(program, &[name]));
-    let is_letter = |c| LETTERS.contains(c) || own.any(|(_, letters)| letters.contains(c));
+    let own: Vec<_> = own.filter(|(its, _)| has_name(program, &[its])).collect();
+    let is_letter = |c| LETTERS.contains(c) || own.iter().any(|(_, them)| them.contains(c));
     let has_letter = is_short && option.contains(is_letter);
     let is_odd = !is_number && (name.is_empty() || (!is_short && name.len() < 3));
     let has_path = value.contains(['/', '~']) || option.contains('@');

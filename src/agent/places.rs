@@ -148,7 +148,6 @@ const RUN_LATER: &[&str] = &[
     ".rubocop.yml",
     ".tool-versions",
     ".travis.yml",
-    ".venv",
     ".vimrc",
     ".vscode",
     ".windsurf",
@@ -166,7 +165,6 @@ const RUN_LATER: &[&str] = &[
     ".zshrc",
     "Directory.Build.props",
     "Directory.Build.targets",
-    "HEAD",
     "Jenkinsfile",
     "appveyor.yml",
     "azure-pipelines.yml",
@@ -185,7 +183,6 @@ const RUN_LATER: &[&str] = &[
     "mise.local.toml",
     "mise.toml",
     "mvnw",
-    "node_modules",
     "pnpm-workspace.yaml",
     "prettier.config.*",
     "pylintrc",
@@ -195,8 +192,10 @@ const RUN_LATER: &[&str] = &[
     "sitecustomize.py",
     "tools/bazel",
     "usercustomize.py",
-    "venv",
 ];
+
+/// A change of these makes git or a program of the project run something. As words of a command they are common.
+const EDITED: &[&str] = &[".venv", "HEAD", "node_modules", "venv"];
 
 /// In the home directory.
 const SECRETS: &[&str] = &[
@@ -265,8 +264,12 @@ impl Places {
 
     /// Whether a command works in the agent's own directory or in that of the project.
     pub fn is_usual_directory(&self, directory: Option<&str>) -> bool {
-        let path = directory.map(|directory| normal(&self.directory.join(directory)));
-        path.is_none_or(|path| path == normal(&self.directory) || path == self.project)
+        directory.is_none_or(|directory| {
+            let path = self.directory.join(directory);
+            // The system follows links before it takes out `..`.
+            let climbs = path.components().any(|part| part == Component::ParentDir);
+            !climbs && (normal(&path) == normal(&self.directory) || path == self.project)
+        })
     }
 
     fn is_in_project(&self, path: &Path) -> bool {
@@ -287,7 +290,9 @@ impl Named {
     pub fn always_asked(&self, places: &Places, action: &Action) -> Option<&'static str> {
         if self.either(|path| places.is_one_of(HOOK_SETTINGS, path)) {
             Some("it is about settings that decide whether agents ask")
-        } else if action.may_change_files() && self.either(|path| places.is_one_of(RUN_LATER, path))
+        } else if (action.may_change_files()
+            && self.either(|path| places.is_one_of(RUN_LATER, path)))
+            || (action.class() == "edit" && self.either(|path| places.is_one_of(EDITED, path)))
         {
             Some(
                 "it is about a file that makes an agent, git, a shell or another tool run something later",

@@ -336,7 +336,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("cargo", &["watch"]),
     ("composer", &["exec", "run", "run-script"]),
     ("deno", &["eval", "run", "task"]),
-    ("docker", &["compose", "exec", "run"]),
+    ("docker", &["compose", "container", "exec", "run"]),
     ("docker-compose", &["exec", "run"]),
     ("dotnet", &["exec", "run"]),
     ("gem", &["exec"]),
@@ -361,7 +361,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("kubectl", &["cp", "debug", "exec", "run"]),
     ("mamba", &["run"]),
     ("micromamba", &["run"]),
-    ("nerdctl", &["exec", "run"]),
+    ("nerdctl", &["container", "exec", "run"]),
     ("nix", &["develop", "run", "shell"]),
     (
         "npm",
@@ -377,7 +377,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("pipenv", &["run", "shell"]),
     ("pixi", &["exec", "run", "shell"]),
     ("pnpm", &["config", "create", "dlx", "exec", "x"]),
-    ("podman", &["exec", "run"]),
+    ("podman", &["container", "exec", "run"]),
     ("poetry", &["run", "shell"]),
     ("rustup", &["run"]),
     ("rye", &["run"]),
@@ -403,7 +403,7 @@ pub fn hides_what_runs<W: AsRef<str>>(words: &[W]) -> bool {
 fn has_runner<W: AsRef<str>>(program: &str, words: &[W]) -> bool {
     let is_plain = |word: &W| !word.as_ref().starts_with('-');
     let looked_at = match words {
-        [first, second, ..] if is_plain(first) && second.as_ref() == "foreach" => &words[1..2],
+        [first, second, ..] if is_plain(first) && second.as_ref() == "foreach" => &words[..2],
         [first, ..] if is_plain(first) => &words[..1],
         words => words,
     };

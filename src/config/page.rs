@@ -10,7 +10,7 @@ section! {
     Page {
         /// Whether nodes serve it, at `/`.
         enabled: bool = true,
-        /// Its public URL, for links; where a call reached the gateway, if empty.
+        /// Its public URL, for links; `server.listen`, if empty.
         url: String = String::new(),
         /// Sign-in with OpenID Connect.
         oidc: Oidc = Oidc::default(),

@@ -40,7 +40,7 @@ fn read(bytes: &[u8]) -> Result<(Option<TenantId>, InvitationRequest), Error> {
     Ok((tenant, request))
 }
 
-/// Where the page is. The `Host` of a call is not asked: whoever sends it could lead the code elsewhere.
+/// Where the page is. The `Host` header is ignored: a caller could choose it, and so receive the code.
 fn page(node: &Node) -> String {
     let config = &node.context.config;
     match config.page.url.as_str() {

@@ -63,7 +63,8 @@ pub async fn serve(
 }
 
 async fn serve_connection(stream: TcpStream, metrics: &Metrics) {
-    let is_loopback = (stream.local_addr()).is_ok_and(|address| address.ip().is_loopback());
+    let is_loopback =
+        (stream.local_addr()).is_ok_and(|address| address.ip().to_canonical().is_loopback());
     let service = service_fn(async |request: Request<Incoming>| {
         Ok::<_, Infallible>(answer(metrics, is_loopback, &request))
     });
@@ -85,7 +86,8 @@ fn names_loopback(request: &Request<Incoming>) -> bool {
     host.is_some_and(|host| {
         let name = host.host().trim_start_matches('[').trim_end_matches(']');
         let address = name.parse::<IpAddr>();
-        name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|it| it.is_loopback())
+        name.eq_ignore_ascii_case("localhost")
+            || address.is_ok_and(|it| it.to_canonical().is_loopback())
     })
 }
 

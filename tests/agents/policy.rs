@@ -277,6 +277,8 @@ fn a_policy_frees_tools_and_commands() {
         ("cargo test -- --nocapture", Is::Asked),
         ("git diff -- src/a", Is::Free),
         ("git diff config", Is::Free),
+        ("git diff HEAD", Is::Free),
+        ("ls node_modules", Is::Free),
         ("ls", Is::Free),
         ("ls src", Is::Free),
         ("ls -l", Is::Asked),
@@ -333,6 +335,8 @@ fn a_policy_frees_tools_and_commands() {
         (".", Is::Free),
         // Below, a repository or a package of its own could decide what runs.
         ("/srv/project/sub", Is::Asked),
+        // A link before the dots would lead elsewhere.
+        ("/srv/project/link/..", Is::Asked),
         ("/tmp/evil", Is::Asked),
         ("../other", Is::Asked),
     ] {

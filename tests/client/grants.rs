@@ -367,7 +367,7 @@ async fn a_device_that_is_revoked_ends_its_grants() {
     let listed = scene.enforcer.grants().unwrap();
     let problem = listed[0].standing.as_ref().unwrap_err().to_string();
     assert!(problem.contains("revoked"), "{problem}");
-    // Whoever looks at the pairing sees the device that is left.
+    // The pairing lists the device that is left.
     let known = scene.enforcer.known_devices(&scene.enforcer.approvers()[0]);
     let [left] = &known.unwrap()[..] else {
         panic!("one device");

@@ -45,7 +45,7 @@ const RUNNERS = new Map(Object.entries({
   cargo: list('watch'),
   composer: list('exec run run-script'),
   deno: list('eval run task'),
-  docker: list('compose exec run'),
+  docker: list('compose container exec run'),
   'docker-compose': list('exec run'),
   dotnet: list('exec run'),
   gem: list('exec'),
@@ -58,7 +58,7 @@ const RUNNERS = new Map(Object.entries({
   kubectl: list('cp debug exec run'),
   mamba: list('run'),
   micromamba: list('run'),
-  nerdctl: list('exec run'),
+  nerdctl: list('container exec run'),
   nix: list('develop run shell'),
   npm: list('config create exe exec expl explo explor explore init innit set x'),
   nvm: list('exec run'),
@@ -68,7 +68,7 @@ const RUNNERS = new Map(Object.entries({
   pipenv: list('run shell'),
   pixi: list('exec run shell'),
   pnpm: list('config create dlx exec x'),
-  podman: list('exec run'),
+  podman: list('container exec run'),
   poetry: list('run shell'),
   rustup: list('run'),
   rye: list('run'),
@@ -160,7 +160,7 @@ export function hidesWhatRuns([program, ...rest]) {
 function hasRunner(program, words) {
   const [first, second] = words;
   const isPlain = first !== undefined && !first.startsWith('-');
-  const lookedAt = !isPlain ? words : second === 'foreach' ? [second] : [first];
+  const lookedAt = !isPlain ? words : second === 'foreach' ? [first, second] : [first];
   return [...RUNNERS].some(([name, subcommands]) => hasName(program, new Set([name])) && lookedAt.some((word) => subcommands.has(word)));
 }
 

@@ -141,7 +141,7 @@ impl Pending<'_> {
             match self.wait_once(left.min(WAIT)).await {
                 Ok(Some(answer)) => return self.judge(&answer).await,
                 Ok(None) => interrupted = None,
-                // The time is over, whoever noticed it first.
+                // The time-out has passed; this is no failure of the gateway.
                 Err(ClientError::Slow { .. }) if Instant::now() >= self.until => {}
                 Err(error) if error.is_unavailable() => interrupted = Some(error),
                 Err(error) => return Err(error.into()),

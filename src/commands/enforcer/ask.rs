@@ -178,6 +178,7 @@ pub(super) async fn say_trouble<T>(
 ) -> T {
     tokio::pin!(work);
     let text = tokio::select! {
+        biased;
         done = &mut work => return done,
         text = trouble.wait_for(Option::is_some) => text.ok().and_then(|text| text.clone()),
     };

@@ -31,7 +31,7 @@ pub fn places(directory: &str, file: &ProfileFile) -> Result<Places, String> {
         directory,
         home: home.map(|home| followed(Path::new(&home))),
         own: followed(own),
-        program: std::env::current_exe().ok(),
+        program: std::env::current_exe().ok().map(|it| followed(&it)),
         moved: moved(),
     })
 }
