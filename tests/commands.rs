@@ -140,3 +140,20 @@ fn telemetry_that_makes_no_sense_refuses_to_start() {
         assert!(!good && printed.contains(key), "{key} in {printed}");
     }
 }
+
+/// Ids of devices are in base64url, which has a hyphen.
+#[test]
+fn the_id_of_a_device_may_begin_with_a_hyphen() {
+    let home = tempfile::tempdir().unwrap();
+    for (arguments, code) in [
+        (&["verify", "/dev/null", "--device", "-Yx"][..], 65),
+        (&["devices", "revoke", "-Yx", "--yes"], 78),
+        (&["devices", "revoke", "--yes", "-Yx"], 78),
+    ] {
+        let mut command = countersign();
+        command.env("XDG_CONFIG_HOME", home.path()).args(arguments);
+        let output = command.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {err}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What a browser keeps: keys that nobody can take out, decisions that can be verified elsewhere, and nothing after logging out.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stage::{Bot, Stage};
 
@@ -99,7 +99,10 @@ async fn a_saved_decision_is_verified_without_the_gateway() {
         let files = std::fs::read_dir(&page.browser.downloads).unwrap();
         let mut files = files.map(|file| file.unwrap().path());
         let file = files.find(|file| file.extension().is_some_and(|it| it == "json"));
-        file.is_some_and(|file| std::fs::copy(file, &saved).is_ok())
+        // The browser makes an empty file first.
+        let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+        let whole = text.filter(|text| serde_json::from_str::<Value>(text).is_ok());
+        whole.is_some_and(|text| std::fs::write(&saved, text).is_ok())
     })
     .await;
     let device = page.run("return (await new Promise((resolve) => {

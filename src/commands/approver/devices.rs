@@ -49,6 +49,7 @@ enum DevicesCommand {
         #[command(flatten)]
         options: ClientOptions,
         /// The device's id, or as much of it as is unique.
+        #[arg(allow_hyphen_values = true)]
         id: String,
         /// Do not ask first.
         #[arg(long)]

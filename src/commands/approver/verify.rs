@@ -28,7 +28,7 @@ pub struct VerifyArgs {
     /// A file that `approve --save` or `ask` wrote, or - for standard input.
     file: PathBuf,
     /// Trust the device of this id, instead of those that the profile knows.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     device: Option<String>,
 }
 
