@@ -26,7 +26,7 @@ enum OptionRule {
 
 /// How much of a command its rule states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coverage {
+pub(super) enum RuleCoverage {
     Whole,
     Beginning,
 }
@@ -67,10 +67,10 @@ impl CommandRule {
         })
     }
 
-    pub fn coverage(&self, words: &[String]) -> Option<Coverage> {
+    pub fn coverage(&self, words: &[String]) -> Option<RuleCoverage> {
         let further = words.strip_prefix(self.words.as_slice())?;
         if further.is_empty() {
-            return Some(Coverage::Whole);
+            return Some(RuleCoverage::Whole);
         }
         let program = self.words.first().map_or("", String::as_str);
         let chooses = |word: &String| chooses_something(program, word);
@@ -80,7 +80,7 @@ impl CommandRule {
         let is_word = |word: &String| word == "--" || !word.starts_with('-');
         let is_free = |word: &String| self.has_more && is_word(word) && !chooses(word);
         let covered = further.iter().all(|word| is_listed(word) || is_free(word));
-        covered.then_some(Coverage::Beginning)
+        covered.then_some(RuleCoverage::Beginning)
     }
 }
 

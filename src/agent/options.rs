@@ -5,7 +5,7 @@ use super::wrappers::has_name;
 /// Single letters that many programs take for such an option, alone or together with others: `-C DIRECTORY`, `-rf FILE`.
 const LETTERS: &str = "cCDeEfFIKLoOPSTuWxXZ";
 
-/// Further letters of programs in which they mean that.
+/// Letters that mean the same in single programs.
 const PROGRAM_LETTERS: &[(&str, &str)] = &[
     ("bun", "r"),
     ("cmake", "B"),
@@ -27,7 +27,7 @@ const PROGRAM_LETTERS: &[(&str, &str)] = &[
     ("vitest", "r"),
 ];
 
-/// Whole names, because an abbreviation of these has no part below.
+/// Whole names: an abbreviation of one has none of the parts below.
 const ABBREVIATED: &[&str] = &[
     "extra-index-url",
     "globalconfig",
@@ -162,7 +162,7 @@ const STEMS: &[&str] = &[
 /// Names that are parts of too many harmless ones.
 const NAMES: &[&str] = &["git", "ok", "okdir", "out", "pre", "set", "src", "ui"];
 
-/// Common, although a part of them is not harmless.
+/// Common and harmless, although a part of them is in the list above.
 const HARMLESS: &[&str] = &["--", "--cached", "--no-pager"];
 
 /// Whether this later word of a command of `program` chooses a program, a file, a directory or a configuration by other means than a

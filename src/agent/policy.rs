@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Agent;
-use super::commands::{CommandRule, Coverage};
+use super::commands::{CommandRule, RuleCoverage};
 use super::event::{Action, ToolCall};
 use super::options::chooses_something;
 use super::places::{Named, Places};
-use super::words::plain_words;
+use super::words::{plain_words, shell_words};
 
 /// Classes that are free unless the policy names others: what reads, and what changes only the agent's own state.
 const FREE: [&str; 2] = ["read", "internal"];
@@ -24,14 +24,14 @@ const EDIT_PROJECT: &str = "edit.project";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    allow: Rules<CommandRule>,
-    ask: Rules<CommandStart>,
+    allow: RuleList<CommandRule>,
+    ask: RuleList<CommandStart>,
     /// Why everything is asked, if it is.
     ask_all_reason: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Rules<C> {
+struct RuleList<C> {
     tools: Vec<ToolRule>,
     commands: Vec<C>,
     paths: Vec<PathBuf>,
@@ -87,12 +87,12 @@ enum ToolRule {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            allow: Rules {
+            allow: RuleList {
                 tools: FREE.map(ToolRule::Class).to_vec(),
                 commands: Vec::new(),
                 paths: Vec::new(),
             },
-            ask: Rules {
+            ask: RuleList {
                 tools: Vec::new(),
                 commands: Vec::new(),
                 paths: Vec::new(),
@@ -232,7 +232,7 @@ impl Policy {
                     .commands
                     .iter()
                     .filter_map(|rule| rule.coverage(words));
-                let is_whole = |it: Coverage| it == Coverage::Whole;
+                let is_whole = |it: RuleCoverage| it == RuleCoverage::Whole;
                 by_rule.into_iter().any(|it| is_whole(it) || in_scope()) || by_tool()
             }
             // Nobody can tell which files such a command touches.
@@ -252,7 +252,7 @@ impl Policy {
     }
 }
 
-impl<C> Rules<C> {
+impl<C> RuleList<C> {
     /// Relative paths are allowed in a project's file only, and begin in `directory`.
     fn add(
         &mut self,
@@ -285,7 +285,7 @@ impl<C> Rules<C> {
     }
 }
 
-impl Rules<CommandStart> {
+impl RuleList<CommandStart> {
     /// Whether any rule is about the call. A command that is not plain could be any command.
     fn has(
         &self,
@@ -306,9 +306,9 @@ impl Rules<CommandStart> {
 
 impl CommandStart {
     fn parse(text: &str) -> Result<Self, String> {
-        let words = plain_words(text).ok_or_else(|| {
-            format!("commands: {text:?} is not made of plain words, or runs another command")
-        });
+        // A command that runs another one is asked anyway. Its name here is no mistake.
+        let words = shell_words(text);
+        let words = words.ok_or_else(|| format!("commands: {text:?} is not made of plain words"));
         words.map(Self)
     }
 }

@@ -62,6 +62,11 @@ const SHELL_WORDS: &[&str] = &[
 /// `None` if it has anything but plain words: quotes only around a whole word, and no operators, substitutions, redirections,
 /// patterns, variables, comments, assignments, line ends, or characters outside of printable ASCII.
 pub fn plain_words(command: &str) -> Option<Vec<String>> {
+    shell_words(command).filter(|words| !hides_what_runs(words))
+}
+
+/// The same, also of a command that runs another one.
+pub(super) fn shell_words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut left = command.trim_matches(' ');
     while !left.is_empty() {
@@ -84,7 +89,7 @@ pub fn plain_words(command: &str) -> Option<Vec<String>> {
         words.push(word.to_owned());
         left = after.trim_start_matches(' ');
     }
-    (!hides_what_runs(&words)).then_some(words)
+    (!words.is_empty()).then_some(words)
 }
 
 fn is_program(word: &str) -> bool {

@@ -396,6 +396,24 @@ fn what_must_be_asked_wins() {
 }
 
 #[test]
+fn a_command_that_runs_another_one_may_be_named_to_be_asked() {
+    let text =
+        "[allow]\ntools = ['read', 'command']\n[ask]\ncommands = ['sudo', 'docker run', 'curl']";
+    let policy = parse(text);
+    for command in ["sudo ls", "docker run x", "curl x", "docker ps -a; ls"] {
+        assert_eq!(bash(&policy, command), Is::Asked, "{command}");
+    }
+    assert_eq!(bash(&policy, "ls src"), Is::Free);
+    let mut policy = parse("[allow]\ntools = ['read', 'command']");
+    policy.tighten(
+        "[ask]\ncommands = ['npm exec']",
+        &places(),
+        Path::new("/srv/project"),
+    );
+    assert_eq!(policy.ask_all_reason(), None);
+}
+
+#[test]
 fn a_project_only_makes_it_stricter() {
     let generous = || parse("[allow]\ntools = ['read', 'command']\ncommands = ['git …']");
     let here = Path::new("/srv/project");

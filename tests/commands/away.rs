@@ -17,12 +17,12 @@ use crate::support::Cluster;
 use crate::support::process::countersign;
 
 /// A gateway that can go away, in front of the real one.
-struct Switch {
+struct GatewaySwitch {
     is_away: Arc<AtomicBool>,
     _meddler: Meddler,
 }
 
-impl Switch {
+impl GatewaySwitch {
     /// While it is away, it answers `instead`.
     async fn start(world: &World, instead: fn() -> Reply) -> Self {
         let is_away = Arc::new(AtomicBool::new(false));
@@ -81,7 +81,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_comes_back_is_asked() {
     let (world, alice) = paired(Cluster::start(1).await).await;
-    let switch = Switch::start(&world, || Reply::new(503, "")).await;
+    let switch = GatewaySwitch::start(&world, || Reply::new(503, "")).await;
     switch.set_away(true);
     let marker = world.directory.path().join("it-ran");
     let mut child = run(&world, "60s", &marker);
@@ -113,7 +113,7 @@ async fn a_time_out_is_exact_while_the_gateway_is_silent() {
         body: Content::Silence,
         ..Reply::new(200, "")
     };
-    let switch = Switch::start(&world, silence).await;
+    let switch = GatewaySwitch::start(&world, silence).await;
     let marker = world.directory.path().join("it-ran");
     // Away from the beginning, and once the request is there.
     for is_submitted in [false, true] {

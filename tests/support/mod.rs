@@ -76,14 +76,14 @@ pub fn raise_file_limit() {
 }
 
 /// Connections that a test may hold while it keeps this.
-pub struct Crowd {
+pub struct ConnectionCrowd {
     pub size: usize,
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
 /// As many connections as a test wants to hold. Where the limit of open files is low, they are fewer, and such tests wait for each
 /// other: in this process each connection may be two files, and other tests run beside.
-pub async fn crowd(wanted: usize) -> Crowd {
+pub async fn crowd(wanted: usize) -> ConnectionCrowd {
     static TURN: Mutex<()> = Mutex::const_new(());
     raise_file_limit();
     let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
@@ -94,7 +94,7 @@ pub async fn crowd(wanted: usize) -> Crowd {
     } else {
         None
     };
-    Crowd { size, _turn: turn }
+    ConnectionCrowd { size, _turn: turn }
 }
 
 /// How often each outcome occurs.

@@ -81,12 +81,12 @@ const RUNNERS = new Map(Object.entries({
 /** Single letters that many programs take for an option that chooses a program, a file, a directory or a configuration. */
 const LETTERS = /[cCDeEfFIKLoOPSTuWxXZ]/;
 
-/** Further letters of programs in which they mean that. */
+/** Letters that mean the same in single programs. */
 const PROGRAM_LETTERS = Object.entries({
   bun: 'r', cmake: 'B', composer: 'd', gem: 'is', git: 't', gradle: 'bgp', gradlew: 'bgp', jest: 'r', mocha: 'r', mvn: 'gst', mvnw: 'gst', npm: 'g', pip: 'irt', pytest: 'p', rspec: 'r', task: 't', tsc: 'p', vitest: 'r',
 });
 
-/** Whole names, because an abbreviation of these has no part below. */
+/** Whole names: an abbreviation of one has none of the parts below. */
 const ABBREVIATED = [...list(`
   extra-index-url globalconfig http-proxy https-proxy makefile receive-pack separate-git-dir upload-archive upload-pack
   userconfig
@@ -105,7 +105,7 @@ const STEMS = [...list(`
 /** Names that are parts of too many harmless ones. */
 const NAMES = list('git ok okdir out pre set src ui');
 
-/** Common, although a part of them is not harmless. */
+/** Common and harmless, although a part of them is in the list above. */
 const HARMLESS = list('-- --cached --no-pager');
 
 const PROGRAM = /^[A-Za-z0-9_./][A-Za-z0-9_./+-]*$/;

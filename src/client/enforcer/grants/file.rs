@@ -53,7 +53,7 @@ impl StoredGrant {
 const VERSION: u8 = 2;
 
 #[derive(Deserialize)]
-struct Version {
+struct FileVersion {
     v: u8,
 }
 
@@ -101,7 +101,7 @@ impl GrantFile {
         };
         // Without the text, which says what people asked for.
         let damaged = || self.problem("it is damaged");
-        let version: Version = serde_json::from_str(&text).map_err(|_| damaged())?;
+        let version: FileVersion = serde_json::from_str(&text).map_err(|_| damaged())?;
         if version.v == 1 {
             return Ok(Vec::new());
         }
