@@ -9,11 +9,11 @@ CARGO ?= cargo
 CARGO_DENY := 0.20.2
 # Whole builds: files for the next incremental one would make them slower.
 test check: export CARGO_INCREMENTAL ?= 0
-# Most tests wait more than they compute, so that two of them fit on a core. A test has 512 open files to itself, and PostgreSQL has
+# Most tests wait more than they compute, so that two of them fit on a core. A test has 256 open files to itself, and PostgreSQL has
 # connections for sixteen tests.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 FILES := $(patsubst unlimited,8192,$(shell ulimit -H -n))
-export RUST_TEST_THREADS ?= $(shell printf '%s\n' 16 $$(($(CORES) * 2)) $$(($(FILES) / 512)) | sort -n | head -1)
+export RUST_TEST_THREADS ?= $(shell printf '%s\n' 16 $$(($(CORES) * 2)) $$(($(FILES) / 256)) | sort -n | head -1)
 
 BUILD_PROGRAMS := cargo cc postgresql
 TEST_PROGRAMS := $(BUILD_PROGRAMS) chromedriver chromium curl firefox haproxy nginx node openssl

@@ -82,13 +82,13 @@ pub struct ConnectionCrowd {
 }
 
 /// As many connections as a test wants to hold. Where the limit of open files is low, they are fewer, and such tests wait for each
-/// other: in this process each connection may be two files, and other tests run beside.
+/// other: in this process a connection to a node behind a proxy is four files, and other tests run beside.
 pub async fn crowd(wanted: usize) -> ConnectionCrowd {
     static TURN: Mutex<()> = Mutex::const_new(());
     raise_file_limit();
     let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let size = wanted.min(limit.saturating_sub(400) / 4);
+    let size = wanted.min(limit.saturating_sub(400) / 8);
     let turn = if limit < 4_096 {
         Some(TURN.lock().await)
     } else {
