@@ -9,10 +9,11 @@ CARGO ?= cargo
 CARGO_DENY := 0.20.2
 # Whole builds: files for the next incremental one would make them slower.
 test check: export CARGO_INCREMENTAL ?= 0
-# Most tests wait more than they compute, so that two of them fit on a core. A test has 256 open files to itself, and PostgreSQL has
-# connections for sixteen tests.
+# Most tests wait more than they compute, so that two of them fit on a core. They run in two processes, where a
+# test has 512 open files to itself; and PostgreSQL has connections for sixteen tests.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 FILES := $(patsubst unlimited,8192,$(shell ulimit -H -n))
+export CARGO
 export RUST_TEST_THREADS ?= $(shell printf '%s\n' 16 $$(($(CORES) * 2)) $$(($(FILES) / 256)) | sort -n | head -1)
 
 BUILD_PROGRAMS := cargo cc postgresql
@@ -46,7 +47,8 @@ test-page: ## Run the tests of the approvers' page, in Node.js.
 
 .PHONY: test-run
 test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.
-	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh $(CARGO) test --locked $(ARGS)
+	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh \
+		$(if $(ARGS),$(CARGO) test --locked $(ARGS),scripts/run-tests)
 
 .PHONY: check
 check: check-programs check-fmt check-clippy check-doc check-sqlx check-page check-deny ## Check everything but the tests: format, lints, documentation, .sqlx, types of the page, dependencies.

@@ -100,7 +100,7 @@ enum Command {
     /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
     #[cfg(feature = "dev")]
     Dev(DevArgs),
-    /// Write the approvers' page to a directory, for another host than the gateway's.
+    /// Write the approvers' page to a directory, for another host than the gateway's; or compare it with what a host serves.
     Page(PageArgs),
     /// Manage tenants.
     Tenant {
@@ -202,7 +202,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Ending> {
     match cli.command {
         Command::Client(command) => client::run(command).await,
         Command::Page(args) => {
-            page::write(&args)?;
+            page::run(&args).await?;
             Ok(Ending::DONE)
         }
         command => {

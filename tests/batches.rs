@@ -126,7 +126,6 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
     let submit = Submit {
         clock: clock.clone(),
         node: NodeId::parse("here").unwrap(),
-        instance: clock.operation_id().0,
         limits: InboxLimits {
             pending: 10,
             share: 10,
@@ -140,7 +139,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         .unwrap();
     let written: Vec<bool> = facts
         .iter()
-        .map(|outcome| matches!(outcome.fact, SubmissionFact::Written(())))
+        .map(|fact| matches!(fact, SubmissionFact::Written(())))
         .collect();
     assert_eq!(
         written.iter().filter(|written| **written).count(),
@@ -148,8 +147,8 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         "{facts:?}"
     );
     let winner = rows[written.iter().position(|written| *written).unwrap()].operation;
-    for outcome in facts {
-        if let SubmissionFact::Unwritten { existing, .. } = outcome.fact {
+    for fact in facts {
+        if let SubmissionFact::Unwritten { existing, .. } = fact {
             assert_eq!(existing.expect("its twin").submission_id, winner);
         }
     }

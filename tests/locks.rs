@@ -338,3 +338,36 @@ async fn an_ack_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
         assert_eq!(enforcer.state(&format!("a-{turn}")).await, "delivered");
     }
 }
+
+/// A table that only tells who listens where: whoever locks it delays no exchange.
+#[tokio::test(flavor = "multi_thread")]
+async fn exchanges_go_on_while_the_table_of_channels_is_locked() {
+    let cluster = Cluster::start(2).await;
+    let mut lock = cluster.database.connect().await;
+    let locked = "begin; lock table channels in access exclusive mode";
+    finish(&mut lock, locked).await;
+    let begun = Instant::now();
+    for node in 0..2 {
+        let (enforcer, _) = on(&cluster, node).await;
+        let (_, approver) = on(&cluster, 1 - node).await;
+        for _ in 0..3 {
+            let (request, decision) = (request_id(), compact("approve"));
+            let submitted = enforcer.submit(&request, "alice", sealed()).await;
+            submitted.expect(202);
+            let answer = join(
+                enforcer.wait(&request, 20),
+                approver.decide(&request, decision),
+            );
+            let (waited, decided) = answer.await;
+            decided.expect(200);
+            waited.expect(200);
+        }
+    }
+    // A statement that met the lock would have waited until its limit.
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    finish(&mut lock, "rollback").await;
+}

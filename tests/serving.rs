@@ -1,5 +1,6 @@
 //! The accept loop under peers that do not behave: silent, slow, or too many.
 
+mod framing;
 mod streams;
 mod unread;
 

@@ -1,4 +1,6 @@
-//! `countersign page`: the approvers' page as files, for any host of static files.
+//! `countersign page`: the approvers' page as files, for any host of static files; and whether a host serves these.
+
+mod verify;
 
 use std::fs;
 use std::io;
@@ -7,7 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use countersign::client::parse_url;
 use countersign::page::{CACHING, HEADERS, page, policy};
+use countersign::protocol::hex;
 
+use self::verify::VerifyArgs;
 use super::print_line;
 
 /// By which a page that was written before is recognised.
@@ -16,8 +20,8 @@ const GENERATOR: &str = "<meta name=\"generator\" content=\"countersign ";
 #[derive(clap::Args)]
 pub struct PageArgs {
     /// The directory to write to, new, empty, or with a page that was written before.
-    #[arg(long, value_name = "DIRECTORY")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIRECTORY", required_unless_present_any = ["verify", "hash"])]
+    out: Option<PathBuf>,
     /// The gateway's address; several times for several nodes. Without it the page calls the host that it comes from.
     #[arg(long, value_name = "URL")]
     gateway: Vec<String>,
@@ -27,10 +31,17 @@ pub struct PageArgs {
     /// Write among other files, and replace those of the same name.
     #[arg(long)]
     force: bool,
+    /// Print the hash of the page in this program, which each release states.
+    #[arg(long, conflicts_with_all = ["out", "verify"])]
+    hash: bool,
+    #[command(flatten)]
+    verify: VerifyArgs,
 }
 
-pub fn write(args: &PageArgs) -> anyhow::Result<()> {
-    let out = &args.out;
+pub async fn run(args: &PageArgs) -> anyhow::Result<()> {
+    if args.hash {
+        return print_line(&format!("sha256:{}", hex::encode(&page().hash)));
+    }
     let gateways = args.gateway.iter().map(|text| gateway(text));
     let gateways = gateways.collect::<anyhow::Result<Vec<_>>>()?;
     let further = args.connect.iter().map(|text| origin(text));
@@ -39,8 +50,13 @@ pub fn write(args: &PageArgs) -> anyhow::Result<()> {
     let policy = policy(origins.chain(&further).map(String::as_str));
     let gateways: Vec<_> = gateways.iter().map(|(url, _)| url.as_str()).collect();
 
-    let is_ours = prepare(out, args.force)?;
     let page = page();
+    let generator = format!("{GENERATOR}{}\">\n", env!("CARGO_PKG_VERSION"));
+    let index = page.index_elsewhere(&generator, &gateways, &policy);
+    let Some(out) = &args.out else {
+        return verify::verify(args, &index).await;
+    };
+    let is_ours = prepare(out, args.force)?;
     let directory = out.join("page").join(&page.version);
     for (name, file) in &page.versioned {
         put(&directory.join(name), &file.content)?;
@@ -49,8 +65,6 @@ pub fn write(args: &PageArgs) -> anyhow::Result<()> {
         put(&out.join(name), &file.content)?;
     }
     // Last, so that it never names what is not there yet.
-    let generator = format!("{GENERATOR}{}\">\n", env!("CARGO_PKG_VERSION"));
-    let index = page.index_elsewhere(&generator, &gateways, &policy);
     put(&out.join("index.html"), index.as_bytes())?;
     if is_ours {
         remove_others(&out.join("page"), &page.version)?;

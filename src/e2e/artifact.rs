@@ -11,6 +11,7 @@ use super::error::Error;
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
+use super::repository::read_repository;
 use super::seal::{self, Ciphertext, Purpose};
 use super::trust::DeviceTrust;
 use crate::protocol::artifact::{ARTIFACT_TYPES, MAX_WORD_CHARS};
@@ -28,6 +29,7 @@ pub struct PlainArtifact {
     request_id: RequestId,
     artifact_type: &'static str,
     repo_ref: String,
+    repository: Option<String>,
     expires_at: Timestamp,
     /// As spelled: the associated data holds the text.
     expires_at_text: String,
@@ -66,11 +68,13 @@ impl PlainArtifact {
         body.nested("payload")?;
         body.constant("artifactHashAlg", "SHA-256")?;
         body.optional_nested("metadata")?;
-        body.optional_nested("extensions")?;
+        let extensions = body.optional_nested("extensions")?;
+        let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
         let artifact = Self {
             request_id,
             artifact_type: body.one_of("artifactType", &ARTIFACT_TYPES)?,
-            repo_ref: body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned(),
+            repository: read_repository(extensions, &repo_ref)?,
+            repo_ref,
             expires_at: body.timestamp("expiresAt")?,
             expires_at_text: body.str("expiresAt")?.to_owned(),
             hash: body.hash("artifactHash")?,
@@ -88,8 +92,14 @@ impl PlainArtifact {
         self.artifact_type
     }
 
+    /// As decisions repeat it, in plain.
     pub fn repo_ref(&self) -> &str {
         &self.repo_ref
+    }
+
+    /// Where the agent works, as people and grants name it: the text behind `repoRef`, or that itself if it hides none.
+    pub fn repository(&self) -> &str {
+        self.repository.as_deref().unwrap_or(&self.repo_ref)
     }
 
     pub fn expires_at(&self) -> Timestamp {

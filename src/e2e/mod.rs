@@ -31,6 +31,7 @@ mod link;
 mod pairing;
 mod prompt;
 mod random;
+mod repository;
 mod seal;
 mod statement;
 mod trust;
@@ -57,6 +58,7 @@ pub use pairing::{
 };
 pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_prompt};
 pub use random::RandomSource;
+pub use repository::{REPOSITORY, hide_repository};
 pub use seal::{Ciphertext, MAX_RECIPIENTS, Purpose};
 pub use statement::{Change, SignedStatement, Statement};
 pub(crate) use statement::{SIGNATURE, SIGNED, STATEMENT};

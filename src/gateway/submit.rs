@@ -91,8 +91,8 @@ impl Exchanges {
             idempotency: command.idempotency,
             source: caller.origin.source(),
         };
-        let outcome = self.store.submissions.run(row).await?;
-        let judged = judge_submission(outcome.fact, operation, expires_at);
+        let fact = self.store.submissions.run(row).await?;
+        let judged = judge_submission(fact, operation, expires_at);
         let submitted = match (judged, unroutable) {
             (Err(Error::Unavailable), Some(error)) => return Err(error),
             (Err(Error::NotPaired { .. }), _) => return Err(unpaired(&route)),
@@ -105,12 +105,7 @@ impl Exchanges {
             let asked = approvers
                 .into_iter()
                 .map(|approver| Key::Approver(tenant.clone(), approver));
-            // Most approvers have no channel open; waking every node would be wasted.
-            if outcome.channel_elsewhere {
-                self.context.wake.wake(asked);
-            } else {
-                self.context.wake.wake_here(asked);
-            }
+            self.context.wake.wake(asked);
         }
         Ok(submitted)
     }

@@ -174,7 +174,7 @@ impl Service {
                 }
             })
         };
-        let stream = TokioIo::new(Metered::new(stream, &meter, self.timeouts.pace));
+        let stream = TokioIo::new(Metered::new(stream, version, &meter, self.timeouts.pace));
         let watchdog = Watchdog::new(&meter, stalls.as_ref(), self.timeouts);
         match version {
             HttpVersion::Http1 => {

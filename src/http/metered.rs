@@ -11,12 +11,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::h1_framing::RequestScanner;
+use super::h2_framing::FrameScanner;
+use super::http_version::HttpVersion;
 use super::relay::EventStream;
 
+/// No frame of HTTP/2 is unfinished.
+const FINISHED: u64 = u64::MAX;
+
 /// What a connection has done so far.
-#[derive(Default)]
 pub struct Meter {
     bytes: AtomicU64,
+    /// The number of the HTTP/2 frame that has begun and not ended, or [`FINISHED`].
+    frame: AtomicU64,
     requests: AtomicU64,
     in_flight: AtomicUsize,
     /// Whether something was written since the last flush.
@@ -27,7 +34,27 @@ pub struct Meter {
     event_stream: OnceLock<EventStream>,
 }
 
+impl Default for Meter {
+    fn default() -> Self {
+        Self {
+            bytes: AtomicU64::default(),
+            frame: AtomicU64::new(FINISHED),
+            requests: AtomicU64::default(),
+            in_flight: AtomicUsize::default(),
+            unflushed: AtomicBool::default(),
+            free: AtomicUsize::default(),
+            event_stream: OnceLock::default(),
+        }
+    }
+}
+
 impl Meter {
+    /// The number of the HTTP/2 frame that has begun and not ended.
+    pub fn unfinished_frame(&self) -> Option<u64> {
+        let frame = self.frame.load(Ordering::Relaxed);
+        (frame != FINISHED).then_some(frame)
+    }
+
     /// How many bytes were read. Over TLS, decrypted ones: key updates are no headers.
     pub fn read(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -118,8 +145,14 @@ impl Pace {
     }
 }
 
+enum Scanner {
+    Http1(RequestScanner),
+    Http2(FrameScanner),
+}
+
 pub struct Metered<S> {
     stream: S,
+    scanner: Scanner,
     meter: Arc<Meter>,
     pace: Pace,
     /// How long writes have been pending, less the time that the bytes written since may have taken.
@@ -129,13 +162,34 @@ pub struct Metered<S> {
 }
 
 impl<S> Metered<S> {
-    pub fn new(stream: S, meter: &Arc<Meter>, pace: Pace) -> Self {
+    pub(super) fn new(stream: S, version: HttpVersion, meter: &Arc<Meter>, pace: Pace) -> Self {
         Self {
             stream,
+            scanner: match version {
+                HttpVersion::Http1 => Scanner::Http1(RequestScanner::default()),
+                HttpVersion::Http2 => Scanner::Http2(FrameScanner::default()),
+            },
             meter: Arc::clone(meter),
             pace,
             waited: Duration::ZERO,
             stalled: None,
+        }
+    }
+
+    fn scan(&mut self, bytes: &mut [u8]) {
+        match &mut self.scanner {
+            Scanner::Http1(scanner) => scanner.read(bytes),
+            Scanner::Http2(scanner) => {
+                scanner.read(bytes);
+                let frame = scanner.unfinished().unwrap_or(FINISHED);
+                self.meter.frame.store(frame, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn note_answer(&mut self, bytes: &[u8]) {
+        if let Scanner::Http1(scanner) = &mut self.scanner {
+            scanner.wrote(bytes);
         }
     }
 
@@ -175,8 +229,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        let read = (buffer.filled().len() - before) as u64;
-        self.meter.bytes.fetch_add(read, Ordering::Relaxed);
+        let read = buffer.filled_mut().get_mut(before..).unwrap_or_default();
+        self.meter
+            .bytes
+            .fetch_add(read.len() as u64, Ordering::Relaxed);
+        self.scan(read);
         polled
     }
 }
@@ -188,6 +245,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.meter.unflushed.store(true, Ordering::Relaxed);
+        self.note_answer(bytes);
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.check_written(cx, polled, |written| *written)
     }
@@ -214,6 +272,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.meter.unflushed.store(true, Ordering::Relaxed);
+        self.note_answer(buffers.first().map_or(&[], |buffer| buffer));
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, buffers);
         self.check_written(cx, polled, |written| *written)
     }

@@ -16,6 +16,8 @@ pub mod error;
 mod exchange;
 mod frame;
 mod generic;
+mod h1_framing;
+mod h2_framing;
 mod h2_stall;
 mod health;
 mod http_version;

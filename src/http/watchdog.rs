@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::h2_framing::PREFACE_BYTES;
 use super::h2_stall::StallTracker;
 use super::metered::{Meter, Pace};
-
-/// Length of the preface with which a peer opens HTTP/2. The protocol library verifies it.
-const PREFACE_BYTES: u64 = 24;
 
 /// How long a peer may take.
 #[derive(Clone, Copy)]
@@ -66,6 +64,8 @@ pub struct Watchdog {
     between: Option<(u64, u64)>,
     /// Since when bytes have been arriving that do not make a request.
     headers_began: Option<Instant>,
+    /// Since when an HTTP/2 frame has been unfinished, and which.
+    frame: Option<(Instant, u64)>,
     /// Since when an answer has been written over HTTP/1, and to which request.
     writing: Option<(Instant, u64)>,
 }
@@ -79,6 +79,7 @@ impl Watchdog {
             idle: None,
             between: Some((0, 0)),
             headers_began: None,
+            frame: None,
             writing: None,
         }
     }
@@ -89,7 +90,10 @@ impl Watchdog {
                 return Verdict::Close(CloseReason::Unread);
             }
             // A preface that has begun has as long as headers.
-            if !(1..PREFACE_BYTES).contains(&self.meter.read()) {
+            if !(1..PREFACE_BYTES as u64).contains(&self.meter.read()) {
+                if self.frame_overdue() {
+                    return Verdict::Close(CloseReason::Headers);
+                }
                 return self.check_idle();
             }
         } else if self.answer_overdue() || self.meter.is_aborted() {
@@ -114,6 +118,20 @@ impl Watchdog {
             _ => *self.writing.insert((Instant::now(), requests)),
         };
         since.elapsed() > self.timeouts.answer
+    }
+
+    /// Whether one frame of HTTP/2, or one block of headers, has been arriving for too long.
+    fn frame_overdue(&mut self) -> bool {
+        let unfinished = self.meter.unfinished_frame();
+        match (self.frame, unfinished) {
+            (Some((since, seen)), Some(frame)) if seen == frame => {
+                since.elapsed() > self.timeouts.headers
+            }
+            _ => {
+                self.frame = unfinished.map(|frame| (Instant::now(), frame));
+                false
+            }
+        }
     }
 
     fn check_idle(&mut self) -> Verdict {

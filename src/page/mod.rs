@@ -61,7 +61,9 @@ impl File {
 }
 
 pub struct Page {
-    /// Short hexadecimal hash over all names and contents.
+    /// Over all names and contents.
+    pub hash: [u8; 32],
+    /// The beginning of the hash.
     pub version: String,
     /// By their names below `page/<version>/`.
     pub versioned: BTreeMap<String, File>,
@@ -84,7 +86,8 @@ impl Page {
                 hash.update(part);
             }
         }
-        let version = hex::encode(&hash.finalize()[..VERSION_BYTES]);
+        let hash: [u8; 32] = hash.finalize().into();
+        let version = hex::encode(&hash[..VERSION_BYTES]);
         let source = files.remove("index.html").unwrap_or_default();
         let source = String::from_utf8_lossy(&source).into_owned();
         let (mut versioned, mut fixed) = (BTreeMap::new(), BTreeMap::new());
@@ -99,6 +102,7 @@ impl Page {
             }
         }
         let mut page = Self {
+            hash,
             version,
             versioned,
             fixed,

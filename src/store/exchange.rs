@@ -217,7 +217,6 @@ impl ExchangeStore {
         let submit = Submit {
             clock: clock(),
             node: node(),
-            instance: database.instance,
             limits: InboxLimits::of(&config.limits),
             pairing_required: config.pairing.required,
             key_lifetime: seconds(config.idempotency.lifetime_seconds),

@@ -40,6 +40,18 @@ pub struct Claimed {
     pub seen: Vec<Uuid>,
 }
 
+/// What may be claimed, and how.
+#[derive(Debug)]
+pub struct ClaimTerms<'a> {
+    pub secret_check: [u8; 32],
+    /// Tenants of which nothing is claimed, and those of which no target is that failed the last time.
+    pub busy: &'a [TenantId],
+    pub failing: &'a [TenantId],
+    pub claim: Uuid,
+    pub lease_seconds: u64,
+    pub limit: i64,
+}
+
 /// Where a pass over all targets stands.
 #[derive(Debug, Clone)]
 pub struct TargetKey {
@@ -49,15 +61,11 @@ pub struct TargetKey {
 }
 
 impl NotificationStore {
-    /// Claims up to `limit` targets of these approvers at which something is due that they have not seen, but none of the `busy` tenants.
+    /// Claims targets of these approvers at which something is due that they have not seen. Those that failed the last time come last.
     pub async fn claim_notifications(
         &self,
         asked: &[(TenantId, ApproverId)],
-        secret_check: [u8; 32],
-        busy: &[TenantId],
-        claim: Uuid,
-        lease_seconds: u64,
-        limit: i64,
+        terms: &ClaimTerms<'_>,
     ) -> Result<Vec<Claimed>> {
         let query = sqlx::query_as!(
             Claimed,
@@ -71,12 +79,13 @@ impl NotificationStore {
                   join notifications n on n.tenant_id = a.tenant_id and n.approver_id = a.approver_id
                  cross join clock c
                  where n.disabled_at is null and n.secret_check = $4 and n.next_attempt_at <= c.now and n.claimed_until <= c.now
-                   and n.tenant_id <> all ($5::text[])
+                   and n.tenant_id <> all ($5::text[]) and (n.attempts = 0 or n.tenant_id <> all ($12::text[]))
                    and exists (select from tenants t where t.tenant_id = n.tenant_id and t.disabled_at is null)
                    and exists (select from inbox_items x
                                 where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
                                   and x.closed_at is null and x.removed_at is null and x.expires_at > c.now
                                   and x.created_at > n.seen_until and x.message_id <> all (n.seen))
+                 order by n.attempts > 0
                  limit $6
                    for no key update of n skip locked
             ),
@@ -116,14 +125,15 @@ impl NotificationStore {
             column(asked, |(tenant, _)| tenant) as _,
             column(asked, |(_, approver)| approver) as _,
             self.database.clock.offset(),
-            secret_check.as_slice(),
-            column(busy, |tenant| tenant) as _,
-            limit,
-            claim,
-            seconds(lease_seconds),
+            terms.secret_check.as_slice(),
+            column(terms.busy, |tenant| tenant) as _,
+            terms.limit,
+            terms.claim,
+            seconds(terms.lease_seconds),
             MAX_COUNTED,
             MAX_SEEN,
             seconds(LATE_SECONDS),
+            column(terms.failing, |tenant| tenant) as _,
         );
         let scope = TenantScope::of(asked.iter().map(|(tenant, _)| tenant));
         self.database.background.fetch_all(scope, query).await

@@ -3,7 +3,6 @@
 
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
-use uuid::Uuid;
 
 use super::batch::{BatchResult, BatchStatement};
 use super::idempotency::{Binding, bind, conflict_keys, release};
@@ -15,17 +14,9 @@ use crate::clock::Clock;
 use crate::protocol::exchange::{NotWritten, SubmissionFact};
 use crate::protocol::id::{NodeId, OperationId};
 
-#[derive(Debug)]
-pub struct SubmissionOutcome {
-    pub fact: SubmissionFact,
-    /// Whether an approver it asks may have a channel on another node.
-    pub channel_elsewhere: bool,
-}
-
 pub struct Submit {
     pub clock: Clock,
     pub node: NodeId,
-    pub instance: Uuid,
     pub limits: InboxLimits,
     /// Whether an enforcer reaches only approvers that it is paired with.
     pub pairing_required: bool,
@@ -35,7 +26,7 @@ pub struct Submit {
 impl BatchStatement for Submit {
     const NAME: &'static str = "submit";
     type Row = SubmissionRow;
-    type Fact = SubmissionOutcome;
+    type Fact = SubmissionFact;
 
     fn tenant_scope(rows: &[SubmissionRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -70,35 +61,24 @@ impl BatchStatement for Submit {
         let mut outcomes = Vec::with_capacity(rows.len());
         for written in &written {
             outcomes.push(match written {
-                Ok(Written { channel_elsewhere }) => SubmissionOutcome {
-                    fact: SubmissionFact::Written(()),
-                    channel_elsewhere: *channel_elsewhere,
-                },
-                // An earlier try of this attempt may have written it and lost the reply, before anyone was woken.
-                Err(_) => SubmissionOutcome {
-                    fact: found.next().ok_or(sqlx::Error::RowNotFound)?,
-                    channel_elsewhere: true,
-                },
+                Ok(()) => SubmissionFact::Written(()),
+                Err(_) => found.next().ok_or(sqlx::Error::RowNotFound)?,
             });
         }
         let repeats = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
             let (request, key) = (&row.submission.request_id, row.idempotency.as_ref());
-            Binding::of_repeat(&row.tenant, request, key, &outcome.fact)
+            Binding::of_repeat(&row.tenant, request, key, outcome)
         });
         let repeats: Vec<_> = repeats.collect();
         bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
         let refused = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
             let (operation, key) = (row.operation, row.idempotency.as_ref());
-            let refused = outcome.fact.already_exists();
+            let refused = outcome.already_exists();
             refused.then(|| Some((&row.tenant, operation, key?)))?
         });
         release(connection, &refused.collect::<Vec<_>>()).await?;
         Ok(outcomes)
     }
-}
-
-struct Written {
-    channel_elsewhere: bool,
 }
 
 impl Submit {
@@ -107,7 +87,7 @@ impl Submit {
         &self,
         connection: &mut PgConnection,
         rows: &[SubmissionRow],
-    ) -> sqlx::Result<Vec<Result<Written, NotWritten>>> {
+    ) -> sqlx::Result<Vec<Result<(), NotWritten>>> {
         let keys = column(rows, |row| row.idempotency.as_ref());
         let asked: Vec<_> = rows
             .iter()
@@ -121,7 +101,7 @@ impl Submit {
             r#"
             with asked as materialized (
                 select a.submission_id, a.approver_id, a.message_id, a.tenant_id, a.enforcer_id
-                  from unnest($17::uuid[], $18::text[], $19::uuid[], $22::text[], $24::text[])
+                  from unnest($17::uuid[], $18::text[], $19::uuid[], $22::text[], $23::text[])
                        as a (submission_id, approver_id, message_id, tenant_id, enforcer_id)
             ),
             -- Judged here, so that a revocation that has been answered is obeyed. The limit keeps the planner from hashing
@@ -129,7 +109,7 @@ impl Submit {
             unpaired as materialized (
                 select distinct a.submission_id
                   from asked a
-                 where $25 and (select true from pairings p
+                 where $24 and (select true from pairings p
                                  where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
                                    and p.approver_id = a.approver_id and p.revoked_at is null
                                  limit 1) is null
@@ -211,7 +191,7 @@ impl Submit {
                 select w.tenant_id, w.request_id, w.accepted_at, w.submission_id, null, 'pendingApproval',
                        'enforcer:' || w.enforcer_id, s.principal, s.address, $20
                   from written w
-                  join unnest($3::uuid[], $26::text[], $27::text[]) as s (submission_id, principal, address)
+                  join unnest($3::uuid[], $25::text[], $26::text[]) as s (submission_id, principal, address)
                     on s.submission_id = w.submission_id
             ),
             -- Who may read whose keys: written where it is new, and then once a day. It waits for nobody: who has locked such a
@@ -254,21 +234,11 @@ impl Submit {
                    and pg_try_advisory_xact_lock(
                            hashtextextended(concat_ws(chr(10), c.tenant_id, c.approver_id, c.enforcer_id), 3))
                 on conflict on constraint asked_approvers_pkey do nothing
-            ),
-            elsewhere as (
-                select distinct a.submission_id
-                  from asked a
-                 cross join lateral (
-                     select from channels c
-                      where c.tenant_id = a.tenant_id and c.kind = 'approver' and c.identity = a.approver_id
-                        and c.node_id <> $23
-                      limit 1) c
             )
             select j.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
-                   j.past as "past!", j.unpaired as "unpaired!", o.submission_id is not null as "channel_elsewhere!"
+                   j.past as "past!", j.unpaired as "unpaired!"
               from judged j
               left join written w on w.submission_id = j.submission_id
-              left join elsewhere o on o.submission_id = j.submission_id
             "#,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.submission.request_id) as _,
@@ -292,7 +262,6 @@ impl Submit {
             self.node.as_str(),
             self.key_lifetime,
             column(&asked, |(row, _)| &row.tenant) as _,
-            self.instance,
             column(&asked, |(row, _)| &row.enforcer) as _,
             self.pairing_required,
             column(rows, |row| row.source.principal.as_deref()) as _,
@@ -302,9 +271,7 @@ impl Submit {
         .await?;
         let facts = written.into_iter().map(|row| {
             let fact = if row.written {
-                Ok(Written {
-                    channel_elsewhere: row.channel_elsewhere,
-                })
+                Ok(())
             } else {
                 Err(match over_limit.get(&row.operation) {
                     _ if row.past => NotWritten::Expired,

@@ -1,7 +1,7 @@
 //! Sends hints between nodes over NOTIFY: after the commit, coalesced, on connections of its own, verified by a canary.
 //! NOTIFY inside the writing transaction would hold a cluster-wide lock across its flush to disk.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,9 +42,11 @@ pub(super) struct Bus {
     tag: String,
     waiters: Arc<Waiters>,
     health: Arc<Health>,
-    /// Signalled when a listener has connected: a canary must verify it.
+    /// Signalled when a listener has connected, which a canary must verify, and when another node has.
     connected: Notify,
     canaries_received: AtomicU64,
+    /// When each other node's canary last arrived, by its tag.
+    others: Mutex<HashMap<String, Instant>>,
     /// When the last canary was sent, until it arrives.
     canary: Mutex<Option<Instant>>,
     metrics: Arc<Metrics>,
@@ -66,6 +68,7 @@ impl Bus {
             waiters,
             health,
             canaries_received: AtomicU64::new(0),
+            others: Mutex::default(),
             canary: Mutex::default(),
             metrics,
         }
@@ -73,6 +76,30 @@ impl Bus {
 
     fn canary(&self) -> MutexGuard<'_, Option<Instant>> {
         self.canary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the next canary may take to arrive.
+    fn canary_time_limit(&self) -> Duration {
+        let interval = Duration::from_millis(self.wake.canary_ms);
+        interval + interval / 5 + Duration::from_millis(self.wake.canary_timeout_ms)
+    }
+
+    /// Whether no other node listens, as far as this one hears.
+    fn is_alone(&self) -> bool {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        // Twice: one canary may be lost.
+        let time_limit = self.canary_time_limit() * 2;
+        others.retain(|_, heard| heard.elapsed() < time_limit);
+        others.is_empty() && self.health.receiving.load(Ordering::Relaxed)
+    }
+
+    fn note_other(&self, tag: &str) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.insert(tag.to_owned(), Instant::now()).is_none() {
+            // What was not sent to it, because nobody knew of it, it reads now.
+            self.health.overflow.store(true, Ordering::Relaxed);
+            self.connected.notify_one();
+        }
     }
 
     pub(super) fn start(
@@ -137,6 +164,9 @@ impl Bus {
         if self.health.overflow.swap(false, Ordering::Relaxed) {
             return vec![format!("* {}", self.tag)];
         }
+        if self.is_alone() {
+            return Vec::new();
+        }
         let digests: Vec<String> = digests
             .into_iter()
             .map(|digest| format!("{digest:016x}"))
@@ -193,9 +223,7 @@ impl Bus {
 
     /// Listens until the connection is lost, or no canary has arrived in time.
     async fn listen(&self, mut listener: Listener) {
-        let interval = Duration::from_millis(self.wake.canary_ms);
-        let time_limit =
-            interval + interval / 5 + Duration::from_millis(self.wake.canary_timeout_ms);
+        let time_limit = self.canary_time_limit();
         let mut count = self.canaries_received.load(Ordering::Relaxed);
         let mut deadline = Instant::now() + time_limit;
         loop {
@@ -230,7 +258,7 @@ impl Bus {
                 }
                 self.health.receiving.store(true, Ordering::Relaxed);
             }
-            Some("c") => {}
+            Some("c") => self.note_other(tag.unwrap_or_default()),
             _ => self.waiters.wake_everyone(),
         }
     }

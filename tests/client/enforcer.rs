@@ -39,3 +39,24 @@ async fn a_jump_that_leaves_time_changes_nothing() {
     let (_, outcome) = asking.end().await;
     outcome.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gateway_does_not_learn_where_the_agent_works() {
+    let world = World::start().await;
+    let mut enforcer = world.enforcer("bot").await;
+    let mut alice = world.approver("alice", "laptop").await;
+    pair(&mut enforcer, &mut alice).await;
+    let asking = ask(enforcer, question(command(&["git", "push"])), &alice).await;
+    let item = asking.item(&alice).await;
+    let opened = item.content.as_ref().unwrap();
+    assert_eq!(opened.artifact().repository(), "repo:acme/widgets");
+    let choice = choice(Verdict::Approve);
+    alice.decide(&item, &choice).await.unwrap();
+    let (_, outcome) = asking.end().await;
+    outcome.unwrap();
+    let stored = "select string_agg(p.body::text, ' ') from exchange_payloads p";
+    let stored = world.cluster.database.text(stored).await;
+    let repo_ref = opened.artifact().repo_ref();
+    assert!(stored.contains(repo_ref), "the decision repeats the hash");
+    assert!(!stored.contains("acme"), "{stored}");
+}

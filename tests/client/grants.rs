@@ -44,8 +44,8 @@ fn act(words: &[&str]) -> Act {
     act_in("repo:acme/widgets", &command(words))
 }
 
-fn act_in(repo_ref: &str, payload: &Map<String, Value>) -> Act {
-    Act::of(payload, repo_ref).unwrap()
+fn act_in(repository: &str, payload: &Map<String, Value>) -> Act {
+    Act::of(payload, repository).unwrap()
 }
 
 fn with(mut payload: Map<String, Value>, name: &str, value: &str) -> Map<String, Value> {

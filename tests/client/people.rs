@@ -168,7 +168,7 @@ pub fn command(words: &[&str]) -> Map<String, Value> {
 pub fn question(payload: Map<String, Value>) -> Question {
     Question {
         artifact_type: "command.review".to_owned(),
-        repo_ref: "repo:acme/widgets".to_owned(),
+        repository: "repo:acme/widgets".to_owned(),
         payload,
         members: Map::new(),
         approver: None,

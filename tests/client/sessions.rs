@@ -20,9 +20,9 @@ async fn a_session_is_reported_from_start_to_end_and_repeats_change_nothing() {
     let bot = world.enforcer("bot").await;
     let session = bot.session("claude", "any text, of any length").unwrap();
     let deadline = || Instant::now() + PATIENCE;
-    let long = "x".repeat(5_000);
+    let long = format!("laptop{}", "x".repeat(5_000));
     for _ in 0..2 {
-        let start = bot.start_session(&session, ("laptop", &long), deadline());
+        let start = bot.start_session(&session, &long, deadline());
         start.await.unwrap();
     }
     let state = SessionState::WaitingApproval;
@@ -31,7 +31,8 @@ async fn a_session_is_reported_from_start_to_end_and_repeats_change_nothing() {
         .unwrap();
     let seen = shown(&world, &session).await;
     assert_eq!(seen["state"], "waiting_approval");
-    assert_eq!(seen["agentHost"], "laptop");
+    assert_eq!(seen["agentHost"], long[..1_024]);
+    assert_eq!(seen.get("repoRef"), None);
     assert_eq!(seen["enforcerId"], "bot");
     let payload = json!({ "kind": "note", "n": 1 });
     bot.snapshot(&session, &payload, deadline()).await.unwrap();

@@ -1,4 +1,4 @@
-//! `countersign page` writes the page for any host of static files, and says how to serve it.
+//! `countersign page` writes the page for any host of static files, says how to serve it, and whether a host does.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::process::Output;
 
 use countersign::page::{HEADERS, page, policy};
 
+use crate::support::Cluster;
 use crate::support::process::countersign;
 
 fn write(out: &Path, arguments: &[&str]) -> Output {
@@ -194,4 +195,83 @@ fn a_page_that_was_written_before_is_replaced_and_other_files_are_not() {
     assert!(index.contains("gateway.example.org"));
     // Where it cannot write, it says so.
     refused(&own, &[], "notes.txt");
+}
+
+/// Serves the files of a directory, without headers. Its address.
+async fn host(directory: &Path) -> String {
+    let directory = directory.to_owned();
+    let serve = async move |uri: axum::http::Uri| {
+        let name = uri.path().trim_start_matches('/');
+        let name = if name.is_empty() { "index.html" } else { name };
+        std::fs::read(directory.join(name)).map_err(|_| axum::http::StatusCode::NOT_FOUND)
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = axum::Router::new().fallback(serve);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+/// Whether it is the right page, and all that was said.
+async fn verify(url: &str, arguments: &[&str]) -> (bool, String) {
+    let mut command = countersign();
+    command.args(["page", "--verify", url]).args(arguments);
+    let run = tokio::task::spawn_blocking(move || command.output().unwrap());
+    let output = run.await.unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_serves_is_the_page_of_its_program() {
+    let cluster = Cluster::start(1).await;
+    let (is_right, said) = verify(&cluster.nodes[0].url, &[]).await;
+    assert!(is_right, "{said}");
+    let output = countersign().args(["page", "--hash"]).output().unwrap();
+    let hash = String::from_utf8(output.stdout).unwrap();
+    assert!(hash.starts_with(&format!("sha256:{}", page().version)));
+    assert!(
+        said.contains(hash.trim()) && said.contains("'self'"),
+        "{said}"
+    );
+    let silent = Cluster::with(1, |config| config.page.enabled = false).await;
+    let (is_right, said) = verify(&silent.nodes[0].url, &[]).await;
+    assert!(!is_right && said.contains("differs: index.html"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_serves_something_else_is_found_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("public");
+    let gateway = ["--gateway", "https://gateway.example.org"];
+    written(&out, &gateway);
+    let url = host(&out).await;
+    let (is_right, said) = verify(&url, &gateway).await;
+    assert!(is_right, "{said}");
+    // Another gateway, or none.
+    for other in [&["--gateway", "https://other.example.org"][..], &[]] {
+        let (is_right, said) = verify(&url, other).await;
+        assert!(!is_right && said.contains("differs: index.html"), "{said}");
+    }
+    let program = format!("page/{}/app.js", page().version);
+    for name in [program.as_str(), "sw.js", "index.html"] {
+        let original = std::fs::read(out.join(name)).unwrap();
+        std::fs::write(out.join(name), [&original[..], b"\n"].concat()).unwrap();
+        let (is_right, said) = verify(&url, &gateway).await;
+        assert!(
+            !is_right && said.contains(&format!("differs: {name}\n")),
+            "{said}"
+        );
+        std::fs::remove_file(out.join(name)).unwrap();
+        let (is_right, said) = verify(&url, &gateway).await;
+        assert!(
+            !is_right && said.contains(&format!("differs: {name}\n")),
+            "{said}"
+        );
+        std::fs::write(out.join(name), original).unwrap();
+    }
+    let (is_right, said) = verify(&url, &gateway).await;
+    assert!(is_right, "{said}");
+    let (is_right, said) = verify("http://127.0.0.1:1", &[]).await;
+    assert!(!is_right && said.contains("127.0.0.1:1"), "{said}");
 }

@@ -11,7 +11,7 @@ use crate::support::cluster::CLUSTER_SECRET;
 use crate::support::exchanges::DAY;
 use crate::support::fleet::Fleet;
 use crate::support::scrape::scrape;
-use crate::support::{Client, Enforcer, compact, request_id, sealed, sealed_for, until};
+use crate::support::{Client, Enforcer, compact, crowd, request_id, sealed, sealed_for, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_told_that_something_waits_encrypted_and_with_proof() {
@@ -265,7 +265,6 @@ async fn a_slow_target_delays_neither_exchanges_nor_other_targets() {
         .expect(201);
 
     scene.submit().await;
-    // All turns of the tenant are taken by slow targets; another tenant has its own.
     until("they hang", Duration::from_secs(10), async || {
         scene.receiver.at("/slow").len() >= 7
     })
@@ -295,13 +294,49 @@ async fn a_slow_target_delays_neither_exchanges_nor_other_targets() {
         "{:?}",
         begun.elapsed()
     );
-    // And whoever has to wait for a turn gets one when the slow ones are given up.
     scene
         .bot
         .submit(&request_id(), "bob", sealed())
         .await
         .expect(202);
     other.awaited("/bob", 1).await;
+}
+
+/// Each of them holds its turn for a second, not until it is given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_targets_that_hang_delay_no_other_of_their_tenant() {
+    let crowd = crowd(100).await;
+    // The sweep would make up for what the first round leaves.
+    let scene = Scene::with(1, |config| config.notifications.sweep_ms = 600_000).await;
+    let cluster = &scene.cluster;
+    scene.receiver.answer("/slow", [receiver_hangs()]);
+    let names: Vec<_> = (0..crowd.size.div_ceil(10))
+        .map(|number| format!("a-{number}"))
+        .collect();
+    for name in &names {
+        let approver = cluster.approver(name).await;
+        let path = format!("/v1/approvers/{name}/notifications");
+        for number in 0..10 {
+            let webhook = scene.webhook(&format!("/slow?{name}-{number}"));
+            approver.client.post(&path, &webhook).await.expect(201);
+        }
+    }
+    scene.add_webhook("/quick").await;
+    for name in &names {
+        let submitted = scene.bot.submit(&request_id(), name, sealed()).await;
+        submitted.expect(202);
+    }
+    until("turns are taken", Duration::from_secs(10), async || {
+        scene.receiver.at("/slow").len() >= 20
+    })
+    .await;
+    scene.submit().await;
+    let told = async || !scene.receiver.at("/quick").is_empty();
+    until("the healthy one is told", Duration::from_secs(8), told).await;
+    until("all are asked", Duration::from_secs(8), async || {
+        scene.receiver.at("/slow").len() >= names.len() * 10
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! One private PostgreSQL for the whole test run, and a database of its own for every test.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -89,6 +89,11 @@ pub struct Database {
     pub url: String,
 }
 
+/// The database that others are copies of. Several processes may use one server.
+fn template() -> String {
+    format!("template_{}", process::id())
+}
+
 impl Database {
     /// A copy of the migrated template.
     pub async fn create() -> Self {
@@ -98,19 +103,20 @@ impl Database {
         static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
         TEMPLATE
             .get_or_init(|| async {
-                Self::empty("template").await;
-                schema::migrate(&url_of("template"))
+                Self::empty(&template()).await;
+                schema::migrate(&url_of(&template()))
                     .await
                     .expect("migrations apply");
             })
             .await;
-        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let (name, template) = (format!("test_{}_{number}", process::id()), template());
         let _turn = TURN.lock().await;
         let mut connection = PgConnection::connect(&server().url)
             .await
             .expect("a connection");
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
-            "create database {name} template template"
+            "create database {name} template {template}"
         )))
         .execute(&mut connection)
         .await

@@ -88,7 +88,7 @@ pub async fn crowd(wanted: usize) -> ConnectionCrowd {
     raise_file_limit();
     let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let size = wanted.min(limit.saturating_sub(400) / 8);
+    let size = wanted.min(limit.saturating_sub(400) / 4);
     let turn = if limit < 4_096 {
         Some(TURN.lock().await)
     } else {

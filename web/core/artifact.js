@@ -1,5 +1,6 @@
 // Artifacts, opened on this device. What is said about one in plain is believed only if its content agrees.
 
+import { sha256, toHex, utf8 } from './bytes.js';
 import { Reader, hashWithout, isUuidOrUlid, isWithin, parseCanonical } from './canonical.js';
 import { open, parseCiphertext } from './seal.js';
 import { Problem } from './problem.js';
@@ -18,7 +19,9 @@ const MAX_WORD_CHARS = 1_024;
 /** Captions are shown whole, on buttons: more than a few, or long ones, could hide the others. */
 const MAX_ACTIONS = 8;
 const MAX_CAPTION_CHARS = 80;
+const REPOSITORY = 'countersign.repository';
 const SALT = 'countersign.salt';
+const SALT_CHARS = 22;
 /** 16 bytes in base64url: what else stands there is shown. */
 const SALT_TEXT = /^[\w-]{22}$/;
 
@@ -75,14 +78,14 @@ function agree(same, member) {
  */
 export async function parseArtifact(bytes) {
   const node = parseCanonical(WHAT, bytes);
-  const artifact = readArtifact(node);
+  const artifact = { ...readArtifact(node), repository: await readRepository(node) };
   if ((await hashWithout(node, 'artifactHash')) !== artifact.hash) throw Problem.of('contentHash', {});
   return artifact;
 }
 
 /**
  * @param {Node} node
- * @returns {Artifact}
+ * @returns {Omit<Artifact, 'repository'>}
  */
 function readArtifact(node) {
   const reader = new Reader(WHAT, node);
@@ -115,6 +118,25 @@ function readArtifact(node) {
   return artifact;
 }
 
+/**
+ * Where the agent works. Decisions repeat `repoRef` in plain, so that is a salted hash, and the text stands within.
+ * @param {Node} node
+ */
+async function readRepository(node) {
+  const outer = new Reader(WHAT, node);
+  const repoRef = outer.string('repoRef');
+  const extensions = outer.optionalObject('extensions');
+  const hidden = extensions && new Reader(WHAT, extensions).optionalObject(REPOSITORY);
+  if (hidden === undefined) return repoRef;
+  const reader = new Reader(WHAT, hidden);
+  const [salt, text] = [reader.string('salt'), reader.string('text')];
+  reader.finish();
+  if ([...salt].length !== SALT_CHARS || !isWithin(text, MAX_WORD_CHARS)) throw outer.invalid('extensions', REPOSITORY);
+  const hash = toHex(await sha256(utf8(`countersign repository v1\n${salt}\n${text}`)));
+  if (repoRef !== `sha256:${hash}`) throw outer.invalid('repoRef', REPOSITORY);
+  return text;
+}
+
 /** @param {Node} node */
 function toObject(node) {
   return /** @type {JsonObject} */ (JSON.parse(node.raw));
@@ -129,7 +151,9 @@ function readRest(node) {
   const { metadata, extensions } = toObject(node);
   /** @type {JsonObject} */
   const rest = metadata === undefined ? {} : { metadata };
-  const others = Object.entries(extensions ?? {}).filter(([name, value]) => name !== SALT || typeof value !== 'string' || !SALT_TEXT.test(value));
+  const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) => name === SALT && typeof value === 'string' && SALT_TEXT.test(value);
+  // The repository has a place of its own: its form and its hash were checked.
+  const others = Object.entries(extensions ?? {}).filter(([name, value]) => name !== REPOSITORY && !isSalt(name, value));
   return others.length === 0 ? rest : { ...rest, extensions: Object.fromEntries(others) };
 }
 

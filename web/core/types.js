@@ -28,13 +28,14 @@
  * @property {string} requestId
  * @property {string} artifactType `plan.review`, `task.review`, `patch.review`, `command.review` or `checkpoint.review`
  * @property {string} hash
- * @property {string} repoRef
+ * @property {string} repoRef as decisions repeat it, in plain
+ * @property {string} repository where the agent works: the text behind `repoRef`, or that itself if it hides none
  * @property {string} createdAt
  * @property {string} expiresAt
  * @property {string | null} sessionId
  * @property {string | null} baseRevision
  * @property {JsonObject} payload
- * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without the salt
+ * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without what is random
  * @property {RequestedAction[]} actions empty if the artifact offers none
  * @property {boolean} hasOddActions it offers some that cannot be shown, so they are left out
  */

@@ -124,6 +124,23 @@ export const tests = {
     await assertRefused(() => parseArtifact(utf8(twice)), 'json');
   },
 
+  async 'the repository behind its hash'({ encryption, repository }) {
+    const { artifactHash: _, ...members } = JSON.parse(encryption.artifact.plaintext);
+    const read = async (/** @type {string} */ repoRef, /** @type {unknown} */ hidden) => {
+      const extensions = { ...members.extensions, 'countersign.repository': hidden };
+      const text = canonical({ ...members, repoRef, extensions });
+      const artifactHash = await hashWithout(parse('artifact', text), 'artifactHash');
+      return parseArtifact(utf8(canonical({ ...members, repoRef, extensions, artifactHash })));
+    };
+    for (const { salt, text, repoRef } of repository.repositories) {
+      const artifact = await read(repoRef, { salt, text });
+      assertEqual([artifact.repository, artifact.repoRef, artifact.rest], [text, repoRef, {}], 'what it hides');
+      const others = [{ salt, text: `${text}x` }, { salt: salt.slice(1), text }, { salt, text, more: 1 }, { salt }, text, null];
+      for (const other of others) await assertRefused(() => read(repoRef, other), 'member');
+      await assertRefused(() => read(text, { salt, text }), 'member');
+    }
+  },
+
   async 'decisions, byte for byte'({ encryption }) {
     const [keys, { pinned }] = [await deviceOf(encryption, 'phone'), await enforcerOf(encryption)];
     const artifact = await parseArtifact(utf8(encryption.artifact.plaintext));

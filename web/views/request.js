@@ -188,7 +188,7 @@ export async function view({ approver, args, go }) {
       el('div', { class: 'row' },
         el('span', { class: ['sign', !artifact && 'warn'] }, icon(kind.icon)),
         el('div', { class: 'entry-main' }, el('h1', { tabindex: '-1' }, kind.label),
-          el('p', { class: 'entry-line' }, el('span', null, whoAsks(item)), artifact && el('span', null, markedName(artifact.repoRef)))),
+          el('p', { class: 'entry-line' }, el('span', null, whoAsks(item)), artifact && el('span', null, markedName(artifact.repository)))),
         findButton,
         item.state === 'pending' && el('span', { class: 'chip clock' }, icon('clock', 'small'), timeLeft(item.expiresAt))));
   }
@@ -267,7 +267,7 @@ function artifactFacts(artifact) {
   if (!artifact) return [];
   const { facts: names } = texts.request;
   return [
-    [names.repo, el('span', null, markedName(artifact.repoRef))],
+    [names.repo, el('span', null, markedName(artifact.repository))],
     artifact.baseRevision !== null && [names.revision, el('code', null, markedName(artifact.baseRevision))],
     artifact.sessionId !== null && [names.session, el('code', null, markedName(artifact.sessionId))],
     [names.asked, dateTime(artifact.createdAt)],

@@ -45,14 +45,14 @@ const MOST_NAMED = 12;
 function mistakable(artifact) {
   const { argv, command, directory, program, tool } = artifact.payload;
   const words = Array.isArray(argv) ? argv : [];
-  const texts = [...words, command, directory, program, tool, artifact.repoRef, artifact.baseRevision];
+  const texts = [...words, command, directory, program, tool, artifact.repository, artifact.baseRevision];
   return [...new Set(texts.flatMap((text) => (typeof text === 'string' ? lookAlikes(text) : [])))].sort();
 }
 
 /** @param {Artifact} artifact */
 export function warnings(artifact) {
   /** @type {string[]} */
-  const found = [artifact.repoRef, artifact.baseRevision ?? '', artifact.sessionId ?? ''];
+  const found = [artifact.repository, artifact.baseRevision ?? '', artifact.sessionId ?? ''];
   collect(artifact.payload, found);
   collect(artifact.rest, found);
   const marks = found.reduce((sum, text) => sum + countMarks(text), 0);

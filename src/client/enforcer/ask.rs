@@ -11,7 +11,9 @@ use crate::client::error::ClientError;
 use crate::client::gateway::{Answer, Call, path};
 use crate::client::record::Record;
 use crate::client::{random, wire};
-use crate::e2e::{self, Approval, DeviceTrust, Outcome, OwnRequest, PlainArtifact, seal_artifact};
+use crate::e2e::{
+    self, Approval, DeviceTrust, Outcome, OwnRequest, PlainArtifact, hide_repository, seal_artifact,
+};
 use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::json::Node;
 use crate::protocol::timestamp::Timestamp;
@@ -98,13 +100,13 @@ impl Enforcer {
         let own = [
             ("requestId", json!(self.clock.operation_id().0)),
             ("artifactType", question.artifact_type.into()),
-            ("repoRef", question.repo_ref.into()),
             ("createdAt", json!(now)),
             ("expiresAt", json!(Timestamp::from(expires))),
             ("payload", Value::Object(question.payload)),
             ("artifactHashAlg", "SHA-256".into()),
         ];
         members.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        hide_repository(&mut members, &question.repository, &mut random)?;
         let text = Value::Object(members).to_string();
         Ok(PlainArtifact::complete(&text, &mut random)?)
     }

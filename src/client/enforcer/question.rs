@@ -15,7 +15,7 @@ use crate::protocol::timestamp::Timestamp;
 pub struct Question {
     /// One of the types of the protocol, such as `command.review`.
     pub artifact_type: String,
-    pub repo_ref: String,
+    pub repository: String,
     pub payload: Map<String, Value>,
     /// Further members of the artifact: `sessionId`, `baseRevision`, `metadata`, `extensions`.
     pub members: Map<String, Value>,

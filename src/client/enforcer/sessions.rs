@@ -23,20 +23,20 @@ impl Enforcer {
         text_id(&id.to_string())
     }
 
-    /// A session has begun, or goes on: a second start changes nothing.
+    /// A session has begun, or goes on: a second start changes nothing. The gateway can read `agent_host`; it does not learn where the
+    /// agent works.
     pub async fn start_session(
         &self,
         session: &SessionId,
-        (agent_host, repo_ref): (&str, &str),
+        agent_host: &str,
         deadline: Instant,
     ) -> Result<(), ClientError> {
-        let short = |text: &str| text.chars().take(MAX_WORD_CHARS).collect::<String>();
+        let agent_host: String = agent_host.chars().take(MAX_WORD_CHARS).collect();
         let event = json!({
             "eventType": "session.start",
             "sessionId": session,
             "createdAt": self.clock.now(),
-            "agentHost": short(agent_host),
-            "repoRef": short(repo_ref),
+            "agentHost": agent_host,
         });
         self.report(session, "session.start", &event, deadline)
             .await

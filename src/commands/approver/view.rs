@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::client::approver::{Item, requested_actions};
 use countersign::client::visible;
-use countersign::e2e::PlainArtifact;
+use countersign::e2e::{PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -165,7 +165,7 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         let name = paint(colour, Colour::Dim, &format!("{name:<10}"));
         let _never = writeln!(text, "{name} {}", visible(value));
     };
-    line("repository", artifact.repo_ref());
+    line("repository", artifact.repository());
     for (member, name) in [
         ("baseRevision", "revision"),
         ("sessionId", "session"),
@@ -191,6 +191,8 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         if extensions.get(SALT).is_some_and(is_salt) {
             extensions.remove(SALT);
         }
+        // Shown above: the artifact could not be opened if it held anything else.
+        extensions.remove(REPOSITORY);
         if extensions.is_empty() {
             rest.remove("extensions");
         }

@@ -70,7 +70,7 @@ impl Wanted {
         }
         Ok(Question {
             artifact_type: artifact_type(self.kind).to_owned(),
-            repo_ref: repo_ref(&here),
+            repository: repository_name(&here),
             payload,
             members,
             approver: self.approver,
@@ -117,7 +117,7 @@ pub fn repository_root(directory: &Path) -> &Path {
 }
 
 /// Machine and directory, up to the directory that a repository begins in.
-pub fn repo_ref(directory: &Path) -> String {
+pub fn repository_name(directory: &Path) -> String {
     let root = repository_root(directory).to_string_lossy();
     let host = host_name().unwrap_or_default();
     format!("{host}:{root}").chars().take(1_024).collect()

@@ -90,7 +90,7 @@ fn as_json(kept: &KeptGrant) -> Value {
         "requestId": kept.request_id,
         "approverId": kept.approver,
         "acceptedAt": kept.accepted_at,
-        "repoRef": act.map(Act::repo_ref),
+        "repoRef": act.map(Act::repository),
         "tool": act.map(Act::tool),
         "words": act.map(Act::words),
         "sessionId": kept.session,
@@ -127,7 +127,7 @@ fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
             Some(act) => {
                 let command = act.words().map(shown);
                 let command = command.unwrap_or_else(|| visible(act.tool()));
-                format!(", asked for {command} in {}", visible(act.repo_ref()))
+                format!(", asked for {command} in {}", visible(act.repository()))
             }
             None => String::new(),
         };

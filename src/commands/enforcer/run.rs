@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::{Interrupted, await_decision, say_trouble};
-use super::content::repo_ref;
+use super::content::repository_name;
 use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
 use crate::commands::client::ClientOptions;
@@ -113,7 +113,7 @@ async fn approved(
         "directory": text(&directory)?,
     });
     let payload = payload.as_object().cloned().unwrap_or_default();
-    let Some(act) = Act::of(&payload, &repo_ref(&directory)) else {
+    let Some(act) = Act::of(&payload, &repository_name(&directory)) else {
         anyhow::bail!("the command cannot be described");
     };
     if !args.always_ask && is_granted(&mut enforcer, args, &act, screen).await {
@@ -121,7 +121,7 @@ async fn approved(
     }
     let question = Question {
         artifact_type: "command.review".to_owned(),
-        repo_ref: act.repo_ref().to_owned(),
+        repository: act.repository().to_owned(),
         payload,
         members: Map::new(),
         approver: args.approver.clone(),

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::INTERRUPTED;
 use super::prepare::{Ask, Prepared, prepare};
 use super::report::{Waiting, session_of};
-use crate::commands::enforcer::repo_ref;
+use crate::commands::enforcer::repository_name;
 
 /// Files are read in this time, or the answer is no: a disk that is away may keep a program waiting for ever.
 const FILES_WITHIN: Duration = Duration::from_secs(20);
@@ -84,8 +84,8 @@ impl Asking<'_> {
         let mut enforcer = opened.map_err(|error| error.to_string())?;
         let session = session_of(&enforcer, self.agent, event);
         let (directory, is_real) = call_directory(event);
-        let repo_ref = repo_ref(&directory);
-        let act = Act::of(&ask.proposal.payload, &repo_ref).filter(|_| is_real);
+        let repository = repository_name(&directory);
+        let act = Act::of(&ask.proposal.payload, &repository).filter(|_| is_real);
         let granting = self.granted(&mut enforcer, ask, act.as_ref(), session.as_ref());
         let granted = tokio::select! {
             granted = granting => granted,
@@ -95,7 +95,7 @@ impl Asking<'_> {
             return Ok(Verdict::Approved(granted).into());
         }
         let waiting = Waiting::begin(self.agent, event.clone(), self.file.clone());
-        let question = self.question(ask, repo_ref, session.as_ref());
+        let question = self.question(ask, repository, session.as_ref());
         let (verdict, is_answered) = match self.decision(&mut enforcer, question).await {
             Ok(accepted) => {
                 // This once it is approved; whoever cannot keep more asks again.
@@ -172,14 +172,14 @@ impl Asking<'_> {
         }
     }
 
-    fn question(&self, ask: &Ask, repo_ref: String, session: Option<&SessionId>) -> Question {
+    fn question(&self, ask: &Ask, repository: String, session: Option<&SessionId>) -> Question {
         let mut members = Map::new();
         if let Some(session) = session {
             members.insert("sessionId".to_owned(), session.as_str().into());
         }
         Question {
             artifact_type: ask.proposal.artifact_type.to_owned(),
-            repo_ref,
+            repository,
             payload: ask.proposal.payload.clone(),
             members,
             approver: None,

@@ -1,7 +1,6 @@
 //! What people are told of an agent's session, and what they have to tell it. Nothing is decided here, nothing waits long for
 //! it, and a report that is lost is not sent again.
 
-use std::path::Path;
 use std::time::Duration;
 
 use countersign::agent::{Agent, Event, EventKind, takes_context};
@@ -15,7 +14,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::commands::enforcer::repo_ref;
 
 /// All reports of one event.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -35,8 +33,7 @@ pub async fn observe(agent: Agent, event: &Event, file: ProfileFile) -> Option<S
     let deadline = Instant::now() + WITHIN;
     let _unheard = match &event.kind {
         EventKind::SessionStart => {
-            let place = repo_ref(Path::new(event.directory.as_deref().unwrap_or("/")));
-            let host = (agent.title(), place.as_str());
+            let host = agent.title();
             enforcer.start_session(&session, host, deadline).await
         }
         EventKind::Prompt => {

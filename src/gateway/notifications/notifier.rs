@@ -2,11 +2,12 @@
 //! lost so, because there is too much or a node dies, is found by the sweep. No exchange waits for a notification.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -19,7 +20,7 @@ use crate::protocol::id::TenantId;
 use crate::protocol::notification::{Notice, NotificationKind};
 use crate::store::audit::Actor;
 use crate::store::error::StoreError;
-use crate::store::notification_delivery::Claimed;
+use crate::store::notification_delivery::{ClaimTerms, Claimed};
 
 /// Approvers that one statement looks at.
 const HINTS_PER_ROUND: usize = 512;
@@ -31,53 +32,90 @@ const CLAIMS: usize = 64;
 const CLAIM_SECONDS: u64 = 30;
 /// A claim that could not be sent by then is given back: the rest is for the sending itself, and for writing down what came of it.
 const START_WITHIN: Duration = Duration::from_secs(CLAIM_SECONDS - TIME_LIMIT.as_secs() - 5);
-/// Notifications under way on a node, and of one tenant, so that slow targets of some delay no one else's.
-const MAX_SENDING: usize = 64;
-const MAX_SENDING_PER_TENANT: usize = 8;
-/// Claimed and not yet done, in all and of one tenant.
+/// How long a notification has its turn. After that it goes on, but the next one begins: a target that does not answer delays no other.
+const TURN: Duration = Duration::from_secs(1);
+/// Turns of a node, and of one tenant.
+const MAX_TURNS: usize = 256;
+const MAX_TURNS_PER_TENANT: usize = 32;
+/// Claimed and not yet done: in all, of one tenant, and of one tenant's targets that failed the last time.
 const MAX_CLAIMED: usize = 1_024;
-const MAX_CLAIMED_PER_TENANT: usize = 64;
+const MAX_CLAIMED_PER_TENANT: usize = 256;
+const MAX_FAILING_PER_TENANT: usize = 32;
 /// Targets that one statement of the sweep looks at.
 const SWEEP_PAGE: i64 = 500;
 
 /// How much is under way.
 pub(super) struct Load {
-    sending: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     /// By tenant; held for a few instructions, never across an await.
-    claimed: Mutex<HashMap<TenantId, (usize, Arc<Semaphore>)>>,
+    tenants: Mutex<HashMap<TenantId, TenantLoad>>,
+}
+
+struct TenantLoad {
+    claimed: usize,
+    /// Of these, targets that failed the last time.
+    failing: usize,
+    turns: Arc<Semaphore>,
+}
+
+impl Default for TenantLoad {
+    fn default() -> Self {
+        Self {
+            claimed: 0,
+            failing: 0,
+            turns: Arc::new(Semaphore::new(MAX_TURNS_PER_TENANT)),
+        }
+    }
+}
+
+/// What may be claimed.
+struct ClaimRoom {
+    targets: usize,
+    /// Tenants that have enough under way, and those whose failing targets have.
+    busy: Vec<TenantId>,
+    failing: Vec<TenantId>,
 }
 
 impl Default for Load {
     fn default() -> Self {
         Self {
-            sending: Arc::new(Semaphore::new(MAX_SENDING)),
-            claimed: Mutex::default(),
+            turns: Arc::new(Semaphore::new(MAX_TURNS)),
+            tenants: Mutex::default(),
         }
     }
 }
 
 impl Load {
-    /// How many more may be claimed, and the tenants that have enough.
-    fn room(&self) -> (usize, Vec<TenantId>) {
-        let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = claimed.values().map(|(count, _)| *count).sum();
-        let busy = claimed
-            .iter()
-            .filter(|(_, (count, _))| *count >= MAX_CLAIMED_PER_TENANT);
-        let busy = busy.map(|(tenant, _)| tenant.clone()).collect();
-        (MAX_CLAIMED.saturating_sub(all), busy)
+    fn tenants(&self) -> MutexGuard<'_, HashMap<TenantId, TenantLoad>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn room(&self) -> ClaimRoom {
+        let tenants = self.tenants();
+        let all: usize = tenants.values().map(|load| load.claimed).sum();
+        let those = |enough: fn(&TenantLoad) -> bool| {
+            let those = tenants.iter().filter(|(_, load)| enough(load));
+            those.map(|(tenant, _)| tenant.clone()).collect()
+        };
+        ClaimRoom {
+            targets: MAX_CLAIMED.saturating_sub(all),
+            busy: those(|load| load.claimed >= MAX_CLAIMED_PER_TENANT),
+            failing: those(|load| load.failing >= MAX_FAILING_PER_TENANT),
+        }
     }
 
     /// Counts a claim until it is done.
-    fn enter(self: &Arc<Self>, tenant: &TenantId) -> Slot {
-        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || (0, Arc::new(Semaphore::new(MAX_SENDING_PER_TENANT)));
-        let (count, turns) = claimed.entry(tenant.clone()).or_insert_with(fresh);
-        *count += 1;
+    fn enter(self: &Arc<Self>, claimed: &Claimed) -> Slot {
+        let mut tenants = self.tenants();
+        let load = tenants.entry(claimed.tenant.clone()).or_default();
+        let failing = claimed.attempts > 0;
+        load.claimed += 1;
+        load.failing += usize::from(failing);
         Slot {
             load: Arc::clone(self),
-            tenant: tenant.clone(),
-            turns: Arc::clone(turns),
+            tenant: claimed.tenant.clone(),
+            failing,
+            turns: Arc::clone(&load.turns),
         }
     }
 }
@@ -85,20 +123,18 @@ impl Load {
 struct Slot {
     load: Arc<Load>,
     tenant: TenantId,
+    failing: bool,
     turns: Arc<Semaphore>,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut claimed = self
-            .load
-            .claimed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((count, _)) = claimed.get_mut(&self.tenant) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                claimed.remove(&self.tenant);
+        let mut tenants = self.load.tenants();
+        if let Some(load) = tenants.get_mut(&self.tenant) {
+            load.claimed = load.claimed.saturating_sub(1);
+            load.failing = load.failing.saturating_sub(usize::from(self.failing));
+            if load.claimed == 0 {
+                tenants.remove(&self.tenant);
             }
         }
     }
@@ -133,20 +169,25 @@ impl Notifications {
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         loop {
-            let (room, busy) = self.load.room();
-            let limit = room.min(CLAIMS);
+            let room = self.load.room();
+            let limit = room.targets.min(CLAIMS);
             if limit == 0 || stop.is_cancelled() {
                 return Ok(());
             }
             let claim = self.context.clock.operation_id().0;
             let store = &self.context.store.notifications;
-            let found = i64::try_from(limit).unwrap_or(i64::MAX);
-            let found = store
-                .claim_notifications(asked, self.keys.check, &busy, claim, CLAIM_SECONDS, found)
-                .await?;
+            let terms = ClaimTerms {
+                secret_check: self.keys.check,
+                busy: &room.busy,
+                failing: &room.failing,
+                claim,
+                lease_seconds: CLAIM_SECONDS,
+                limit: i64::try_from(limit).unwrap_or(i64::MAX),
+            };
+            let found = store.claim_notifications(asked, &terms).await?;
             let full = found.len() >= limit;
             for claimed in found {
-                let slot = self.load.enter(&claimed.tenant);
+                let slot = self.load.enter(&claimed);
                 let (this, stop) = (Arc::clone(self), stop.clone());
                 let delivery = async move { this.deliver(claimed, claim, slot, stop).await };
                 self.context.tasks.spawn(delivery);
@@ -201,11 +242,16 @@ impl Notifications {
         let latest = Instant::now() + START_WITHIN;
         let turn = async {
             let own = slot.turns.acquire().await;
-            (own, self.load.sending.acquire().await)
+            (own, self.load.turns.acquire().await)
         };
         let turn = stop.run_until_cancelled(timeout_at(latest, turn)).await;
-        let _turn = turn?.ok()?;
-        stop.run_until_cancelled(self.send_claimed(claimed)).await
+        let turn = turn?.ok()?;
+        let mut sending = pin!(stop.run_until_cancelled(self.send_claimed(claimed)));
+        if let Ok(outcome) = timeout(TURN, &mut sending).await {
+            return outcome;
+        }
+        drop(turn);
+        sending.await
     }
 
     async fn send_claimed(&self, claimed: &Claimed) -> Outcome {

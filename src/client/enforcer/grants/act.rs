@@ -15,7 +15,7 @@ pub struct Act {
     /// A tool of the agent, or the program's path. No grant reaches from one to another.
     tool: String,
     /// As in the question. No grant reaches from one repository to another.
-    repo_ref: String,
+    repository: String,
     /// Canonical.
     payload: String,
     /// The words of the command, if it is one of plain words: no operators, substitutions or redirections.
@@ -24,7 +24,7 @@ pub struct Act {
 
 impl Act {
     /// `None` if the payload is not one of a tool or a command.
-    pub fn of(payload: &Map<String, Value>, repo_ref: &str) -> Option<Self> {
+    pub fn of(payload: &Map<String, Value>, repository: &str) -> Option<Self> {
         let text = |name: &str| payload.get(name).and_then(Value::as_str);
         let tool = match (text("program"), text("agent"), text("tool")) {
             (Some(program), None, None) => program.to_owned(),
@@ -35,7 +35,7 @@ impl Act {
         Some(Self {
             words: read_words(payload, &tool),
             tool,
-            repo_ref: repo_ref.to_owned(),
+            repository: repository.to_owned(),
             payload: canonical(&json::parse(whole.as_bytes()).ok()?),
         })
     }
@@ -43,7 +43,7 @@ impl Act {
     /// The act that this artifact asked for, and the agent's session.
     pub(super) fn of_artifact(artifact: &PlainArtifact) -> Option<(Self, Option<SessionId>)> {
         let whole: Map<String, Value> = serde_json::from_str(artifact.text()).ok()?;
-        let act = Self::of(whole.get("payload")?.as_object()?, artifact.repo_ref())?;
+        let act = Self::of(whole.get("payload")?.as_object()?, artifact.repository())?;
         let session = whole.get("sessionId").and_then(Value::as_str);
         Some((act, session.and_then(SessionId::parse)))
     }
@@ -52,8 +52,8 @@ impl Act {
         &self.tool
     }
 
-    pub fn repo_ref(&self) -> &str {
-        &self.repo_ref
+    pub fn repository(&self) -> &str {
+        &self.repository
     }
 
     pub fn words(&self) -> Option<&[String]> {
@@ -61,7 +61,7 @@ impl Act {
     }
 
     pub(super) fn hash(&self) -> String {
-        let whole = json!([self.tool, self.repo_ref, self.payload]).to_string();
+        let whole = json!([self.tool, self.repository, self.payload]).to_string();
         Sha256Hex::of(whole.as_bytes()).to_string()
     }
 
@@ -79,7 +79,7 @@ impl Act {
 
     /// Whether one tool would do both in one repository.
     pub(super) fn is_beside(&self, other: &Self) -> bool {
-        self.tool == other.tool && self.repo_ref == other.repo_ref
+        self.tool == other.tool && self.repository == other.repository
     }
 }
 

@@ -1,0 +1,229 @@
+//! Reads the bytes of an HTTP/1 connection before the protocol library does, and makes it refuse what a proxy in front may read
+//! differently: a line that ends without CR, a transfer encoding other than `chunked`, and two statements of one body's length. The
+//! library takes all of them, and has no setting against it.
+
+/// As much of a line as tells how long the body is: a name, blanks, and the longest number.
+const LINE_BYTES: usize = 64;
+/// Takes the place of a byte that must not be there. No request may contain it outside of its body, so the library answers 400.
+const POISON: u8 = 0;
+
+/// Where in a request the connection is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Head,
+    /// So many bytes are left of a body, or of a chunk.
+    Body(u64),
+    Chunk(u64),
+    /// After the bytes of a chunk.
+    ChunkEnd,
+    /// The line with a chunk's size, as far as it was read; `None` before its first digit.
+    ChunkSize(Option<u64>),
+    /// What may follow the size in its line.
+    ChunkExtension(u64),
+    Trailer,
+    /// The library refuses the request as well.
+    Refused,
+    /// The connection speaks another protocol now.
+    Upgraded,
+}
+
+/// How long the head says the body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyLength {
+    Unsaid,
+    Bytes(u64),
+    Chunked,
+}
+
+/// Follows the requests of one connection.
+pub struct RequestScanner {
+    place: Place,
+    body: BodyLength,
+    line: [u8; LINE_BYTES],
+    /// Of the line, however long it is. Its CR is not counted.
+    length: usize,
+    /// Whether the last byte was a CR.
+    cr: bool,
+    /// Whether the head has its first line.
+    begun: bool,
+}
+
+impl Default for RequestScanner {
+    fn default() -> Self {
+        Self {
+            place: Place::Head,
+            body: BodyLength::Unsaid,
+            line: [0; LINE_BYTES],
+            length: 0,
+            cr: false,
+            begun: false,
+        }
+    }
+}
+
+impl RequestScanner {
+    /// Follows these bytes, and overwrites what must be refused.
+    pub fn read(&mut self, mut bytes: &mut [u8]) {
+        while !bytes.is_empty() {
+            if let Place::Upgraded = self.place {
+                return;
+            }
+            let done = self.step(bytes);
+            bytes = bytes.get_mut(done..).unwrap_or_default();
+        }
+    }
+
+    /// Notes an answer that is about to be written: after 101, the bytes are another protocol's.
+    pub fn wrote(&mut self, bytes: &[u8]) {
+        if bytes.starts_with(b"HTTP/1.1 101 ") {
+            self.place = Place::Upgraded;
+        }
+    }
+
+    /// Follows one byte, or as many as belong to a body. Returns how many.
+    fn step(&mut self, bytes: &mut [u8]) -> usize {
+        let count = bytes.len();
+        let Some(byte) = bytes.first_mut() else {
+            return 0;
+        };
+        match self.place {
+            Place::Body(left) => {
+                let done = usize::try_from(left).unwrap_or(count).min(count);
+                self.place = match left - done as u64 {
+                    0 => Place::Head,
+                    left => Place::Body(left),
+                };
+                return done;
+            }
+            Place::Chunk(left) => {
+                let done = usize::try_from(left).unwrap_or(count).min(count);
+                self.place = match left - done as u64 {
+                    0 => Place::ChunkEnd,
+                    left => Place::Chunk(left),
+                };
+                return done;
+            }
+            Place::Head | Place::Trailer => self.line_byte(byte),
+            Place::ChunkEnd => match (self.cr, *byte) {
+                (false, b'\r') => self.cr = true,
+                (true, b'\n') => {
+                    self.cr = false;
+                    self.place = Place::ChunkSize(None);
+                }
+                _ => self.place = Place::Refused,
+            },
+            Place::ChunkSize(size) => self.size_byte(size, *byte),
+            Place::ChunkExtension(size) => match (self.cr, *byte) {
+                (false, b'\r') => self.cr = true,
+                (true, b'\n') => self.begin_chunk(size),
+                (false, other) if other != b'\n' => {}
+                _ => self.place = Place::Refused,
+            },
+            Place::Refused => *byte = POISON,
+            Place::Upgraded => {}
+        }
+        1
+    }
+
+    fn size_byte(&mut self, size: Option<u64>, byte: u8) {
+        let digit = char::from(byte).to_digit(16).map(u64::from);
+        self.place = match (size, digit, byte) {
+            (_, Some(digit), _) => {
+                let size = size.unwrap_or(0).checked_mul(16);
+                size.map_or(Place::Refused, |size| Place::ChunkSize(Some(size | digit)))
+            }
+            (Some(size), None, b'\r') => {
+                self.cr = true;
+                Place::ChunkExtension(size)
+            }
+            (Some(size), None, b';' | b' ' | b'\t') => Place::ChunkExtension(size),
+            _ => Place::Refused,
+        };
+    }
+
+    fn begin_chunk(&mut self, size: u64) {
+        self.cr = false;
+        self.place = match size {
+            0 => Place::Trailer,
+            size => Place::Chunk(size),
+        };
+    }
+
+    /// Follows a byte of a head or a trailer.
+    fn line_byte(&mut self, byte: &mut u8) {
+        let after_cr = std::mem::replace(&mut self.cr, *byte == b'\r');
+        match *byte {
+            b'\n' if after_cr => {
+                if !self.end_line() {
+                    self.refuse(byte);
+                }
+                self.length = 0;
+            }
+            // A line without CR, or a CR within one.
+            b'\n' => self.refuse(byte),
+            _ if after_cr => self.refuse(byte),
+            b'\r' => {}
+            other => {
+                if let Some(slot) = self.line.get_mut(self.length) {
+                    *slot = other;
+                }
+                self.length = self.length.saturating_add(1);
+            }
+        }
+    }
+
+    fn refuse(&mut self, byte: &mut u8) {
+        *byte = POISON;
+        self.place = Place::Refused;
+    }
+
+    /// False if the line must be refused.
+    fn end_line(&mut self) -> bool {
+        match (self.place, self.length, self.begun) {
+            (Place::Trailer, 0, _) => self.place = Place::Head,
+            // The library skips empty lines before a request.
+            (Place::Trailer, ..) | (_, 0, false) => {}
+            (_, 0, true) => {
+                self.begun = false;
+                self.place = match std::mem::replace(&mut self.body, BodyLength::Unsaid) {
+                    BodyLength::Unsaid | BodyLength::Bytes(0) => Place::Head,
+                    BodyLength::Bytes(bytes) => Place::Body(bytes),
+                    BodyLength::Chunked => Place::ChunkSize(None),
+                };
+            }
+            (.., false) => self.begun = true,
+            (.., true) => return self.header(),
+        }
+        true
+    }
+
+    /// Reads the header in the line. False if it must be refused.
+    fn header(&mut self) -> bool {
+        let line = self.line.get(..self.length.min(LINE_BYTES));
+        let line = line.unwrap_or_default();
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let (Some(name), Some(value)) = (parts.next(), parts.next()) else {
+            return true;
+        };
+        let value = value.trim_ascii();
+        let said = if name.eq_ignore_ascii_case(b"content-length") {
+            let value = std::str::from_utf8(value).ok();
+            let digits = value.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
+            digits
+                .and_then(|digits| digits.parse().ok())
+                .map(BodyLength::Bytes)
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            value
+                .eq_ignore_ascii_case(b"chunked")
+                .then_some(BodyLength::Chunked)
+        } else {
+            return true;
+        };
+        let first = self.body == BodyLength::Unsaid && self.length <= LINE_BYTES;
+        match said {
+            Some(said) if first => self.body = said,
+            _ => return false,
+        }
+        true
+    }
+}
