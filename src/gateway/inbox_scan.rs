@@ -28,9 +28,6 @@ const PAGE_BYTES: usize = 1 << 20;
 pub(super) const OVERLAP: time::Duration = time::Duration::seconds(60);
 /// A scan starts at most this many rows back, or each wake-up would cost as much as arrived in that time.
 const LATE_ROWS: usize = 64;
-/// When a new channel scans again: submissions in progress when it opened did not see it and did not wake it. It scans once
-/// more when no statement can still be running that began before it.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often everything unacknowledged is scanned.
 const SCAN_ALL_EVERY: Duration = Duration::from_secs(300);
 
@@ -52,9 +49,6 @@ pub(super) struct InboxScan {
     sent: HashMap<MessageId, Offer>,
     /// When each of them is due again, earliest first, so that a wake-up need not go through all of them.
     due: BTreeSet<(Instant, MessageId)>,
-    look_again_at: Option<Instant>,
-    /// When every statement that did not see the channel has ended.
-    settled_at: Instant,
     scan_all_at: Instant,
     /// The pause before redelivery: it starts with the first and doubles up to the second.
     reoffer: (Duration, Duration),
@@ -76,7 +70,6 @@ impl InboxScan {
         start: OffsetDateTime,
     ) -> Self {
         let push = &context.config.push;
-        let longest = Duration::from_millis(context.config.database.statement_timeout_ms);
         Self {
             tenant,
             approver,
@@ -88,8 +81,6 @@ impl InboxScan {
             queue: VecDeque::new(),
             sent: HashMap::new(),
             due: BTreeSet::new(),
-            look_again_at: Some(Instant::now() + jitter(LOOK_AGAIN_AFTER)),
-            settled_at: Instant::now() + longest + jitter(LOOK_AGAIN_AFTER),
             scan_all_at: Instant::now() + jitter(SCAN_ALL_EVERY),
             reoffer: (
                 Duration::from_secs(push.reoffer_seconds),
@@ -122,10 +113,7 @@ impl InboxScan {
     /// When `take_due` is to be called, unless woken before.
     pub fn next_due(&self) -> Instant {
         let again = self.due.first().map(|(due, _)| *due);
-        [again, self.look_again_at]
-            .into_iter()
-            .flatten()
-            .fold(self.scan_all_at, Instant::min)
+        again.map_or(self.scan_all_at, |due| due.min(self.scan_all_at))
     }
 
     /// Queues what is due for redelivery, and starts the scans that are due.
@@ -140,10 +128,6 @@ impl InboxScan {
         }
         again.sort();
         self.queue.extend(again);
-        if self.look_again_at.is_some_and(|at| at <= now) {
-            self.look_again_at = (now < self.settled_at).then_some(self.settled_at);
-            self.position = Some((self.overlap(), Uuid::nil()));
-        }
         if self.scan_all_at <= now {
             self.scan_all_at = now + jitter(SCAN_ALL_EVERY);
             self.position = Some((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));

@@ -111,8 +111,16 @@ async fn a_channel_whose_closing_was_lost_ends_all_the_same() {
            from nodes cross join generate_series(1, 3)",
         cluster.tenant
     );
-    cluster.database.run(&ghost).await;
-    assert_eq!(seen(&admin).await.0, "online");
+    // The node may find them before they are seen; then there are others.
+    until(
+        "it seems to be there",
+        Duration::from_secs(10),
+        async || {
+            cluster.database.run(&ghost).await;
+            seen(&admin).await.0 == "online"
+        },
+    )
+    .await;
     channels(&cluster, 0).await;
     everywhere(&cluster, &admin, "offline", "sse").await;
 }

@@ -11,7 +11,9 @@ use clap::Subcommand;
 use super::ending::Ending;
 
 pub use self::ask::signals;
-pub use self::content::{Content, Kind, MAX_CONTENT_BYTES, Wanted, repository_name, repository_root};
+pub use self::content::{
+    Content, Kind, MAX_CONTENT_BYTES, Wanted, repository_name, repository_root,
+};
 pub use self::pair::{PairArgs, pair, pairings, unpair};
 pub use self::run::cause;
 

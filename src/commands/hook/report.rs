@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-
 /// All reports of one event.
 const WITHIN: Duration = Duration::from_secs(5);
 /// After a decision the agent waits for us.
