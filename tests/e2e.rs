@@ -8,6 +8,7 @@ mod introduction;
 mod pairing;
 mod people;
 mod properties;
+mod refused;
 mod repository;
 mod rfc9180;
 mod sealing;

@@ -8,15 +8,15 @@ use zeroize::Zeroizing;
 use super::bundle::DeviceId;
 use super::encoding::{self, agree, hash_without, member, parse_canonical};
 use super::error::Error;
+use super::extensions::{NamedDevices, read_devices, read_repository};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
-use super::repository::read_repository;
 use super::seal::{self, Ciphertext, Purpose};
 use super::trust::DeviceTrust;
 use crate::protocol::artifact::{ARTIFACT_TYPES, MAX_WORD_CHARS};
 use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::id::{EnforcerId, RequestId, is_uuid_or_ulid};
+use crate::protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
 use crate::protocol::json::Node;
 use crate::protocol::reader::{Invalid, Reader};
 use crate::protocol::timestamp::Timestamp;
@@ -30,6 +30,7 @@ pub struct PlainArtifact {
     artifact_type: &'static str,
     repo_ref: String,
     repository: Option<String>,
+    devices: NamedDevices,
     expires_at: Timestamp,
     /// As spelled: the associated data holds the text.
     expires_at_text: String,
@@ -74,6 +75,7 @@ impl PlainArtifact {
             request_id,
             artifact_type: body.one_of("artifactType", &ARTIFACT_TYPES)?,
             repository: read_repository(extensions, &repo_ref)?,
+            devices: read_devices(extensions)?,
             repo_ref,
             expires_at: body.timestamp("expiresAt")?,
             expires_at_text: body.str("expiresAt")?.to_owned(),
@@ -100,6 +102,11 @@ impl PlainArtifact {
     /// Where the agent works, as people and grants name it: the text behind `repoRef`, or that itself if it hides none.
     pub fn repository(&self) -> &str {
         self.repository.as_deref().unwrap_or(&self.repo_ref)
+    }
+
+    /// The devices of an approver that the enforcer obeys, as far as it says.
+    pub fn devices_of(&self, approver: &ApproverId) -> impl Iterator<Item = DeviceId> {
+        self.devices.get(approver).into_iter().flatten().copied()
     }
 
     pub fn expires_at(&self) -> Timestamp {

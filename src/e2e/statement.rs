@@ -1,16 +1,19 @@
 //! Statements by which a device in force adds or revokes a device of the same approver. A signature covers the canonical
 //! statement. It can never be one of a decision: a decision has no member `statement`, and unknown members are refused.
 
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 
 use super::bundle::{DeviceBundle, DeviceId};
 use super::encoding::{self, canonical_text, member, parse, read_version};
 use super::error::Error;
 use super::keys::DeviceKeys;
+use super::trust::MAX_DEVICES;
 use crate::protocol::canonical::canonical;
 use crate::protocol::id::{ApproverId, TenantId};
-use crate::protocol::json::Node;
-use crate::protocol::reader::Reader;
+use crate::protocol::json::{self, Node};
+use crate::protocol::reader::{Invalid, Reader};
 use crate::protocol::signature::{PublicKey, Signature};
 use crate::protocol::timestamp::Timestamp;
 
@@ -32,6 +35,8 @@ pub struct Statement {
     tenant: TenantId,
     approver: ApproverId,
     change: Change,
+    /// Of a revocation: the devices that stay in force, as far as its signer knows.
+    keeps: Option<BTreeSet<DeviceId>>,
     at: Timestamp,
     by: DeviceId,
     text: String,
@@ -46,13 +51,7 @@ impl Statement {
         at: Timestamp,
         by: DeviceId,
     ) -> Result<Self, Error> {
-        let mut members = json!({
-            "v": 1,
-            "tenantId": tenant.as_str(),
-            "approverId": approver.as_str(),
-            "at": at.to_string(),
-            "by": by.to_string(),
-        });
+        let mut members = members((tenant, approver), at, by);
         match change {
             Change::Add(bundle) => {
                 members["statement"] = ADD.into();
@@ -63,7 +62,27 @@ impl Statement {
                 members["deviceId"] = device.to_string().into();
             }
         }
-        let text = canonical_text(STATEMENT, &members)?;
+        Self::of_members(&members)
+    }
+
+    /// Revokes a device, and with it whatever it has added that is not among the devices that the signer `keeps`.
+    pub fn revocation(
+        subject: (&TenantId, &ApproverId),
+        device: DeviceId,
+        keeps: &BTreeSet<DeviceId>,
+        at: Timestamp,
+        by: DeviceId,
+    ) -> Result<Self, Error> {
+        let mut members = members(subject, at, by);
+        members["statement"] = REVOKE.into();
+        members["deviceId"] = device.to_string().into();
+        let texts: BTreeSet<_> = keeps.iter().map(ToString::to_string).collect();
+        members["keeps"] = texts.into_iter().collect();
+        Self::of_members(&members)
+    }
+
+    fn of_members(members: &Value) -> Result<Self, Error> {
+        let text = canonical_text(STATEMENT, members)?;
         Self::parse(&parse(STATEMENT, text.as_bytes())?)
     }
 
@@ -71,18 +90,21 @@ impl Statement {
         let mut reader = Reader::new(node, "").map_err(member(STATEMENT))?;
         read_version(&mut reader, STATEMENT)?;
         let kind = reader.one_of("statement", &[ADD, REVOKE]);
-        let change = if kind.map_err(member(STATEMENT))? == ADD {
+        let (change, keeps) = if kind.map_err(member(STATEMENT))? == ADD {
             let bundle = reader.str("bundle").map_err(member(STATEMENT))?;
-            Change::Add(Box::new(DeviceBundle::parse(bundle)?))
+            (Change::Add(Box::new(DeviceBundle::parse(bundle)?)), None)
         } else {
             let device = reader.str("deviceId").map_err(member(STATEMENT))?;
-            Change::Revoke(DeviceId::parse(device)?)
+            let keeps = reader.optional("keeps").map(read_keeps).transpose();
+            let keeps = keeps.map_err(member(STATEMENT))?;
+            (Change::Revoke(DeviceId::parse(device)?), keeps)
         };
         let by = reader.str("by").map_err(member(STATEMENT))?;
         let statement = Self {
             tenant: reader.id("tenantId").map_err(member(STATEMENT))?,
             approver: reader.id("approverId").map_err(member(STATEMENT))?,
             change,
+            keeps,
             at: reader.timestamp("at").map_err(member(STATEMENT))?,
             by: DeviceId::parse(by)?,
             text: canonical(node),
@@ -108,6 +130,10 @@ impl Statement {
         &self.change
     }
 
+    pub fn keeps(&self) -> Option<&BTreeSet<DeviceId>> {
+        self.keeps.as_ref()
+    }
+
     pub fn at(&self) -> Timestamp {
         self.at
     }
@@ -120,6 +146,32 @@ impl Statement {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+fn members((tenant, approver): (&TenantId, &ApproverId), at: Timestamp, by: DeviceId) -> Value {
+    json!({
+        "v": 1,
+        "tenantId": tenant.as_str(),
+        "approverId": approver.as_str(),
+        "at": at.to_string(),
+        "by": by.to_string(),
+    })
+}
+
+/// In the order of their ids and none twice, so that there is one spelling.
+fn read_keeps(node: &Node<'_>) -> Result<BTreeSet<DeviceId>, Invalid> {
+    let read = || {
+        let json::Value::Array(list) = &node.value else {
+            return None;
+        };
+        let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
+        let ids: Vec<_> = ids.take(MAX_DEVICES + 1).collect::<Option<_>>()?;
+        let texts: Vec<_> = list.iter().filter_map(Node::as_str).collect();
+        let in_order = texts.windows(2).all(|pair| pair[0] < pair[1]);
+        (in_order && ids.len() <= MAX_DEVICES).then(|| ids.into_iter().collect())
+    };
+    let expected = format!("at most {MAX_DEVICES} ids of devices, in order and none twice");
+    read().ok_or_else(|| Invalid::shape("/keeps", expected))
 }
 
 /// A statement with signatures that nobody has verified yet.

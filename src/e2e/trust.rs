@@ -1,7 +1,7 @@
 //! Which devices speak for an approver. An enforcer starts from the devices it pinned at pairing, the gateway from the first
 //! device of an approver; both follow statements from there and trust nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::bundle::{DeviceBundle, DeviceId};
 use super::error::Error;
@@ -41,6 +41,8 @@ pub struct DeviceTrust {
     approver: ApproverId,
     in_force: Vec<TrustedDevice>,
     revoked: BTreeSet<DeviceId>,
+    /// By which device each was added that was not pinned.
+    adders: BTreeMap<DeviceId, DeviceId>,
 }
 
 impl DeviceTrust {
@@ -58,6 +60,7 @@ impl DeviceTrust {
             approver,
             in_force: Vec::new(),
             revoked: BTreeSet::new(),
+            adders: BTreeMap::new(),
         }
     }
 
@@ -74,7 +77,15 @@ impl DeviceTrust {
             approver,
             in_force: in_force.filter(|it| !revoked.contains(&it.id())).collect(),
             revoked,
+            adders: BTreeMap::new(),
         }
+    }
+
+    /// The same, with who added whom, as this program stored it itself.
+    #[must_use]
+    pub fn with_adders(mut self, adders: BTreeMap<DeviceId, DeviceId>) -> Self {
+        self.adders = adders;
+        self
     }
 
     pub fn tenant(&self) -> &TenantId {
@@ -93,6 +104,10 @@ impl DeviceTrust {
         &self.revoked
     }
 
+    pub fn adders(&self) -> &BTreeMap<DeviceId, DeviceId> {
+        &self.adders
+    }
+
     /// The device, if it is in force now.
     pub fn device(&self, id: DeviceId) -> Result<&TrustedDevice, Error> {
         if self.revoked.contains(&id) {
@@ -107,6 +122,8 @@ impl DeviceTrust {
         if *device.approver() != self.approver {
             return Err(Error::OtherApprover);
         }
+        // It stays, whatever becomes of the device that had added it.
+        self.adders.remove(&device.bundle().id());
         self.add(device.bundle())
     }
 
@@ -134,21 +151,62 @@ impl DeviceTrust {
         // A list is read again as a whole, and may begin with statements of devices that were revoked since.
         match statement.change() {
             Change::Add(bundle) if self.has(bundle) => return Ok(Followed::Known(bundle.id())),
-            Change::Revoke(id) if self.revoked.contains(id) => return Ok(Followed::Known(*id)),
+            Change::Revoke(id) if self.revoked.contains(id) => {
+                // It may have revoked itself before, to keep what it has added.
+                if let (Some(keeps), Ok(())) = (statement.keeps(), self.check_signer(signed)) {
+                    self.revoke_added_by(*id, keeps);
+                }
+                return Ok(Followed::Known(*id));
+            }
             Change::Add(_) | Change::Revoke(_) => {}
         }
-        let signer = self.device(statement.by())?;
-        if !signed.signed_by(signer.bundle().signing_key()) {
-            return Err(Error::StatementSignature);
-        }
+        self.check_signer(signed)?;
         match statement.change() {
-            Change::Add(bundle) if signed.possession_by(bundle.signing_key()) => self.add(bundle),
+            Change::Add(bundle) if signed.possession_by(bundle.signing_key()) => {
+                let outcome = self.add(bundle)?;
+                if let Followed::Added(id) = outcome {
+                    self.adders.insert(id, statement.by());
+                }
+                Ok(outcome)
+            }
             Change::Add(_) => Err(Error::Possession),
             Change::Revoke(id) => {
                 // Also of a device that is not known here: it must not be added later.
-                self.in_force.retain(|device| device.id() != *id);
-                self.revoked.insert(*id);
+                self.revoke(*id);
+                if let Some(keeps) = statement.keeps() {
+                    self.revoke_added_by(*id, keeps);
+                }
                 Ok(Followed::Revoked(*id))
+            }
+        }
+    }
+
+    fn check_signer(&self, signed: &SignedStatement) -> Result<(), Error> {
+        let signer = self.device(signed.statement().by())?;
+        if signed.signed_by(signer.bundle().signing_key()) {
+            Ok(())
+        } else {
+            Err(Error::StatementSignature)
+        }
+    }
+
+    fn revoke(&mut self, id: DeviceId) {
+        self.in_force.retain(|device| device.id() != id);
+        self.revoked.insert(id);
+    }
+
+    /// Revokes what a revoked device has added, and what those have added, unless it is to be kept. Whoever has its keys can sign an
+    /// addition later, and a gateway can list it as if it had come before the revocation.
+    fn revoke_added_by(&mut self, id: DeviceId, keeps: &BTreeSet<DeviceId>) {
+        let mut gone = vec![id];
+        while let Some(adder) = gone.pop() {
+            let added = self.in_force.iter().map(TrustedDevice::id);
+            let added: Vec<_> = added
+                .filter(|it| self.adders.get(it) == Some(&adder) && !keeps.contains(it))
+                .collect();
+            for id in added {
+                self.revoke(id);
+                gone.push(id);
             }
         }
     }

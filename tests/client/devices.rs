@@ -1,9 +1,11 @@
 //! A second device: endorsed by the first, trusted by enforcers, revoked for ever.
 
-use countersign::client::approver::{Approver, DeviceStanding, Enrolment};
+use countersign::client::approver::{Approver, DeviceStanding, Enrolment, StrangeDevice};
 use countersign::client::{ClientError, Record};
-use countersign::e2e::{EndorsementRequest, Error};
+use countersign::e2e::{DeviceId, EndorsementRequest, Error};
 use countersign::protocol::decision::Verdict;
+
+use tokio::time::Instant;
 
 use super::people::{PATIENCE, World, ask, choice, command, pair, question};
 use super::tamper::Tamper;
@@ -155,4 +157,49 @@ async fn without_a_device_in_force_nobody_can_add_one() {
     let phone = world.device("alice", "phone").await;
     let refused = phone.enrol().await.unwrap_err();
     assert!(matches!(refused, ClientError::NoDeviceInForce), "{refused}");
+}
+
+/// The gateway need not keep it back: for a minute the enforcer has not read the list again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_names_the_revoked_device_that_its_enforcer_still_obeys() {
+    let world = World::start().await;
+    let mut enforcer = world.enforcer("bot").await;
+    let mut laptop = world.approver("alice", "laptop").await;
+    pair(&mut enforcer, &mut laptop).await;
+    let phone = world.device("alice", "phone").await;
+    laptop.add_device(&asks(&phone).await).await.unwrap();
+    let soon = Instant::now() + PATIENCE;
+    let known = enforcer.refreshed_devices("alice", soon).await;
+    assert_eq!(known.unwrap().len(), 2);
+    let asked = ask(enforcer, question(command(&["git", "push"])), &laptop).await;
+    let item = asked.item(&laptop).await;
+    assert_eq!(item.strangers, [], "both are known");
+    laptop.revoke_device(phone.device_id()).await.unwrap();
+    let item = asked.item(&laptop).await;
+    let stranger = StrangeDevice {
+        id: phone.device_id(),
+        is_revoked: true,
+    };
+    assert_eq!(item.strangers, [stranger]);
+    // The laptop reads the list for that, and keeps what it has learned.
+    let item = asked.item(&laptop).await;
+    assert_eq!(item.strangers, [stranger]);
+    let rejected = laptop.decide(&item, &choice(Verdict::Reject)).await;
+    rejected.unwrap();
+    let (_, outcome) = asked.end().await;
+    outcome.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_the_gateway_does_not_list_can_be_revoked() {
+    let world = World::start().await;
+    let laptop = world.approver("alice", "laptop").await;
+    let unlisted = DeviceId::parse("AAAAAAAAAAAAAAAAAAAAAA").unwrap();
+    laptop.revoke_device(unlisted).await.unwrap();
+    laptop
+        .revoke_device(unlisted)
+        .await
+        .expect("twice is no harm");
+    let sql = "select count(*) from device_statements where change = 'revoke'";
+    assert_eq!(world.cluster.database.number(sql).await, 1);
 }

@@ -1,5 +1,6 @@
 //! Profiles: what is in them is secret, and no change is lost.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -185,8 +186,10 @@ fn a_copy_from_before_a_new_pairing_says_nothing_about_it() {
         checked_at: String::new(),
         devices: devices.iter().map(ToString::to_string).collect(),
         revoked: revoked.iter().map(ToString::to_string).collect(),
+        added_by: BTreeMap::new(),
     };
     let learned = ApproverRecord {
+        added_by: BTreeMap::from([("phone".to_owned(), "laptop".to_owned())]),
         checked_at: "2026-01-02T00:00:00Z".to_owned(),
         ..record("one", &["laptop", "phone"], &["watch"])
     };

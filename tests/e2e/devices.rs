@@ -8,7 +8,7 @@ use countersign::e2e::{
 };
 use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
 
-use super::people::{World, add, alice, device, node, now, revoke, tenant, world};
+use super::people::{World, add, alice, device, node, now, paired, revoke, tenant, world};
 
 /// A statement by whoever `signer` is, in the name of `by`.
 fn forged(signer: &DeviceKeys, by: &DeviceKeys, change: &Change) -> SignedStatement {
@@ -220,4 +220,123 @@ fn devices_are_limited_in_number() {
     let refused = trust.follow(&add(&keys, &late, &bundle)).unwrap_err();
     assert_eq!(refused, Error::TooManyDevices { limit: MAX_DEVICES });
     assert_eq!(trust.device(first.id()).unwrap().id(), keys.id());
+}
+
+/// A revocation that says what stays in force.
+fn revoke_keeping(by: &DeviceKeys, gone: &DeviceKeys, keeps: &[&DeviceKeys]) -> SignedStatement {
+    let keeps = keeps.iter().map(|keys| keys.id()).collect();
+    let subject = (&tenant(), &alice());
+    let statement = Statement::revocation(subject, gone.id(), &keeps, now(), by.id()).unwrap();
+    let signature = statement.sign(by).unwrap();
+    SignedStatement::new(statement, signature, None)
+}
+
+#[test]
+fn what_a_revoked_device_added_goes_with_it_unless_it_is_kept() {
+    let world = world();
+    let (phone, stolen) = (&world.phone, &world.laptop);
+    let [
+        (good, goods),
+        (thief, thiefs),
+        (friend, friends),
+        (child, childs),
+    ] = ["good", "thief", "friend", "child"].map(device);
+    let added = [
+        add(stolen, &good, &goods),
+        add(stolen, &thief, &thiefs),
+        add(&thief, &friend, &friends),
+        add(&good, &child, &childs),
+    ];
+    let revocation = revoke_keeping(phone, stolen, &[phone, &good]);
+    // Whoever has the keys can revoke the device first, to keep what it has added.
+    let first = [
+        vec![],
+        vec![revoke(stolen, stolen)],
+        vec![revoke_keeping(
+            stolen,
+            stolen,
+            &[phone, &good, &thief, &friend],
+        )],
+    ];
+    for first in first {
+        let list = || added.iter().chain(&first);
+        let mut trust = world.trust.clone();
+        trust.follow_all(list());
+        // Kept across a restart.
+        let in_force = trust.in_force().iter().map(|it| it.bundle().clone());
+        let mut trust = DeviceTrust::from_own_records(
+            tenant(),
+            alice(),
+            in_force.collect(),
+            trust.revoked().clone(),
+        )
+        .with_adders(trust.adders().clone());
+        assert!(trust.device(thief.id()).is_ok());
+        for _ in 0..2 {
+            trust.follow_all(list().chain([&revocation]));
+            let ids: BTreeSet<_> = trust.in_force().iter().map(TrustedDevice::id).collect();
+            assert_eq!(ids, BTreeSet::from([phone.id(), good.id(), child.id()]));
+            let gone = BTreeSet::from([stolen.id(), thief.id(), friend.id()]);
+            assert_eq!(*trust.revoked(), gone);
+        }
+    }
+    // Nobody but a device in force drops anything.
+    let mut trust = world.trust.clone();
+    trust.follow_all(&added);
+    let before = trust.clone();
+    let (stranger, _) = device("stranger");
+    let forgery = revoke_keeping(&stranger, stolen, &[phone]);
+    assert!(trust.follow(&forgery).is_err());
+    assert_eq!(trust, before);
+}
+
+#[test]
+fn what_was_pinned_stays_whoever_had_added_it() {
+    let mut world = world();
+    let (tablet, bundle) = device("tablet");
+    world
+        .trust
+        .follow(&add(&world.laptop, &tablet, &bundle))
+        .unwrap();
+    let (pinned, _) = paired(&world.enforcer, &bundle);
+    world.trust.pin(&pinned).unwrap();
+    let revocation = revoke_keeping(&world.phone, &world.laptop, &[&world.phone]);
+    world.trust.follow(&revocation).unwrap();
+    assert!(world.trust.device(tablet.id()).is_ok());
+}
+
+#[test]
+fn what_is_kept_has_one_spelling() {
+    let world = world();
+    let signed = revoke_keeping(&world.phone, &world.laptop, &[&world.phone, &world.laptop]);
+    let good: serde_json::Value = serde_json::from_str(&signed.to_text()).unwrap();
+    let with = |keeps: serde_json::Value| {
+        let mut text = good.clone();
+        text["statement"]["keeps"] = keeps;
+        SignedStatement::parse(&node(&text.to_string()))
+    };
+    let list = good["statement"]["keeps"].as_array().unwrap().clone();
+    assert_eq!(list.len(), 2);
+    with(list.clone().into()).unwrap();
+    with(serde_json::json!([])).unwrap();
+    let ids = (0..33_u8).map(|number| {
+        let id = [number; 16];
+        base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, id)
+    });
+    let many: BTreeSet<_> = ids.collect();
+    for bad in [
+        serde_json::json!([list[1], list[0]]),
+        serde_json::json!([list[0], list[0]]),
+        serde_json::json!(["short"]),
+        serde_json::json!([1]),
+        serde_json::json!("x"),
+        serde_json::json!(null),
+        many.into_iter().collect(),
+    ] {
+        let refused = with(bad.clone()).unwrap_err();
+        assert!(
+            matches!(refused, Error::Member { .. }),
+            "{bad}: {refused:?}"
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use countersign::e2e::{
     ArtifactContext, Ciphertext, DeviceBundle, DeviceKeys, DeviceName, DeviceTrust, EnforcerBundle,
     EnforcerKeys, Error, Hints, Introduction, OpenedArtifact, OwnRequest, PairingSecret,
-    PinnedEnforcer, PlainArtifact, Purpose, RandomSource, Received, Ruling, Scope,
+    PinnedDevice, PinnedEnforcer, PlainArtifact, Purpose, RandomSource, Received, Ruling, Scope,
     SignedIntroduction, SignedStatement, Statement, answer_by_link, open_artifact, receive_answer,
     seal_artifact,
 };
@@ -109,27 +109,26 @@ pub fn introduce(world: &World, by: &DeviceKeys) -> SignedIntroduction {
     introduction.unwrap().sign(by).unwrap()
 }
 
-pub fn world() -> World {
-    let enforcer = EnforcerKeys::generate(&mut known("enforcer")).unwrap();
-    let offer = EnforcerBundle::new(&enforcer, bot(), &mut known("offer")).unwrap();
+/// What an enforcer and a device of Alice's know of each other once they are paired.
+pub fn paired(enforcer: &EnforcerKeys, bundle: &DeviceBundle) -> (PinnedDevice, PinnedEnforcer) {
+    let offer = EnforcerBundle::new(enforcer, bot(), &mut known("offer")).unwrap();
     let secret = PairingSecret::generate(&mut known("secret")).unwrap();
-    let (phone, phone_bundle) = device("phone");
     let fingerprint = Fingerprint::of(&offer).unwrap();
     let authentic = AuthenticOffer::check(offer.clone(), &fingerprint).unwrap();
     let random = &mut known("answer");
-    let (answer, pinned_enforcer) = answer_by_link(
-        &authentic,
-        &secret,
-        &nonce(),
-        &alice(),
-        &phone_bundle,
-        random,
-    )
-    .unwrap();
+    let (answer, pinned_enforcer) =
+        answer_by_link(&authentic, &secret, &nonce(), &alice(), bundle, random).unwrap();
     let received = receive_answer(&offer, &secret, &nonce(), &alice(), answer).unwrap();
     let Received::Proven(pinned) = received else {
         panic!("a proof was sent");
     };
+    (pinned, pinned_enforcer)
+}
+
+pub fn world() -> World {
+    let enforcer = EnforcerKeys::generate(&mut known("enforcer")).unwrap();
+    let (phone, phone_bundle) = device("phone");
+    let (pinned, pinned_enforcer) = paired(&enforcer, &phone_bundle);
     let mut trust = DeviceTrust::pinned(tenant(), &pinned);
     let (laptop, laptop_bundle) = device("laptop");
     trust.follow(&add(&phone, &laptop, &laptop_bundle)).unwrap();

@@ -58,10 +58,10 @@ async fn thousands_of_idle_channels_fit_on_a_node_and_cost_little() {
 
     let request = request_id();
     enforcer
-        .submit(&request, "ws-123", sealed())
+        .submit(&request, &format!("ws-{}", idle / 2), sealed())
         .await
         .expect(202);
-    let pushed = sockets[123].as_mut().unwrap().expect().await;
+    let pushed = sockets[idle / 2].as_mut().unwrap().expect().await;
     assert_eq!(
         pushed["requestId"],
         request.as_str(),

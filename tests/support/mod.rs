@@ -47,7 +47,10 @@ pub fn http() -> reqwest::ClientBuilder {
         .expect("a configuration")
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    reqwest::Client::builder().tls_backend_preconfigured(config)
+    // After many calls at once all their connections would stay open: each is two files of this process, which may have few.
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(config)
+        .pool_max_idle_per_host(4)
 }
 
 /// One GET over plain HTTP.
@@ -88,7 +91,7 @@ pub async fn crowd(wanted: usize) -> ConnectionCrowd {
     raise_file_limit();
     let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let size = wanted.min(limit.saturating_sub(400) / 4);
+    let size = wanted.min(limit.saturating_sub(400) / 5);
     let turn = if limit < 4_096 {
         Some(TURN.lock().await)
     } else {

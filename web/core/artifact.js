@@ -2,6 +2,7 @@
 
 import { sha256, toHex, utf8 } from './bytes.js';
 import { Reader, hashWithout, isUuidOrUlid, isWithin, parseCanonical } from './canonical.js';
+import { readDeviceId } from './keys.js';
 import { open, parseCiphertext } from './seal.js';
 import { Problem } from './problem.js';
 
@@ -19,6 +20,7 @@ const MAX_WORD_CHARS = 1_024;
 /** Captions are shown whole, on buttons: more than a few, or long ones, could hide the others. */
 const MAX_ACTIONS = 8;
 const MAX_CAPTION_CHARS = 80;
+const DEVICES = 'countersign.devices';
 const REPOSITORY = 'countersign.repository';
 const SALT = 'countersign.salt';
 const SALT_CHARS = 22;
@@ -109,6 +111,7 @@ function readArtifact(node) {
     expiresAt: reader.time('expiresAt'),
     sessionId,
     baseRevision: reader.optionalString('baseRevision'),
+    devices: readDevices(extensions),
     payload: toObject(reader.object('payload')),
     rest: readRest(node),
     actions: actions ?? [],
@@ -137,6 +140,22 @@ async function readRepository(node) {
   return text;
 }
 
+/**
+ * The devices that the enforcer obeys, by approver.
+ * @param {Node | undefined} extensions
+ */
+function readDevices(extensions) {
+  const named = extensions && new Reader(WHAT, extensions).optionalObject(DEVICES);
+  /** @type {Map<string, string[]>} */
+  const devices = new Map();
+  if (named === undefined) return devices;
+  for (const [approverId, list] of Object.entries(toObject(named))) {
+    if (!Array.isArray(list) || !list.every((id) => typeof id === 'string')) throw new Reader(WHAT, named).invalid(approverId, 'deviceId[]');
+    devices.set(approverId, list.map(readDeviceId));
+  }
+  return devices;
+}
+
 /** @param {Node} node */
 function toObject(node) {
   return /** @type {JsonObject} */ (JSON.parse(node.raw));
@@ -152,8 +171,8 @@ function readRest(node) {
   /** @type {JsonObject} */
   const rest = metadata === undefined ? {} : { metadata };
   const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) => name === SALT && typeof value === 'string' && SALT_TEXT.test(value);
-  // The repository has a place of its own: its form and its hash were checked.
-  const others = Object.entries(extensions ?? {}).filter(([name, value]) => name !== REPOSITORY && !isSalt(name, value));
+  // The repository has a place of its own, and the devices are compared with those that are known. Their form was checked.
+  const others = Object.entries(extensions ?? {}).filter(([name, value]) => name !== REPOSITORY && name !== DEVICES && !isSalt(name, value));
   return others.length === 0 ? rest : { ...rest, extensions: Object.fromEntries(others) };
 }
 

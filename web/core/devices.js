@@ -94,11 +94,14 @@ export async function publish(session, signed) {
 }
 
 /**
+ * Revokes a device, and whatever it has added behind this one's back.
  * @param {Session} session
  * @param {string} deviceId
  */
 export async function revokeDevice(session, deviceId) {
-  const body = await signStatement(session.keys, session.subject, { revoke: deviceId }, session.timestamp());
+  const { trust } = await readDevices(session);
+  const keeps = trust.inForce.map((bundle) => bundle.deviceId).filter((id) => id !== deviceId);
+  const body = await signStatement(session.keys, session.subject, { revoke: deviceId, keeps }, session.timestamp());
   const place = devicesPath(session) + path(deviceId);
   await session.client.call({ method: 'DELETE', path: place, body, expect: [200] });
 }

@@ -113,7 +113,7 @@ export async function readItem(session, envelope) {
   const item = {
     requestId, msgId, state: 'pending', enforcerId: null, label: labelOf(body), isPaired: false, artifactType: null,
     artifactHash: null, repoRef: '', expiresAt: null, receivedAt: createdAt, decision: null, withdrawalReason: null,
-    content: { opened: false, problem: Problem.of('notPaired', {}) },
+    content: { opened: false, problem: Problem.of('notPaired', {}) }, strangers: [],
   };
   try {
     const claims = readClaims(body);
@@ -125,11 +125,25 @@ export async function readItem(session, envelope) {
       isPaired: record !== undefined,
       label: record === undefined ? item.label : record.label,
     };
-    return { ...item, ...known, content: await openItem(session, requestId, claims) };
+    const content = await openItem(session, requestId, claims);
+    return { ...item, ...known, content, strangers: await strangersOf(session, content) };
   } catch (error) {
     if (error instanceof Problem) return { ...item, content: { opened: false, problem: error } };
     throw error;
   }
+}
+
+/**
+ * Devices that the enforcer obeys as this person's, and that this device does not know to be in force.
+ * @param {Session} session
+ * @param {Content} content
+ */
+async function strangersOf(session, content) {
+  const named = content.opened ? content.artifact.devices.get(session.identity.approverId) : undefined;
+  if (named === undefined) return [];
+  const trust = await session.trust();
+  const isKnown = (/** @type {string} */ id) => trust.inForce.some(({ deviceId }) => deviceId === id);
+  return named.filter((id) => !isKnown(id)).map((deviceId) => ({ deviceId, isRevoked: trust.revoked.has(deviceId) }));
 }
 
 /** @param {Node} body */
@@ -160,10 +174,11 @@ async function openItem(session, requestId, { enforcerId, artifactType, artifact
 }
 
 /**
- * Whether an introduction by another device could change what is known of it.
+ * Whether what other devices have signed since could change what is known of it.
  * @param {Item} item
  */
-export function wantsIntroduction({ content }) {
+export function wantsIntroduction({ content, strangers }) {
+  if (strangers.length > 0) return true;
   const codes = ['notPaired', 'endedHere', 'disagreement', 'otherKey', 'keyNotOpened'];
   return !content.opened && codes.includes(content.problem.code);
 }

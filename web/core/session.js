@@ -108,10 +108,11 @@ export class Session {
 
   /** What this device trusts without asking anyone: itself, and what led from it to others before. */
   async trust() {
-    const { devices, revoked } = await this.store.trust();
+    const { devices, revoked, addedBy } = await this.store.trust();
     const known = await Promise.all(devices.map(parseDeviceBundle));
     const trust = new DeviceTrust(this.subject, [this.keys.bundle, ...known.filter(({ deviceId }) => !revoked.includes(deviceId))]);
     for (const deviceId of revoked) trust.revoked.add(deviceId);
+    trust.adders = new Map(Object.entries(addedBy ?? {}));
     return trust;
   }
 
@@ -122,7 +123,7 @@ export class Session {
   async remember(trust) {
     const own = this.identity.deviceId;
     const devices = trust.inForce.filter(({ deviceId }) => deviceId !== own).map(({ text }) => text);
-    await this.store.addTrust({ devices, revoked: [...trust.revoked] });
+    await this.store.addTrust({ devices, revoked: [...trust.revoked], addedBy: Object.fromEntries(trust.adders) });
   }
 
   /**

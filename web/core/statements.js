@@ -14,7 +14,10 @@ const WHAT = 'statement';
 /** So that a request can be encrypted to all of them within its size limit. */
 export const MAX_DEVICES = 32;
 
-/** @typedef {{ add: DeviceBundle } | { revoke: string }} Change a device's bundle, or a deviceId */
+/**
+ * A device's bundle; or a deviceId, and those of the devices that stay in force, as far as the signer knows.
+ * @typedef {{ add: DeviceBundle } | { revoke: string, keeps?: string[] }} Change
+ */
 
 /**
  * @typedef {object} Subject
@@ -42,9 +45,9 @@ export const MAX_DEVICES = 32;
  */
 export function spellStatement({ tenantId, approverId }, change, at, by) {
   const members = { v: 1, tenantId, approverId, at, by };
-  return 'add' in change
-    ? canonical({ ...members, statement: 'device.add', bundle: change.add.text })
-    : canonical({ ...members, statement: 'device.revoke', deviceId: change.revoke });
+  if ('add' in change) return canonical({ ...members, statement: 'device.add', bundle: change.add.text });
+  const keeps = change.keeps && { keeps: [...change.keeps].sort() };
+  return canonical({ ...members, ...keeps, statement: 'device.revoke', deviceId: change.revoke });
 }
 
 /**
@@ -86,7 +89,7 @@ export async function parseSigned(node) {
   /** @type {Change} */
   const change = kind === 'device.add'
     ? { add: await parseDeviceBundle(reader.string('bundle')) }
-    : { revoke: readDeviceId(reader.string('deviceId')) };
+    : { revoke: readDeviceId(reader.string('deviceId')), ...readKeeps(reader) };
   reader.time('at');
   const statement = {
     subject: { tenantId: reader.id('tenantId'), approverId: reader.id('approverId') },
@@ -98,6 +101,18 @@ export async function parseSigned(node) {
   };
   reader.finish();
   return statement;
+}
+
+/**
+ * In order and none twice, so that there is one spelling.
+ * @param {Reader} reader
+ */
+function readKeeps(reader) {
+  if (reader.optional('keeps') === undefined) return {};
+  const keeps = reader.array('keeps').map(({ value }) => (typeof value === 'string' ? readDeviceId(value) : ''));
+  const isOrdered = keeps.every((id, place) => id !== '' && (place === 0 || id > keeps[place - 1]));
+  if (!isOrdered || keeps.length > MAX_DEVICES) throw reader.invalid('keeps', `deviceId[] <= ${MAX_DEVICES}`);
+  return { keeps };
 }
 
 /** @param {string} text */
@@ -116,6 +131,11 @@ export class DeviceTrust {
     this.inForce = inForce;
     /** @type {Set<string>} */
     this.revoked = new Set();
+    /**
+     * By which device each was added.
+     * @type {Map<string, string>}
+     */
+    this.adders = new Map();
   }
 
   /**
@@ -138,17 +158,36 @@ export class DeviceTrust {
     const isSame = subject.tenantId === this.subject.tenantId && subject.approverId === this.subject.approverId;
     if (!isSame) throw Problem.of('otherApprover', {});
     // A list is read again as a whole, and may begin with statements of devices that were revoked since.
-    if ('add' in change ? this.has(change.add) : this.revoked.has(change.revoke)) return;
+    if ('add' in change ? this.has(change.add) : this.revoked.has(change.revoke) && !change.keeps) return;
     if (!(await verifies(this.device(by), text, signed.signature))) throw Problem.of('statementSignature', {});
     if ('revoke' in change) {
       // Also of a device that is not known here: it must not be added later.
-      this.inForce = this.inForce.filter(({ deviceId }) => deviceId !== change.revoke);
-      this.revoked.add(change.revoke);
+      this.revoke(change.revoke);
+      if (change.keeps) this.revokeAddedBy(change.revoke, change.keeps);
       return;
     }
     const proven = signed.possession !== null && (await verifies(change.add, text, signed.possession));
     if (!proven) throw Problem.of('possession', {});
     this.add(change.add);
+    this.adders.set(change.add.deviceId, by);
+  }
+
+  /** @param {string} id */
+  revoke(id) {
+    this.inForce = this.inForce.filter(({ deviceId }) => deviceId !== id);
+    this.revoked.add(id);
+  }
+
+  /**
+   * Revokes what a revoked device has added, and what those have added, unless it is to be kept. Whoever has its keys can sign an addition
+   * later, and a gateway can list it as if it had come before the revocation.
+   * @param {string} id
+   * @param {string[]} keeps
+   */
+  revokeAddedBy(id, keeps) {
+    const added = this.inForce.filter(({ deviceId }) => this.adders.get(deviceId) === id && !keeps.includes(deviceId));
+    for (const { deviceId } of added) this.revoke(deviceId);
+    for (const { deviceId } of added) this.revokeAddedBy(deviceId, keeps);
   }
 
   /**

@@ -72,6 +72,7 @@ const VERSION = 1;
  * @typedef {object} TrustRecord
  * @property {string[]} devices bundles in force
  * @property {string[]} revoked ids
+ * @property {Record<string, string>} [addedBy] by which device each was added, by their ids
  */
 
 /**
@@ -197,12 +198,17 @@ export class Store {
    * Adds to what is kept, in one transaction: another tab, or another answer, may have added something meanwhile.
    * @param {TrustRecord} record
    */
-  async addTrust({ devices, revoked }) {
+  async addTrust({ devices, revoked, addedBy }) {
     await this.on('profile', 'readwrite', async (store) => {
       /** @type {TrustRecord} */
       const before = (await resultOf(store.get('trust'))) ?? { devices: [], revoked: [] };
-      const now = { devices: [...new Set([...before.devices, ...devices])], revoked: [...new Set([...before.revoked, ...revoked])] };
-      const isNew = now.devices.length > before.devices.length || now.revoked.length > before.revoked.length;
+      const now = {
+        devices: [...new Set([...before.devices, ...devices])],
+        revoked: [...new Set([...before.revoked, ...revoked])],
+        addedBy: { ...addedBy, ...before.addedBy },
+      };
+      const size = (/** @type {TrustRecord} */ record) => record.devices.length + record.revoked.length + Object.keys(record.addedBy ?? {}).length;
+      const isNew = size(now) > size(before);
       if (isNew) await resultOf(store.put(now, 'trust'));
     });
   }

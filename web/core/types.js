@@ -34,6 +34,7 @@
  * @property {string} expiresAt
  * @property {string | null} sessionId
  * @property {string | null} baseRevision
+ * @property {Map<string, string[]>} devices those that the enforcer obeys, by approver
  * @property {JsonObject} payload
  * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without what is random
  * @property {RequestedAction[]} actions empty if the artifact offers none
@@ -65,6 +66,11 @@
  */
 
 /**
+ * A device that the enforcer obeys as one of this person's, and that this device does not know to be in force.
+ * @typedef {{ deviceId: string, isRevoked: boolean }} StrangeDevice
+ */
+
+/**
  * A request. Everything but `content` is what the gateway says, and was compared with the content if that opened. An item is
  * never changed: a new one takes its place, so views may compare by identity.
  * @typedef {object} Item
@@ -80,6 +86,7 @@
  * @property {string | null} expiresAt
  * @property {string | null} receivedAt when the gateway accepted it, as it says
  * @property {Content} content
+ * @property {StrangeDevice[]} strangers
  * @property {ItemDecision | null} decision
  * @property {string | null} withdrawalReason as the gateway says
  * @property {ItemState} [gatewaySays] the gateway contradicts the decision, which this device has verified

@@ -7,8 +7,10 @@ import { decideOpened, readDecision, rejectUnopened, verifyDecision } from '../c
 import { checkGrant, grantableWords } from '../core/grants.js';
 import { aesGcm, decapsulate, encapsulate, keySchedule } from '../core/hpke.js';
 import { generateKeyPairs, parseDeviceBundle, parseEnforcerBundle, verifies } from '../core/keys.js';
+import { Problem } from '../core/problem.js';
 import { sealPrompt } from '../core/prompts.js';
 import { RANDOM, open, parseCiphertext, seal } from '../core/seal.js';
+import { DeviceTrust } from '../core/statements.js';
 import {
   assert, assertEqual, assertRefused, deviceOf, enforcerOf, fromHex, importPair, scripted, withOneBitChanged,
 } from './support.js';
@@ -138,6 +140,26 @@ export const tests = {
       const others = [{ salt, text: `${text}x` }, { salt: salt.slice(1), text }, { salt, text, more: 1 }, { salt }, text, null];
       for (const other of others) await assertRefused(() => read(repoRef, other), 'member');
       await assertRefused(() => read(text, { salt, text }), 'member');
+    }
+  },
+
+  async 'what every implementation refuses'({ encryption, refused }) {
+    const [keys, { pinned }] = [await deviceOf(encryption, 'phone'), await enforcerOf(encryption)];
+    for (const { name, ciphertext, context } of refused.ciphertexts) {
+      const problem = await openArtifact(keys, pinned, context, nodeOf(ciphertext)).then(() => null, (error) => error);
+      assert(problem instanceof Problem, `${name}: ${problem}`);
+    }
+    const artifact = await parseArtifact(utf8(encryption.artifact.plaintext));
+    for (const { name, body } of refused.decisions) {
+      const verifying = async () => verifyDecision(readDecision(nodeOf(body)), artifact, keys.bundle);
+      const problem = await verifying().then(() => null, (error) => error);
+      // Whoever looks at a decision of the past does not mind its end.
+      assert(name === 'past its end' ? problem === null : problem instanceof Problem, `${name}: ${problem}`);
+    }
+    for (const { name, list, inForce, revoked } of refused.statements) {
+      const trust = new DeviceTrust({ tenantId: encryption.tenantId, approverId: 'alice' }, [keys.bundle]);
+      await trust.followAll(list.map(nodeOf));
+      assertEqual([trust.inForce.map(({ deviceId }) => deviceId), [...trust.revoked].sort()], [inForce, [...revoked].sort()], name);
     }
   },
 

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 globalThis.WebSocket ??= { OPEN: 1 };
 
-const { REQUEST, request, scene } = await import('./hostile.mjs');
+const { REQUEST, newDevice, request, scene } = await import('./hostile.mjs');
 
 const refused = (code) => (error) => error.code === code;
 const commandOf = (item) => (item.content.opened ? item.content.artifact.payload.command : item.content.problem.code);
@@ -53,6 +53,25 @@ test('the same request in another message stays the item that is shown', async (
   await model.decide(shown, { verdict: 'approve' });
   assert.equal(JSON.parse(sent[0]).artifactHash, shown.artifactHash);
   assert.equal(model.find(REQUEST).state, 'decided');
+});
+
+test('devices that the enforcer obeys and this one does not know are named', async () => {
+  const { session, device, enforcers, shows } = await scene();
+  const [other, gone] = [await newDevice('other'), await newDevice('gone')].map(({ bundle }) => bundle.deviceId);
+  const known = await session.trust();
+  known.revoked.add(gone);
+  session.trust = async () => known;
+  const alice = [device.bundle.deviceId, other, gone];
+  const named = { alice, bob: [other] };
+  const shown = await shows(await request(enforcers.bot, device, { further: { extensions: { 'countersign.devices': named } } }));
+  assert.deepEqual(shown.strangers, [{ deviceId: other, isRevoked: false }, { deviceId: gone, isRevoked: true }]);
+  assert.deepEqual(shown.content.artifact.rest, {});
+  for (const [requestId, list] of [['a', 'x'], ['b', [1]], ['c', ['short']]]) {
+    const malformed = { extensions: { 'countersign.devices': { alice: list } } };
+    const { device: own, enforcers: theirs, shows: showing } = await scene();
+    const item = await showing(await request(theirs.bot, own, { further: malformed }));
+    assert.equal(item.content.opened, false, requestId);
+  }
 });
 
 test('after logging out nothing is signed', async () => {

@@ -59,7 +59,7 @@ export const tests = {
     const { v: _, enforcerId, ...claims } = JSON.parse(artifact.keyAssociatedData);
     const { requestId } = claims;
     const session = (/** @type {boolean} */ isPaired, refused = new Map()) => /** @type {any} */ ({
-      keys, refused, enforcers: new Map(isPaired ? [[enforcerId, { label: 'ours' }]] : []), pinned: () => (isPaired ? pinned : null),
+      keys, refused, identity: { approverId: 'alice' }, enforcers: new Map(isPaired ? [[enforcerId, { label: 'ours' }]] : []), pinned: () => (isPaired ? pinned : null),
     });
     const body = { ...claims, enforcerId, enforcerLabel: 'theirs', ciphertext: artifact.ciphertext };
     const read = (/** @type {object} */ change, isPaired = true, refused = new Map()) => readItem(session(isPaired, refused), parse('answer',

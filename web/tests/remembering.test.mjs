@@ -22,8 +22,9 @@ async function adds(by, device) {
   return parse('statement', spellSigned(text, await sign(by, text), await sign(device, text)));
 }
 
-async function revokes(by, device) {
-  const text = spellStatement(SUBJECT, { revoke: device.bundle.deviceId }, AT, by.bundle.deviceId);
+async function revokes(by, device, keeps) {
+  const change = { revoke: device.bundle.deviceId, ...(keeps && { keeps: keeps.map(({ bundle }) => bundle.deviceId) }) };
+  const text = spellStatement(SUBJECT, change, AT, by.bundle.deviceId);
   return parse('statement', spellSigned(text, await sign(by, text), null));
 }
 
@@ -34,6 +35,36 @@ test('a statement counts also if its signer is added later in the list', async (
   await trust.followAll([await adds(own, stolen), unreadable, await revokes(other, stolen), await adds(own, other)]);
   assert.deepEqual(trust.inForce.map(({ name }) => name), ['own', 'other']);
   assert.ok(trust.revoked.has(stolen.bundle.deviceId));
+});
+
+test('what a stolen device adds goes with it, wherever the gateway lists it', async () => {
+  const names = ['own', 'stolen', 'good', 'thief', 'friend', 'child'];
+  const [own, stolen, good, thief, friend, child] = await Promise.all(names.map(newDevice));
+  const list = [await adds(own, stolen), await adds(stolen, good), await adds(stolen, thief), await adds(thief, friend), await adds(good, child)];
+  const revocation = await revokes(own, stolen, [own, good]);
+  for (const before of [[], [await revokes(stolen, stolen, [own, good, thief, friend])], [await revokes(stolen, stolen)]]) {
+    const trust = new DeviceTrust(SUBJECT, [own.bundle]);
+    for (let turn = 0; turn < 2; turn += 1) {
+      await trust.followAll([...list, ...before, revocation]);
+      assert.deepEqual(trust.inForce.map(({ name }) => name), ['own', 'good', 'child']);
+      assert.ok(trust.revoked.has(thief.bundle.deviceId));
+    }
+  }
+});
+
+test('who added whom is not forgotten', async () => {
+  const [own, stolen, thief] = await Promise.all(['own', 'stolen', 'thief'].map(newDevice));
+  const store = await Store.open();
+  const session = { store, keys: own, subject: SUBJECT, identity: { deviceId: own.bundle.deviceId } };
+  const [trustOf, remember] = ['trust', 'remember'].map((name) => Session.prototype[name].bind(session));
+  const before = await trustOf();
+  await before.followAll([await adds(own, stolen), await adds(stolen, thief)]);
+  await remember(before);
+  const after = await trustOf();
+  assert.equal(after.inForce.length, 3);
+  await after.followAll([await revokes(own, stolen, [own])]);
+  await remember(after);
+  assert.deepEqual((await trustOf()).inForce.map(({ name }) => name), ['own']);
 });
 
 test('a revocation is not forgotten when two lists are read at once', async () => {

@@ -28,6 +28,12 @@ export const requestTexts = {
     unopenedText: 'Nothing of it is shown, since nothing of it can be trusted. You can reject it.',
     pairHint: 'Pair with this agent',
     notRejectable: 'It is so malformed that it cannot even be rejected. It leaves by itself when it expires.',
+    strangers: {
+      revoked: (/** @type {string} */ id) =>
+        `This agent’s machine still obeys your device ${id}, which was revoked. It learns that within a minute, unless the gateway keeps it from it.`,
+      unknown: (/** @type {string} */ id) =>
+        `This agent’s machine also obeys ${id} as your device, which this device does not know. If you have not just added it, someone has used the keys of a device of yours: revoke it, in a terminal with “countersign devices revoke ${id}”.`,
+    },
     careful: 'Look closely',
     marked: (/** @type {number} */ n) => `${count(n, 'character is', 'characters are')} invisible or misleading. Each is shown by its name in a frame.`,
     lookAlike: (/** @type {number} */ n, /** @type {string} */ signs, /** @type {boolean} */ hasMore) =>

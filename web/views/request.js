@@ -17,7 +17,7 @@ import { problemText } from '../texts/problems.js';
 import { contentView } from './content.js';
 import { decisionBar } from './decide.js';
 import { decisionFacts, outcomeBar } from './outcome.js';
-import { warnings } from './warnings.js';
+import { strangeDevices, warnings } from './warnings.js';
 
 /** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').Artifact} Artifact */
@@ -87,17 +87,16 @@ export async function view({ approver, args, go }) {
     find.element.before(head(item, artifact));
     // It came after the view: the focus waits for it.
     if (isLate) element.querySelector('h1')?.focus({ preventScroll: true });
-    if (artifact) showArtifact(artifact);
+    if (artifact) showArtifact(artifact, item);
     else {
       side.before(unopened(item), el('section', { class: 'card card-body' }, details));
       settle();
     }
   };
 
-  const showArtifact = async (/** @type {Artifact} */ artifact) => {
+  const showArtifact = async (/** @type {Artifact} */ artifact, /** @type {Item} */ item) => {
     const mine = turn;
-    const careful = warnings(artifact);
-    if (careful) side.before(careful);
+    for (const warning of [strangeDevices(item), warnings(artifact)]) if (warning) side.before(warning);
     const made = await contentView(artifact);
     if (mine !== turn) return made.dispose();
     content = made;
@@ -222,7 +221,7 @@ function pastItem(entry) {
   return {
     requestId, state, enforcerId, label, artifactType, decision,
     msgId: '', isPaired: true, artifactHash: artifact?.hash ?? null, repoRef: '', expiresAt: null, receivedAt: null, withdrawalReason: null,
-    content: artifact ? { opened: true, artifact } : { opened: false, problem: Problem.of('nothingToSave', {}) },
+    content: artifact ? { opened: true, artifact } : { opened: false, problem: Problem.of('nothingToSave', {}) }, strangers: [],
   };
 }
 

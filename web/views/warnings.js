@@ -7,6 +7,7 @@ import { LONG_LINE } from '../ui/mono.js';
 import { note } from '../ui/parts.js';
 
 /** @typedef {import('../core/types.js').Artifact} Artifact */
+/** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').JsonValue} JsonValue */
 
 /**
@@ -64,5 +65,16 @@ export function warnings(artifact) {
     longest > LONG_LINE && texts.request.longLine(longest),
   ].filter(Boolean);
   if (words.length === 0) return null;
+  return note('warn', el('strong', null, texts.request.careful), words.map((text) => el('p', null, text)));
+}
+
+/**
+ * Devices that the agent's machine obeys, and that this one does not know.
+ * @param {Item} item
+ */
+export function strangeDevices({ strangers }) {
+  if (strangers.length === 0) return null;
+  const { revoked, unknown } = texts.request.strangers;
+  const words = strangers.map(({ deviceId, isRevoked }) => (isRevoked ? revoked(deviceId) : unknown(deviceId)));
   return note('warn', el('strong', null, texts.request.careful), words.map((text) => el('p', null, text)));
 }

@@ -1,11 +1,13 @@
 //! The devices of this approver. This one follows the statements from itself: what no known device has signed is shown as such.
 
-use super::{Approver, deadline};
+use super::{Approver, deadline, locked};
 use crate::client::error::ClientError;
 use crate::client::gateway::{Answer, Call, path};
+use crate::client::profile::ApproverProfile;
 use crate::client::wire;
 use crate::e2e::{
-    Change, DeviceBundle, DeviceId, DeviceTrust, EndorsementRequest, SignedStatement, Statement,
+    DeviceBundle, DeviceId, DeviceTrust, EndorsementRequest, SignedStatement, Statement,
+    TrustedDevice,
 };
 use crate::protocol::json::{Node, Value};
 
@@ -112,6 +114,14 @@ pub(super) fn array<'n, 'a>(node: &'n Node<'a>, name: &str) -> Result<&'n [Node<
     }
 }
 
+/// What cannot be read proves nothing, and changes nothing.
+fn signed(list: &Node<'_>) -> Result<Vec<SignedStatement>, ClientError> {
+    let statements = array(list, "statements")?.iter();
+    Ok(statements
+        .filter_map(|node| SignedStatement::parse(node).ok())
+        .collect())
+}
+
 impl Approver {
     async fn list(&self) -> Result<Answer, ClientError> {
         let call = Call::get(path(&["v1", "approvers", self.id.as_str(), "devices"]));
@@ -126,16 +136,26 @@ impl Approver {
         Ok(statements.map(|node| node.raw.to_owned()).collect())
     }
 
+    /// What follows from this device by these statements. The profile keeps it.
+    fn follow(&self, signed: &[SignedStatement]) -> Result<DeviceTrust, ClientError> {
+        let take = |profile: &mut ApproverProfile| {
+            let mut trust = profile.trust()?;
+            trust.follow_all(signed);
+            let is_new = profile.remember(&trust)?;
+            Ok::<_, ClientError>((trust, is_new))
+        };
+        let mut rehearsed = locked(&self.profile).clone();
+        match take(&mut rehearsed)? {
+            (trust, false) => Ok(trust),
+            (_, true) => Ok(self.update(take)?.0),
+        }
+    }
+
     /// The devices as the gateway lists them, judged by the statements that lead from this device to them.
     pub async fn devices(&self) -> Result<Devices, ClientError> {
         let answer = self.list().await?;
         let node = wire::parse(&answer.body)?;
-        // What cannot be read or followed proves nothing, and changes nothing.
-        let signed: Vec<_> = (array(&node, "statements")?.iter())
-            .filter_map(|node| SignedStatement::parse(node).ok())
-            .collect();
-        let mut trust = self.own_trust()?;
-        trust.follow_all(&signed);
+        let trust = self.follow(&signed(&node)?)?;
         let lines: Vec<_> = (array(&node, "devices")?.iter())
             .filter_map(Line::read)
             .collect();
@@ -170,18 +190,20 @@ impl Approver {
         published.await.map(drop)
     }
 
+    /// Revokes a device, and whatever it has added behind this one's back.
     pub async fn revoke_device(&self, device: DeviceId) -> Result<(), ClientError> {
-        let (change, now) = (Change::Revoke(device), self.clock.now());
-        let own = self.device_id();
-        let statement = Statement::new(&self.tenant, &self.id, &change, now, own)?;
+        let answer = self.list().await?;
+        let trust = self.follow(&signed(&wire::parse(&answer.body)?)?)?;
+        let keeps = trust.in_force().iter().map(TrustedDevice::id);
+        let keeps = keeps.filter(|id| *id != device).collect();
+        let (subject, now) = ((&self.tenant, &self.id), self.clock.now());
+        let statement = Statement::revocation(subject, device, &keeps, now, self.device_id())?;
         let signature = statement.sign(&self.keys)?;
         let signed = SignedStatement::new(statement, signature, None);
         let device = device.to_string();
         let place = path(&["v1", "approvers", self.id.as_str(), "devices", &device]);
         let call = Call::delete(place, signed.to_text());
-        self.client
-            .expect(&call, &[200], deadline())
-            .await
-            .map(drop)
+        self.client.expect(&call, &[200], deadline()).await?;
+        self.follow(&[signed]).map(drop)
     }
 }

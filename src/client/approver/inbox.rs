@@ -13,7 +13,8 @@ use crate::client::profile::EnforcerRecord;
 use crate::client::visible::visible;
 use crate::client::wire::{self, Message};
 use crate::e2e::{
-    self, ArtifactContext, Ciphertext, OpenedArtifact, PinnedEnforcer, Purpose, open_artifact,
+    self, ArtifactContext, Ciphertext, DeviceId, OpenedArtifact, PinnedEnforcer, PlainArtifact,
+    Purpose, open_artifact,
 };
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, RequestId};
@@ -88,19 +89,47 @@ pub struct Item {
     pub repo_ref: String,
     pub expires_at: Option<Timestamp>,
     pub content: Result<OpenedArtifact, Unopened>,
+    pub strangers: Vec<StrangeDevice>,
+}
+
+/// A device that the enforcer obeys as one of this approver's, and that this device does not know to be in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StrangeDevice {
+    pub id: DeviceId,
+    pub is_revoked: bool,
+}
+
+impl fmt::Display for StrangeDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, is_revoked } = self;
+        if *is_revoked {
+            write!(
+                f,
+                "This agent's machine still obeys your device {id}, which was revoked. It learns that within a minute, unless the \
+                 gateway keeps it from it."
+            )
+        } else {
+            write!(
+                f,
+                "This agent's machine also obeys {id} as your device, which this device does not know. If you have not just added \
+                 it, someone has used the keys of a device of yours: countersign devices revoke {id}"
+            )
+        }
+    }
 }
 
 impl Item {
-    /// Whether an introduction by another device could change what is known of it.
+    /// Whether what other devices have signed since could change what is known of it.
     fn wants_introduction(&self) -> bool {
-        matches!(
-            self.content,
-            Err(Unopened::NotPaired
-                | Unopened::EndedHere
-                | Unopened::Disagreement
-                | Unopened::OtherKey
-                | Unopened::NotAuthentic(e2e::Error::KeyNotOpened))
-        )
+        !self.strangers.is_empty()
+            || matches!(
+                self.content,
+                Err(Unopened::NotPaired
+                    | Unopened::EndedHere
+                    | Unopened::Disagreement
+                    | Unopened::OtherKey
+                    | Unopened::NotAuthentic(e2e::Error::KeyNotOpened))
+            )
     }
 }
 
@@ -242,6 +271,7 @@ impl Approver {
             repo_ref: String::new(),
             expires_at: None,
             content: Err(Unopened::NotPaired),
+            strangers: Vec::new(),
         };
         match claimed {
             Err(invalid) => {
@@ -253,9 +283,25 @@ impl Approver {
                 item.artifact_hash = Some(claimed.artifact_hash);
                 claimed.repo_ref.clone_into(&mut item.repo_ref);
                 item.content = self.open_item(message.request_id, claimed, pinned.as_ref());
+                if let Ok(opened) = &item.content {
+                    item.strangers = self.strangers(opened.artifact())?;
+                }
             }
         }
         Ok(item)
+    }
+
+    fn strangers(&self, artifact: &PlainArtifact) -> Result<Vec<StrangeDevice>, ClientError> {
+        let trust = self.own_trust()?;
+        let named = artifact.devices_of(&self.id);
+        let strangers = named.filter_map(|id| {
+            let is_revoked = match trust.device(id) {
+                Ok(_) => return None,
+                Err(error) => matches!(error, e2e::Error::RevokedDevice(_)),
+            };
+            Some(StrangeDevice { id, is_revoked })
+        });
+        Ok(strangers.collect())
     }
 
     fn open_item(

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 pub use self::decide::{Choice, Decided, RequestedAction, requested_actions};
 pub use self::devices::{DeviceStanding, Devices, ListedDevice};
-pub use self::inbox::{Item, Unopened};
+pub use self::inbox::{Item, StrangeDevice, Unopened};
 pub use self::introductions::Introducer;
 pub use self::join::{Enrolment, Invitation, Joined, join};
 pub use self::notifications::{

@@ -12,7 +12,8 @@ use crate::client::gateway::{Answer, Call, path};
 use crate::client::record::Record;
 use crate::client::{random, wire};
 use crate::e2e::{
-    self, Approval, DeviceTrust, Outcome, OwnRequest, PlainArtifact, hide_repository, seal_artifact,
+    self, Approval, DeviceTrust, Outcome, OwnRequest, PlainArtifact, hide_repository, name_devices,
+    seal_artifact,
 };
 use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::json::Node;
@@ -53,7 +54,7 @@ impl Enforcer {
             return Err(Denial::NotPaired);
         }
         let devices = self.devices_of(&asked, false, submit_until).await?;
-        let artifact = self.artifact(question, until)?;
+        let artifact = self.artifact(question, &devices, until)?;
         let trusts: Vec<_> = devices.iter().collect();
         let sealed = seal_artifact(&self.keys, &self.id, &artifact, &trusts, &mut random)?;
         let sealed: Value =
@@ -91,7 +92,12 @@ impl Enforcer {
         })
     }
 
-    fn artifact(&self, question: Question, until: Instant) -> Result<PlainArtifact, Denial> {
+    fn artifact(
+        &self,
+        question: Question,
+        devices: &[DeviceTrust],
+        until: Instant,
+    ) -> Result<PlainArtifact, Denial> {
         let now = self.clock.now();
         let left = until.saturating_duration_since(Instant::now());
         let left = left.try_into().unwrap_or(time::Duration::MAX);
@@ -107,6 +113,7 @@ impl Enforcer {
         ];
         members.extend(own.map(|(name, value)| (name.to_owned(), value)));
         hide_repository(&mut members, &question.repository, &mut random)?;
+        name_devices(&mut members, devices);
         let text = Value::Object(members).to_string();
         Ok(PlainArtifact::complete(&text, &mut random)?)
     }

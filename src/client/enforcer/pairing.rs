@@ -1,5 +1,6 @@
 //! Pairing from the enforcer's side: it makes the offer, prints how to reach it, and pins whoever proves to have seen it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -161,6 +162,7 @@ impl Enforcer {
             checked_at: String::new(),
             devices: Vec::new(),
             revoked: Vec::new(),
+            added_by: BTreeMap::new(),
         };
         self.update(|records| {
             let trust = match records.iter().find(|known| known.id == record.id) {

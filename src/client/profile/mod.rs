@@ -5,7 +5,7 @@
 
 mod file;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -104,6 +104,9 @@ pub struct ApproverRecord {
     /// Ids of devices that were ever revoked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<String>,
+    /// By which device each was added, by their ids.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added_by: BTreeMap<String, String>,
 }
 
 impl EnforcerProfile {
@@ -144,12 +147,9 @@ impl ApproverRecord {
         let revoked = self.revoked.iter().map(|text| DeviceId::parse(text));
         let revoked = revoked.collect::<Result<BTreeSet<_>, e2e::Error>>();
         let revoked = revoked.map_err(|_| ProfileError::damaged("enforcer.approvers.revoked"))?;
-        Ok(DeviceTrust::from_own_records(
-            tenant,
-            self.id()?,
-            devices,
-            revoked,
-        ))
+        let adders = read_adders("enforcer.approvers.added_by", &self.added_by)?;
+        let trust = DeviceTrust::from_own_records(tenant, self.id()?, devices, revoked);
+        Ok(trust.with_adders(adders))
     }
 
     pub fn remember(&mut self, trust: &DeviceTrust, now: Timestamp) -> Result<(), e2e::Error> {
@@ -157,6 +157,7 @@ impl ApproverRecord {
         self.devices =
             (devices.map(|device| device.bundle().to_text())).collect::<Result<_, _>>()?;
         self.revoked = trust.revoked().iter().map(ToString::to_string).collect();
+        self.added_by = spell_adders(trust);
         self.checked_at = now.to_string();
         Ok(())
     }
@@ -177,6 +178,9 @@ impl ApproverRecord {
         };
         join(&mut self.devices, &other.devices);
         join(&mut self.revoked, &other.revoked);
+        for (id, by) in &other.added_by {
+            self.added_by.entry(id.clone()).or_insert(by.clone());
+        }
         self.checked_at.clone_from(&other.checked_at);
     }
 }
@@ -197,6 +201,9 @@ pub struct ApproverProfile {
     /// Ids of devices that were ever revoked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<String>,
+    /// By which device each was added, by their ids.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added_by: BTreeMap<String, String>,
     pub gateway: GatewayProfile,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub enforcers: Vec<EnforcerRecord>,
@@ -247,6 +254,7 @@ impl ApproverProfile {
             decryption_key: secret_key(&decryption),
             devices: Vec::new(),
             revoked: Vec::new(),
+            added_by: BTreeMap::new(),
             gateway,
             enforcers: Vec::new(),
             unpaired: Vec::new(),
@@ -278,15 +286,17 @@ impl ApproverProfile {
         let revoked = self.revoked.iter().map(|text| DeviceId::parse(text));
         let revoked = revoked.collect::<Result<BTreeSet<_>, e2e::Error>>();
         let revoked = revoked.map_err(|_| ProfileError::damaged("approver.revoked"))?;
+        let adders = read_adders("approver.added_by", &self.added_by)?;
         let (tenant, id) = (self.gateway.tenant()?, self.id()?);
-        Ok(DeviceTrust::from_own_records(tenant, id, in_force, revoked))
+        let trust = DeviceTrust::from_own_records(tenant, id, in_force, revoked);
+        Ok(trust.with_adders(adders))
     }
 
     /// Takes over what was followed from here. Nothing is forgotten: a device that is known to be revoked stays so. Says
     /// whether there was anything new.
     pub(super) fn remember(&mut self, trust: &DeviceTrust) -> Result<bool, ClientError> {
         let own = self.bundle()?.id();
-        let before = self.devices.len() + self.revoked.len();
+        let before = (self.devices.len(), self.revoked.len(), self.added_by.len());
         for device in trust.in_force().iter().filter(|device| device.id() != own) {
             let text = device.bundle().to_text()?;
             if !self.devices.contains(&text) {
@@ -298,7 +308,10 @@ impl ApproverProfile {
                 self.revoked.push(id);
             }
         }
-        Ok(before != self.devices.len() + self.revoked.len())
+        for (id, by) in spell_adders(trust) {
+            self.added_by.entry(id).or_insert(by);
+        }
+        Ok(before != (self.devices.len(), self.revoked.len(), self.added_by.len()))
     }
 }
 
@@ -318,6 +331,22 @@ impl EnforcerRecord {
 
 fn id<T: TextId>(member: &'static str, text: &str) -> Result<T, ProfileError> {
     T::parse(text).ok_or_else(|| ProfileError::damaged(member))
+}
+
+fn read_adders(
+    member: &'static str,
+    adders: &BTreeMap<String, String>,
+) -> Result<BTreeMap<DeviceId, DeviceId>, ProfileError> {
+    let read = |(id, by): (&String, &String)| Ok((DeviceId::parse(id)?, DeviceId::parse(by)?));
+    let adders = adders.iter().map(read).collect::<Result<_, e2e::Error>>();
+    adders.map_err(|_| ProfileError::damaged(member))
+}
+
+fn spell_adders(trust: &DeviceTrust) -> BTreeMap<String, String> {
+    let adders = trust.adders().iter();
+    adders
+        .map(|(id, by)| (id.to_string(), by.to_string()))
+        .collect()
 }
 
 fn secret_key(bytes: &[u8; 32]) -> SecretText {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use countersign::client::approver::{Approver, DeviceStanding, ListedDevice};
 use countersign::client::{ClientError, visible};
-use countersign::e2e::EndorsementRequest;
+use countersign::e2e::{DeviceId, EndorsementRequest};
 use serde_json::{Value, json};
 
 use super::pair::share;
@@ -142,37 +142,44 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     let approver = open(options)?;
     let mut screen = Screen::new(options.json);
     let devices = approver.devices().await?;
-    let device = match devices.beginning(id).as_slice() {
-        [device] => (*device).clone(),
-        [] => {
-            return Err(
-                ClientError::Choice("there is no such device; see: countersign devices").into(),
-            );
+    let (device, name) = match (devices.beginning(id).as_slice(), DeviceId::parse(id)) {
+        ([device], _) => (device.id, visible(&device.name)),
+        // A gateway may list fewer devices here than it lists to enforcers, which show the whole ids.
+        ([], Ok(device)) => (device, "a device that the gateway does not list".into()),
+        ([], Err(_)) => {
+            return Err(ClientError::Choice(
+                "there is no such device; see: countersign devices, or give its whole id",
+            )
+            .into());
         }
         _ => return Err(ClientError::Choice("the id is not unique; give more of it").into()),
     };
-    if !yes && !confirmed(&approver, &device).await? {
+    if !yes && !confirmed(&approver, device, &name).await? {
         screen.say("nothing was revoked");
         return Ok(Ending::code(DENIED));
     }
-    approver.revoke_device(device.id).await?;
-    screen.remark(&format!(
-        "revoked {} ({})",
-        visible(&device.name),
-        device.id
-    ));
+    approver.revoke_device(device).await?;
+    screen.remark(&format!("revoked {name} ({device})"));
+    let adder = device.to_string();
+    for other in &devices.listed {
+        if other.added_by.as_ref() == Some(&adder) && other.standing == DeviceStanding::Trusted {
+            let (name, id) = (visible(&other.name), other.id);
+            screen.say(&format!(
+                "it had added {name} ({id}), which stays in force; if you do not know that device, revoke it too"
+            ));
+        }
+    }
     if options.json {
-        print_json(&json!({ "deviceId": device.id.to_string(), "inForce": false }))?;
+        print_json(&json!({ "deviceId": adder, "inForce": false }))?;
     }
     Ok(Ending::DONE)
 }
 
-async fn confirmed(approver: &Approver, device: &ListedDevice) -> anyhow::Result<bool> {
-    let own = if device.id == approver.device_id() {
+async fn confirmed(approver: &Approver, device: DeviceId, name: &str) -> anyhow::Result<bool> {
+    let own = if device == approver.device_id() {
         "This is the device that you are using. "
     } else {
         ""
     };
-    let name = visible(&device.name);
-    says_yes(&format!("{own}Revoke {name} ({}) for ever?", device.id)).await
+    says_yes(&format!("{own}Revoke {name} ({device}) for ever?")).await
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use countersign::client::approver::{Item, requested_actions};
+use countersign::client::approver::{Item, StrangeDevice, requested_actions};
 use countersign::client::visible;
-use countersign::e2e::{PlainArtifact, REPOSITORY};
+use countersign::e2e::{DEVICES, PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -37,6 +37,12 @@ pub fn item_json(item: &Item) -> Value {
         "expiresAt": item.expires_at,
         "opened": item.content.is_ok(),
     });
+    if !item.strangers.is_empty() {
+        let strangers = item.strangers.iter();
+        let shown_of =
+            |it: &StrangeDevice| json!({ "deviceId": it.id.to_string(), "revoked": it.is_revoked });
+        shown["strangeDevices"] = strangers.map(shown_of).collect();
+    }
     match &item.content {
         Ok(opened) => shown["artifact"] = members_of(opened.artifact()),
         Err(problem) => shown["problem"] = problem.to_string().into(),
@@ -150,6 +156,10 @@ pub fn render(item: &Item, now: Timestamp, colour: bool) -> String {
             let _never = write!(text, "\n{problem}\nIt can be rejected.");
         }
     }
+    for stranger in &item.strangers {
+        let warning = paint(colour, Colour::Yellow, &stranger.to_string());
+        let _never = write!(text, "\n\n{warning}");
+    }
     text
 }
 
@@ -191,8 +201,9 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         if extensions.get(SALT).is_some_and(is_salt) {
             extensions.remove(SALT);
         }
-        // Shown above: the artifact could not be opened if it held anything else.
+        // Shown above, and compared with what this device knows. The artifact could not be opened if they held anything else.
         extensions.remove(REPOSITORY);
+        extensions.remove(DEVICES);
         if extensions.is_empty() {
             rest.remove("extensions");
         }
