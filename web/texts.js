@@ -254,6 +254,7 @@ export const texts = {
     unverifiedText: 'No device that this one trusts has added it. If you do not know it, revoke it.',
     revoke: 'Revoke',
     revokeTitle: (/** @type {string} */ name) => `Revoke ${name}?`,
+    addedStays: (/** @type {string} */ name, /** @type {string} */ id) => `It has added ${name} (${id}), which stays in force. If you do not know that device, revoke it too.`,
     revokeText: 'This is for ever. Agents refuse its decisions within a minute.',
     revokeOwnText: 'This is the device you are using. It can then no longer decide, and this cannot be undone.',
     revoked: (/** @type {string} */ name) => `${name} was revoked`,

@@ -11,7 +11,7 @@ use super::bundle::DeviceId;
 use super::encoding::encode;
 use super::error::Error;
 use super::random::{RandomSource, draw};
-use super::trust::{DeviceTrust, TrustedDevice};
+use super::trust::{DeviceTrust, MAX_DEVICES, TrustedDevice};
 use crate::protocol::artifact::MAX_WORD_CHARS;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, TextId as _};
@@ -85,12 +85,11 @@ pub(super) fn read_devices(extensions: Option<&Node<'_>>) -> Result<NamedDevices
             return None;
         };
         let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
-        Some((
-            ApproverId::parse(&member.name)?,
-            ids.collect::<Option<_>>()?,
-        ))
+        let ids: BTreeSet<_> = ids.collect::<Option<_>>()?;
+        let is_sound = ids.len() == list.len() && ids.len() <= MAX_DEVICES;
+        Some((ApproverId::parse(&member.name).filter(|_| is_sound)?, ids))
     });
-    let expected = "ids of devices for each id of an approver";
+    let expected = "at most 32 ids of devices, none twice, for each id of an approver";
     let read: Option<_> = read.collect();
     read.ok_or_else(|| Invalid::shape("/extensions/countersign.devices", expected))
 }

@@ -198,17 +198,28 @@ impl DeviceTrust {
     /// Revokes what a revoked device has added, and what those have added, unless it is to be kept. Whoever has its keys can sign an
     /// addition later, and a gateway can list it as if it had come before the revocation.
     fn revoke_added_by(&mut self, id: DeviceId, keeps: &BTreeSet<DeviceId>) {
-        let mut gone = vec![id];
-        while let Some(adder) = gone.pop() {
-            let added = self.in_force.iter().map(TrustedDevice::id);
-            let added: Vec<_> = added
-                .filter(|it| self.adders.get(it) == Some(&adder) && !keeps.contains(it))
-                .collect();
-            for id in added {
-                self.revoke(id);
-                gone.push(id);
+        let (mut adders, mut gone) = (vec![id], BTreeSet::new());
+        // Also through devices that were revoked before: one of them may have been revoked to hide what it has added.
+        while let Some(adder) = adders.pop() {
+            for (added, by) in &self.adders {
+                if *by == adder && !keeps.contains(added) && gone.insert(*added) {
+                    adders.push(*added);
+                }
             }
         }
+        for id in gone {
+            if self.device(id).is_ok() {
+                self.revoke(id);
+            }
+        }
+    }
+
+    /// The devices in force that `id` has added, or that those have added.
+    pub fn added_by(&self, id: DeviceId) -> BTreeSet<DeviceId> {
+        let mut rest = self.clone();
+        rest.revoke_added_by(id, &BTreeSet::new());
+        let in_force = self.in_force.iter().map(TrustedDevice::id);
+        in_force.filter(|it| rest.revoked.contains(it)).collect()
     }
 
     /// Follows a list in its order, and again as long as that leads to further devices: what a device signed may stand before the

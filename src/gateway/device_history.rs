@@ -165,8 +165,10 @@ impl History {
         let statement = signed.statement();
         let (change, id) = change_of(statement.change());
         let by = statement.by();
+        // A revocation may say anew which devices stay in force.
         if self.said.contains(&(change, id, by))
             && self.revoked.contains(&id) == (change == DeviceChange::Revoke)
+            && statement.keeps().is_none()
         {
             return Ok(Verdict::Stands);
         }

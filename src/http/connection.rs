@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Response;
 use axum::http::header::{CONNECTION, HeaderValue};
+use axum::http::{Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -153,6 +153,9 @@ impl Service {
                 let meter = Arc::clone(&meter);
                 async move {
                     let mut response = router.oneshot(request).await?;
+                    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                        meter.upgrade();
+                    }
                     let events = response.extensions().get::<EventStream>().cloned();
                     if let Some(stalls) = stalls {
                         let watch = |body| stalls.watch(body, in_flight, events);

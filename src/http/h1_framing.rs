@@ -46,6 +46,8 @@ pub struct RequestScanner {
     cr: bool,
     /// Whether the head has its first line.
     begun: bool,
+    /// Whether the library was given the end of a refused request.
+    ended: bool,
 }
 
 impl Default for RequestScanner {
@@ -57,6 +59,7 @@ impl Default for RequestScanner {
             length: 0,
             cr: false,
             begun: false,
+            ended: false,
         }
     }
 }
@@ -73,11 +76,18 @@ impl RequestScanner {
         }
     }
 
-    /// Notes an answer that is about to be written: after 101, the bytes are another protocol's.
-    pub fn wrote(&mut self, bytes: &[u8]) {
-        if bytes.starts_with(b"HTTP/1.1 101 ") {
-            self.place = Place::Upgraded;
+    /// The bytes are another protocol's from here on.
+    pub fn stop(&mut self) {
+        self.place = Place::Upgraded;
+    }
+
+    /// What the library reads instead of the rest of a refused request: an end, or it would wait for one.
+    pub fn rest_of_refused(&mut self) -> Option<&'static [u8]> {
+        if !matches!(self.place, Place::Refused) {
+            return None;
         }
+        let ended = std::mem::replace(&mut self.ended, true);
+        Some(if ended { b"" } else { b"\r\n\r\n" })
     }
 
     /// Follows one byte, or as many as belong to a body. Returns how many.

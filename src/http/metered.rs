@@ -24,6 +24,8 @@ pub struct Meter {
     bytes: AtomicU64,
     /// The number of the HTTP/2 frame that has begun and not ended, or [`FINISHED`].
     frame: AtomicU64,
+    /// Whether HTTP/1 has given way to another protocol.
+    upgraded: AtomicBool,
     requests: AtomicU64,
     in_flight: AtomicUsize,
     /// Whether something was written since the last flush.
@@ -39,6 +41,7 @@ impl Default for Meter {
         Self {
             bytes: AtomicU64::default(),
             frame: AtomicU64::new(FINISHED),
+            upgraded: AtomicBool::default(),
             requests: AtomicU64::default(),
             in_flight: AtomicUsize::default(),
             unflushed: AtomicBool::default(),
@@ -53,6 +56,10 @@ impl Meter {
     pub fn unfinished_frame(&self) -> Option<u64> {
         let frame = self.frame.load(Ordering::Relaxed);
         (frame != FINISHED).then_some(frame)
+    }
+
+    pub fn upgrade(&self) {
+        self.upgraded.store(true, Ordering::Relaxed);
     }
 
     /// How many bytes were read. Over TLS, decrypted ones: key updates are no headers.
@@ -178,18 +185,17 @@ impl<S> Metered<S> {
 
     fn scan(&mut self, bytes: &mut [u8]) {
         match &mut self.scanner {
-            Scanner::Http1(scanner) => scanner.read(bytes),
+            Scanner::Http1(scanner) => {
+                if self.meter.upgraded.load(Ordering::Relaxed) {
+                    scanner.stop();
+                }
+                scanner.read(bytes);
+            }
             Scanner::Http2(scanner) => {
                 scanner.read(bytes);
                 let frame = scanner.unfinished().unwrap_or(FINISHED);
                 self.meter.frame.store(frame, Ordering::Relaxed);
             }
-        }
-    }
-
-    fn note_answer(&mut self, bytes: &[u8]) {
-        if let Scanner::Http1(scanner) = &mut self.scanner {
-            scanner.wrote(bytes);
         }
     }
 
@@ -227,6 +233,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Scanner::Http1(scanner) = &mut self.scanner
+            && let Some(rest) = scanner.rest_of_refused()
+        {
+            buffer.put_slice(rest.get(..buffer.remaining()).unwrap_or(rest));
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let read = buffer.filled_mut().get_mut(before..).unwrap_or_default();
@@ -245,7 +257,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.meter.unflushed.store(true, Ordering::Relaxed);
-        self.note_answer(bytes);
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.check_written(cx, polled, |written| *written)
     }
@@ -272,7 +283,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.meter.unflushed.store(true, Ordering::Relaxed);
-        self.note_answer(buffers.first().map_or(&[], |buffer| buffer));
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, buffers);
         self.check_written(cx, polled, |written| *written)
     }

@@ -122,7 +122,11 @@ impl Watchdog {
 
     /// Whether one frame of HTTP/2, or one block of headers, has been arriving for too long.
     fn frame_overdue(&mut self) -> bool {
-        let unfinished = self.meter.unfinished_frame();
+        // The protocol library does not read on while it cannot write.
+        let unfinished = self
+            .meter
+            .unfinished_frame()
+            .filter(|_| self.meter.flushed());
         match (self.frame, unfinished) {
             (Some((since, seen)), Some(frame)) if seen == frame => {
                 since.elapsed() > self.timeouts.headers

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use axum::http::Uri;
 use hyper_util::client::legacy::connect::dns::Name;
 use ipnet::IpNet;
+use tokio::sync::Semaphore;
 use tower::Service;
 
 #[derive(Debug, Clone)]
@@ -110,6 +111,10 @@ pub fn is_not_permitted(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
+/// Lookups under way. The system has no limit of time for them, and the threads that do them are few: names that are never answered
+/// must not take them all.
+static LOOKUPS: Semaphore = Semaphore::const_new(64);
+
 /// Resolves names by the system, and leaves out what is not permitted.
 #[derive(Debug, Clone)]
 pub struct Resolver(pub Guard);
@@ -126,8 +131,13 @@ impl Service<Name> for Resolver {
     fn call(&mut self, name: Name) -> Self::Future {
         let guard = self.0.clone();
         Box::pin(async move {
-            // The connector sets the port.
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let turn = LOOKUPS.acquire().await?;
+            // On a thread that goes on when this is given up, so the turn goes with it. The connector sets the port.
+            let look = move || {
+                let _turn = turn;
+                (name.as_str(), 0).to_socket_addrs()
+            };
+            let found = tokio::task::spawn_blocking(look).await??;
             let found = found.filter(|address| guard.permits(address.ip()));
             let found: Vec<_> = found.collect();
             if found.is_empty() {

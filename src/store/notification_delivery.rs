@@ -85,7 +85,7 @@ impl NotificationStore {
                                 where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
                                   and x.closed_at is null and x.removed_at is null and x.expires_at > c.now
                                   and x.created_at > n.seen_until and x.message_id <> all (n.seen))
-                 order by n.attempts > 0
+                 order by n.attempts > 0, n.next_attempt_at
                  limit $6
                    for no key update of n skip locked
             ),

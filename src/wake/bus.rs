@@ -34,6 +34,17 @@ fn timed_out<T>(_: Elapsed) -> Result<T, sqlx::Error> {
     Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
 }
 
+/// Which other nodes this one hears.
+#[derive(Default)]
+struct OtherNodes {
+    /// When each one's canary last arrived, by its tag.
+    heard: HashMap<String, Instant>,
+    /// Since when this node hears itself, and so would hear others.
+    listening_since: Option<Instant>,
+    /// Whether hints were not sent, because nobody was there.
+    kept: bool,
+}
+
 pub(super) struct Bus {
     database: config::Database,
     wake: config::Wake,
@@ -45,8 +56,7 @@ pub(super) struct Bus {
     /// Signalled when a listener has connected, which a canary must verify, and when another node has.
     connected: Notify,
     canaries_received: AtomicU64,
-    /// When each other node's canary last arrived, by its tag.
-    others: Mutex<HashMap<String, Instant>>,
+    others: Mutex<OtherNodes>,
     /// When the last canary was sent, until it arrives.
     canary: Mutex<Option<Instant>>,
     metrics: Arc<Metrics>,
@@ -84,20 +94,34 @@ impl Bus {
         interval + interval / 5 + Duration::from_millis(self.wake.canary_timeout_ms)
     }
 
-    /// Whether no other node listens, as far as this one hears.
-    fn is_alone(&self) -> bool {
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+    fn others(&self) -> MutexGuard<'_, OtherNodes> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no other node listens, as far as this one hears: then hints are kept back.
+    fn keeps_hints(&self) -> bool {
+        let mut others = self.others();
         // Twice: one canary may be lost.
         let time_limit = self.canary_time_limit() * 2;
-        others.retain(|_, heard| heard.elapsed() < time_limit);
-        others.is_empty() && self.health.receiving.load(Ordering::Relaxed)
+        others.heard.retain(|_, heard| heard.elapsed() < time_limit);
+        let since = others.listening_since;
+        let would_hear = since.is_some_and(|since| since.elapsed() > time_limit);
+        let alone = would_hear && others.heard.is_empty();
+        others.kept |= alone;
+        alone
     }
 
     fn note_other(&self, tag: &str) {
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if others.insert(tag.to_owned(), Instant::now()).is_none() {
-            // What was not sent to it, because nobody knew of it, it reads now.
-            self.health.overflow.store(true, Ordering::Relaxed);
+        let mut others = self.others();
+        if others
+            .heard
+            .insert(tag.to_owned(), Instant::now())
+            .is_none()
+        {
+            // What was kept back it reads now.
+            if std::mem::take(&mut others.kept) {
+                self.health.overflow.store(true, Ordering::Relaxed);
+            }
             self.connected.notify_one();
         }
     }
@@ -148,9 +172,12 @@ impl Bus {
             match (timeout(DATABASE_TIMEOUT, flush).await).unwrap_or_else(timed_out) {
                 Ok(()) => pause = RECONNECT.0,
                 Err(error) => {
-                    // Not sent again: the other nodes' fallback polls find it sooner.
                     tracing::warn!(%error, "notifications cannot be sent");
                     notifier = None;
+                    // Whoever was to be told reads everything, unless its fallback poll finds it sooner.
+                    let lost = payloads.iter().any(|payload| !payload.starts_with("c "));
+                    self.health.overflow.fetch_or(lost, Ordering::Relaxed);
+                    next_canary = Instant::now();
                     let _stopped = stop.run_until_cancelled(sleep(jitter(pause))).await;
                     pause = (pause * 2).min(RECONNECT.1);
                 }
@@ -164,7 +191,7 @@ impl Bus {
         if self.health.overflow.swap(false, Ordering::Relaxed) {
             return vec![format!("* {}", self.tag)];
         }
-        if self.is_alone() {
+        if digests.is_empty() || self.keeps_hints() {
             return Vec::new();
         }
         let digests: Vec<String> = digests
@@ -215,6 +242,7 @@ impl Bus {
                 }
             }
             self.health.receiving.store(false, Ordering::Relaxed);
+            self.others().listening_since = None;
             self.waiters.wake_everyone();
             sleep(jitter(pause)).await;
             pause = (pause * 2).min(RECONNECT.1);
@@ -245,7 +273,7 @@ impl Bus {
         let (kind, tag) = (words.next(), words.next());
         let own = tag == Some(self.tag.as_str());
         match kind {
-            Some("k") if own => {}
+            Some("k" | "*") if own => {}
             Some("k") => {
                 for digest in words.filter_map(|word| u64::from_str_radix(word, 16).ok()) {
                     self.waiters.wake(digest, Cause::Hint);
@@ -257,6 +285,9 @@ impl Bus {
                     self.metrics.canary.took(sent.elapsed());
                 }
                 self.health.receiving.store(true, Ordering::Relaxed);
+                self.others()
+                    .listening_since
+                    .get_or_insert_with(Instant::now);
             }
             Some("c") => self.note_other(tag.unwrap_or_default()),
             _ => self.waiters.wake_everyone(),

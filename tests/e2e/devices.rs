@@ -252,6 +252,9 @@ fn what_a_revoked_device_added_goes_with_it_unless_it_is_kept() {
     let first = [
         vec![],
         vec![revoke(stolen, stolen)],
+        // Or one between, to hide what that has added.
+        vec![revoke(&thief, &thief)],
+        vec![revoke(stolen, &thief)],
         vec![revoke_keeping(
             stolen,
             stolen,
@@ -271,7 +274,15 @@ fn what_a_revoked_device_added_goes_with_it_unless_it_is_kept() {
             trust.revoked().clone(),
         )
         .with_adders(trust.adders().clone());
-        assert!(trust.device(thief.id()).is_ok());
+        assert!(trust.device(friend.id()).is_ok());
+        assert_eq!(
+            trust.added_by(stolen.id()),
+            [&good, &thief, &friend, &child]
+                .map(DeviceKeys::id)
+                .into_iter()
+                .filter(|id| trust.device(*id).is_ok())
+                .collect()
+        );
         for _ in 0..2 {
             trust.follow_all(list().chain([&revocation]));
             let ids: BTreeSet<_> = trust.in_force().iter().map(TrustedDevice::id).collect();

@@ -349,6 +349,16 @@ fn statements(world: &World) -> Value {
             ],
         ),
         (
+            "the same, by a device between that was revoked before",
+            vec![
+                added(),
+                add(laptop, &tablet, &tablets),
+                add(&tablet, &thief, &thiefs),
+                revoke(&tablet, &tablet),
+                keeping(phone, laptop, &[phone]),
+            ],
+        ),
+        (
             "the same, though the revoked one revoked itself before",
             vec![
                 added(),

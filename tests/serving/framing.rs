@@ -91,6 +91,40 @@ async fn the_next_request_of_a_connection_is_read_as_strictly() {
     }
 }
 
+/// The protocol library does not look at a head again before it has an end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_refused_in_its_second_segment_is_answered_at_once() {
+    let cluster = Cluster::with(1, |config| {
+        config.server.header_timeout_seconds = 300;
+        config.server.body_timeout_seconds = 300;
+    })
+    .await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let address = cluster.nodes[0].url.replace("http://", "");
+    let chunked = format!("{}Transfer-Encoding: chunked\r\n\r\n", call(&enforcer));
+    for (first, second) in [
+        (
+            "GET /livez HTTP/1.1\r\nHost: t\r\n",
+            "Transfer-Encoding: gzip\r\n\r\n",
+        ),
+        ("GET /livez HTTP/1.1\r\nHost: t\r\n", "X-Note: a\n\r\n"),
+        (&chunked, "2\r\n{}\r\n0\r\nX-Sum: 1\n\r\n"),
+    ] {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.write_all(first.as_bytes()).await.unwrap();
+        // Long enough for the first to be read by itself; if it is not, this tests less.
+        sleep(Duration::from_millis(200)).await;
+        stream.write_all(second.as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        let closing = stream.read_to_end(&mut said);
+        let closed = timeout(Duration::from_secs(20), closing).await;
+        closed.expect("an answer").unwrap();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.starts_with("HTTP/1.1 400"), "{said}");
+    }
+}
+
 /// The same bytes, one at a time: nothing depends on how the network cuts them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_in_single_bytes_is_read_the_same() {

@@ -1,10 +1,11 @@
 // Artifacts, opened on this device. What is said about one in plain is believed only if its content agrees.
 
 import { sha256, toHex, utf8 } from './bytes.js';
-import { Reader, hashWithout, isUuidOrUlid, isWithin, parseCanonical } from './canonical.js';
+import { Reader, hashWithout, isId, isUuidOrUlid, isWithin, parseCanonical } from './canonical.js';
 import { readDeviceId } from './keys.js';
 import { open, parseCiphertext } from './seal.js';
 import { Problem } from './problem.js';
+import { MAX_DEVICES } from './statements.js';
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
@@ -150,7 +151,8 @@ function readDevices(extensions) {
   const devices = new Map();
   if (named === undefined) return devices;
   for (const [approverId, list] of Object.entries(toObject(named))) {
-    if (!Array.isArray(list) || !list.every((id) => typeof id === 'string')) throw new Reader(WHAT, named).invalid(approverId, 'deviceId[]');
+    const isSound = isId(approverId) && Array.isArray(list) && list.length <= MAX_DEVICES && new Set(list).size === list.length;
+    if (!isSound || !list.every((id) => typeof id === 'string')) throw new Reader(WHAT, named).invalid(approverId, 'deviceId[]');
     devices.set(approverId, list.map(readDeviceId));
   }
   return devices;

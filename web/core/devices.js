@@ -1,6 +1,6 @@
 // The devices of this approver. This one follows the statements from itself: what no known device has signed is shown as such.
 
-import { Reader } from './canonical.js';
+import { Reader, parse } from './canonical.js';
 import { path } from './gateway.js';
 import { parseDeviceBundle } from './keys.js';
 import { Problem } from './problem.js';
@@ -38,8 +38,12 @@ export async function readDevices(session) {
   const lines = await Promise.all(reader.array('devices').map(readLine));
   // A malformed one has nothing that could be shown or trusted.
   const known = lines.flatMap((line) => (line === null ? [] : [line]));
+  // The gateway need not list what it has shown statements about.
+  const isListed = (/** @type {DeviceBundle} */ { deviceId }) => known.some(({ bundle }) => bundle.deviceId === deviceId);
+  const others = trust.inForce.filter((bundle) => bundle.deviceId !== session.identity.deviceId && !isListed(bundle));
+  const unlisted = others.map((bundle) => ({ bundle, addedAt: null, addedBy: null, revokedAt: null }));
   return {
-    listed: known.map((line) => describe(line, trust, session.identity.deviceId)),
+    listed: [...known, ...unlisted].map((line) => describe(line, trust, session.identity.deviceId)),
     bundles: known.filter(({ revokedAt }) => revokedAt === null).map(({ bundle }) => bundle),
     trust,
     statements: statements.map(({ raw }) => raw),
@@ -81,7 +85,7 @@ function describe({ bundle, addedAt, addedBy, revokedAt }, trust, own) {
   };
   const standing = stand();
   const isInForce = standing !== 'revoked' && standing !== 'ended';
-  return { deviceId, name, standing, isInForce, addedAt, addedBy, revokedAt };
+  return { deviceId, name, standing, isInForce, addedAt, addedBy: trust.adders.get(deviceId) ?? addedBy, revokedAt };
 }
 
 /**
@@ -94,14 +98,20 @@ export async function publish(session, signed) {
 }
 
 /**
- * Revokes a device, and whatever it has added behind this one's back.
+ * Revokes a device, and whatever it has added that is not known here.
  * @param {Session} session
  * @param {string} deviceId
  */
 export async function revokeDevice(session, deviceId) {
-  const { trust } = await readDevices(session);
+  // As they were shown: what the gateway would list only now is not kept.
+  const trust = await session.trust();
   const keeps = trust.inForce.map((bundle) => bundle.deviceId).filter((id) => id !== deviceId);
   const body = await signStatement(session.keys, session.subject, { revoke: deviceId, keeps }, session.timestamp());
+  // First: whatever the gateway makes of it, this device knows now.
+  if (deviceId !== session.identity.deviceId) {
+    await trust.followAll([parse('statement', body)]);
+    await session.remember(trust);
+  }
   const place = devicesPath(session) + path(deviceId);
   await session.client.call({ method: 'DELETE', path: place, body, expect: [200] });
 }

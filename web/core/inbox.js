@@ -6,7 +6,7 @@ import { Reader, parse } from './canonical.js';
 import { Channel } from './channel.js';
 import { decide, describeDecision, isSameDecision, readState, recordForeign, wasDecidedOtherwise } from './exchange.js';
 import { isHidden, loaded, sleep } from './gateway.js';
-import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, wantsIntroduction } from './item.js';
+import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, strangersOf, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
 import { Problem } from './problem.js';
 
@@ -66,6 +66,8 @@ export class InboxModel {
     this.undelivered = new Set();
     /** @type {Promise<typeof import('./watching.js')> | null} */
     this.loading = null;
+    /** @type {Promise<boolean> | null} */
+    this.looking = null;
     this.lookedAt = 0;
     /** @type {Promise<void> | null} */
     this.reading = null;
@@ -195,7 +197,7 @@ export class InboxModel {
   async take(node) {
     const { requestId } = readMessage(node);
     const known = this.kept(requestId, node);
-    if (known !== null) return known;
+    if (known !== null) return known.strangers.length > 0 ? this.lookForStrangers(known) : known;
     let item = await readItem(this.session, node);
     if (wantsIntroduction(item) && (await this.look())) item = await readItem(this.session, node);
     if (await wasDecidedOtherwise(this.session, item)) item = { ...item, content: { opened: false, problem: Problem.of('replaced', {}) } };
@@ -212,6 +214,19 @@ export class InboxModel {
       await this.session.store.keepSession({ sessionId, enforcerId, seenAt: this.session.timestamp() });
     }
     return item;
+  }
+
+  /**
+   * The same item, with the devices that are still not known.
+   * @param {Item} item
+   */
+  async lookForStrangers(item) {
+    await this.look();
+    const strangers = await strangersOf(this.session, item.content);
+    if (strangers.length === item.strangers.length || this.items.get(item.requestId) !== item) return item;
+    const now = { ...item, strangers };
+    this.items.set(item.requestId, now);
+    return now;
   }
 
   /**
@@ -233,9 +248,16 @@ export class InboxModel {
     return disputed;
   }
 
-  /** Looks whether another device has introduced an enforcer. A gateway that shows no introductions withholds them. */
-  async look() {
-    if (Date.now() - this.lookedAt < LOOK_PAUSE_MS) return false;
+  /** Looks what other devices have signed since, once for all who ask meanwhile. A gateway that shows nothing withholds it. */
+  look() {
+    if (this.looking === null && Date.now() - this.lookedAt < LOOK_PAUSE_MS) return false;
+    this.looking ??= this.lookNow().finally(() => {
+      this.looking = null;
+    });
+    return this.looking;
+  }
+
+  async lookNow() {
     this.lookedAt = Date.now();
     try {
       const { learnEnforcers } = await loaded(import('./introductions.js'));

@@ -138,7 +138,7 @@ export async function readItem(session, envelope) {
  * @param {Session} session
  * @param {Content} content
  */
-async function strangersOf(session, content) {
+export async function strangersOf(session, content) {
   const named = content.opened ? content.artifact.devices.get(session.identity.approverId) : undefined;
   if (named === undefined) return [];
   const trust = await session.trust();

@@ -185,9 +185,27 @@ export class DeviceTrust {
    * @param {string[]} keeps
    */
   revokeAddedBy(id, keeps) {
-    const added = this.inForce.filter(({ deviceId }) => this.adders.get(deviceId) === id && !keeps.includes(deviceId));
-    for (const { deviceId } of added) this.revoke(deviceId);
-    for (const { deviceId } of added) this.revokeAddedBy(deviceId, keeps);
+    for (const added of this.addedBy(id, keeps)) if (this.inForce.some(({ deviceId }) => deviceId === added)) this.revoke(added);
+  }
+
+  /**
+   * What a device has added, and what those have added, but for these and what they have added. Also through devices that were revoked
+   * before: one of them may have been revoked to hide what it has added.
+   * @param {string} id
+   * @param {string[]} except
+   */
+  addedBy(id, except) {
+    /** @type {Set<string>} */
+    const found = new Set();
+    const adders = [id];
+    for (const adder of adders) {
+      for (const [added, by] of this.adders) {
+        if (by !== adder || except.includes(added) || found.has(added)) continue;
+        found.add(added);
+        adders.push(added);
+      }
+    }
+    return found;
   }
 
   /**

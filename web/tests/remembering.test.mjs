@@ -42,7 +42,7 @@ test('what a stolen device adds goes with it, wherever the gateway lists it', as
   const [own, stolen, good, thief, friend, child] = await Promise.all(names.map(newDevice));
   const list = [await adds(own, stolen), await adds(stolen, good), await adds(stolen, thief), await adds(thief, friend), await adds(good, child)];
   const revocation = await revokes(own, stolen, [own, good]);
-  for (const before of [[], [await revokes(stolen, stolen, [own, good, thief, friend])], [await revokes(stolen, stolen)]]) {
+  for (const before of [[], [await revokes(stolen, stolen, [own, good, thief, friend])], [await revokes(stolen, stolen)], [await revokes(thief, thief)], [await revokes(stolen, thief)]]) {
     const trust = new DeviceTrust(SUBJECT, [own.bundle]);
     for (let turn = 0; turn < 2; turn += 1) {
       await trust.followAll([...list, ...before, revocation]);

@@ -171,7 +171,7 @@ test('delivery is asked about less and less often, until it is confirmed', async
 test('a request of an enforcer that is not known yet is read again, until it is', async (context) => {
   const clock = mockClock(context);
   const { made, calls } = waiting([], async () => []);
-  made.items = new Map([['a', { requestId: 'a', content: { opened: false, problem: Problem.of('notPaired', {}) } }]]);
+  made.items = new Map([['a', { requestId: 'a', strangers: [], content: { opened: false, problem: Problem.of('notPaired', {}) } }]]);
   const ended = waitForIntroductions(made, 1);
   const settle = async () => {
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
@@ -188,11 +188,11 @@ test('a request of an enforcer that is not known yet is read again, until it is'
   await pass(600);
   assert.ok(calls.length > 6 && calls.length < 30, `${calls.length}`);
   const before = calls.length;
-  made.items.set('b', { requestId: 'b', content: { opened: false, problem: Problem.of('notPaired', {}) } });
+  made.items.set('b', { requestId: 'b', strangers: [], content: { opened: false, problem: Problem.of('notPaired', {}) } });
   made.live.set({ connection: 'live' });
   await pass(5);
   assert.equal(calls.length, before + 1);
-  made.items = new Map([['a', { content: { opened: true } }]]);
+  made.items = new Map([['a', { strangers: [], content: { opened: true } }]]);
   await pass(120);
   const { length } = calls;
   await pass(600);

@@ -30,9 +30,9 @@ export const requestTexts = {
     notRejectable: 'It is so malformed that it cannot even be rejected. It leaves by itself when it expires.',
     strangers: {
       revoked: (/** @type {string} */ id) =>
-        `This agent’s machine still obeys your device ${id}, which was revoked. It learns that within a minute, unless the gateway keeps it from it.`,
+        `This agent’s machine still obeys your device ${id}, which was revoked. It should learn that within a minute. If this is still shown then, the gateway keeps it from that machine, or the machine does not know the device that revoked it: end the pairing with that machine.`,
       unknown: (/** @type {string} */ id) =>
-        `This agent’s machine also obeys ${id} as your device, which this device does not know. If you have not just added it, someone has used the keys of a device of yours: revoke it, in a terminal with “countersign devices revoke ${id}”.`,
+        `This agent’s machine also obeys ${id} as your device, which this device does not know. Compare the id with those that your other devices show of themselves. If it is none of yours, someone has used the keys of a device of yours: revoke it, in a terminal with “countersign devices revoke ${id}”.`,
     },
     careful: 'Look closely',
     marked: (/** @type {number} */ n) => `${count(n, 'character is', 'characters are')} invisible or misleading. Each is shown by its name in a frame.`,

@@ -32,7 +32,7 @@ export function view({ approver, enrolled }) {
   const show = (/** @type {Device[]} */ devices) => {
     const names = new Map(devices.map((device) => [device.deviceId, device.name]));
     const former = devices.filter((device) => !device.isInForce);
-    const entry = (/** @type {Device} */ device) => deviceEntry(device, names, () => askToRevoke(device));
+    const entry = (/** @type {Device} */ device) => deviceEntry(device, names, () => askToRevoke(device, devices));
     return [
       devices.some((device) => device.standing === 'unverified')
         && note('warn', el('strong', null, texts.devices.unverifiedTitle), texts.devices.unverifiedText),
@@ -42,11 +42,15 @@ export function view({ approver, enrolled }) {
     ];
   };
 
-  const askToRevoke = (/** @type {Device} */ device) => {
+  const askToRevoke = (/** @type {Device} */ device, /** @type {Device[]} */ listed) => {
     const name = visibleText(device.name);
+    const added = listed.filter((other) => other.addedBy === device.deviceId && other.standing === 'trusted');
     confirmDialog({
       title: texts.devices.revokeTitle(name),
-      text: [device.standing === 'own' ? texts.devices.revokeOwnText : texts.devices.revokeText, el('code', null, device.deviceId)],
+      text: [
+        device.standing === 'own' ? texts.devices.revokeOwnText : texts.devices.revokeText, el('code', null, device.deviceId),
+        ...added.map((other) => texts.devices.addedStays(visibleText(other.name), other.deviceId)),
+      ],
       action: texts.devices.revoke,
       kind: 'bad',
     }, async (place, control) => {

@@ -57,11 +57,20 @@ pub struct Devices {
     pub listed: Vec<ListedDevice>,
     /// As the gateway lists them, in force.
     pub(super) bundles: Vec<DeviceBundle>,
+    /// What follows from this device.
+    trust: DeviceTrust,
 }
 
 impl Devices {
     pub fn find(&self, id: DeviceId) -> Option<&ListedDevice> {
         self.listed.iter().find(|device| device.id == id)
+    }
+
+    /// The devices in force that this one has added, or that those have added, as this device knows. They stay if it is revoked.
+    pub fn added_by(&self, id: DeviceId) -> impl Iterator<Item = &ListedDevice> {
+        let added = self.trust.added_by(id);
+        let listed = self.listed.iter();
+        listed.filter(move |device| added.contains(&device.id))
     }
 
     /// The devices whose id begins with `prefix`.
@@ -168,19 +177,38 @@ impl Approver {
             revoked_at: line.revoked_at.clone(),
             standing: line.standing(&trust, own),
         });
-        let listed: Vec<_> = listed.collect();
+        let mut listed: Vec<_> = listed.collect();
+        // The gateway need not list what it has shown statements about.
+        for device in trust.in_force() {
+            let id = device.id();
+            if id != own && !listed.iter().any(|line| line.id == id) {
+                listed.push(ListedDevice {
+                    id,
+                    name: device.bundle().name().as_str().to_owned(),
+                    added_at: None,
+                    added_by: trust.adders().get(&id).map(ToString::to_string),
+                    revoked_at: None,
+                    standing: DeviceStanding::Trusted,
+                });
+            }
+        }
         let bundles = lines.into_iter().filter(|line| line.revoked_at.is_none());
         let bundles = bundles.map(|line| line.bundle).collect();
-        Ok(Devices { listed, bundles })
+        Ok(Devices {
+            listed,
+            bundles,
+            trust,
+        })
     }
 
     /// Adds the device that asks for it, and lets it add this one. To be called once a person has compared name and id.
     pub async fn add_device(&self, request: &EndorsementRequest) -> Result<(), ClientError> {
         let own = (&self.keys, &self.bundle);
-        for signed in request.endorse(&self.tenant, &self.id, own)? {
-            self.publish(&signed).await?;
+        let endorsed = request.endorse(&self.tenant, &self.id, own)?;
+        for signed in &endorsed {
+            self.publish(signed).await?;
         }
-        Ok(())
+        self.follow(&endorsed).map(drop)
     }
 
     pub(super) async fn publish(&self, signed: &SignedStatement) -> Result<(), ClientError> {
@@ -190,20 +218,36 @@ impl Approver {
         published.await.map(drop)
     }
 
-    /// Revokes a device, and whatever it has added behind this one's back.
-    pub async fn revoke_device(&self, device: DeviceId) -> Result<(), ClientError> {
-        let answer = self.list().await?;
-        let trust = self.follow(&signed(&wire::parse(&answer.body)?)?)?;
-        let keeps = trust.in_force().iter().map(TrustedDevice::id);
+    /// Revokes a device, and whatever it has added that is not among the `known` devices.
+    pub async fn revoke_known(&self, device: DeviceId, known: &Devices) -> Result<(), ClientError> {
+        let own = self.device_id();
+        let keeps = known.trust.in_force().iter().map(TrustedDevice::id);
         let keeps = keeps.filter(|id| *id != device).collect();
         let (subject, now) = ((&self.tenant, &self.id), self.clock.now());
-        let statement = Statement::revocation(subject, device, &keeps, now, self.device_id())?;
+        let statement = Statement::revocation(subject, device, &keeps, now, own)?;
         let signature = statement.sign(&self.keys)?;
         let signed = SignedStatement::new(statement, signature, None);
-        let device = device.to_string();
-        let place = path(&["v1", "approvers", self.id.as_str(), "devices", &device]);
-        let call = Call::delete(place, signed.to_text());
-        self.client.expect(&call, &[200], deadline()).await?;
-        self.follow(&[signed]).map(drop)
+        let place = [
+            "v1",
+            "approvers",
+            self.id.as_str(),
+            "devices",
+            &device.to_string(),
+        ];
+        let call = Call::delete(path(&place), signed.to_text());
+        // First: whatever the gateway makes of it, this device knows now.
+        if device != own {
+            self.follow(&[signed])?;
+        }
+        self.client
+            .expect(&call, &[200], deadline())
+            .await
+            .map(drop)
+    }
+
+    /// The same, with the devices that the gateway lists now.
+    pub async fn revoke_device(&self, device: DeviceId) -> Result<(), ClientError> {
+        let known = self.devices().await?;
+        self.revoke_known(device, &known).await
     }
 }

@@ -105,14 +105,16 @@ impl fmt::Display for StrangeDevice {
         if *is_revoked {
             write!(
                 f,
-                "This agent's machine still obeys your device {id}, which was revoked. It learns that within a minute, unless the \
-                 gateway keeps it from it."
+                "This agent's machine still obeys your device {id}, which was revoked. It should learn that within a minute. If \
+                 this is still shown then, the gateway keeps it from that machine, or the machine does not know the device that \
+                 revoked it: countersign unpair it."
             )
         } else {
             write!(
                 f,
-                "This agent's machine also obeys {id} as your device, which this device does not know. If you have not just added \
-                 it, someone has used the keys of a device of yours: countersign devices revoke {id}"
+                "This agent's machine also obeys {id} as your device, which this device does not know. Compare the id with those \
+                 that your other devices show of themselves. If it is none of yours, someone has used the keys of a device of yours: \
+                 countersign devices revoke {id}"
             )
         }
     }

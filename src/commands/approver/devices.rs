@@ -142,11 +142,14 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     let approver = open(options)?;
     let mut screen = Screen::new(options.json);
     let devices = approver.devices().await?;
-    let (device, name) = match (devices.beginning(id).as_slice(), DeviceId::parse(id)) {
-        ([device], _) => (device.id, visible(&device.name)),
+    let whole = DeviceId::parse(id).ok();
+    let known = whole.and_then(|id| devices.find(id));
+    let (device, name) = match (known, devices.beginning(id).as_slice(), whole) {
+        (Some(device), ..) => (device.id, visible(&device.name)),
+        (None, [device], _) => (device.id, visible(&device.name)),
         // A gateway may list fewer devices here than it lists to enforcers, which show the whole ids.
-        ([], Ok(device)) => (device, "a device that the gateway does not list".into()),
-        ([], Err(_)) => {
+        (None, [], Some(device)) => (device, "a device that the gateway does not list".into()),
+        (None, [], None) => {
             return Err(ClientError::Choice(
                 "there is no such device; see: countersign devices, or give its whole id",
             )
@@ -154,23 +157,22 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
         }
         _ => return Err(ClientError::Choice("the id is not unique; give more of it").into()),
     };
+    for other in devices.added_by(device) {
+        if other.id != approver.device_id() {
+            let (name, id) = (visible(&other.name), other.id);
+            screen.say(&format!(
+                "{name} ({id}) was added by it, or by a device that it had added, and stays in force. If you do not know {name}, revoke it too."
+            ));
+        }
+    }
     if !yes && !confirmed(&approver, device, &name).await? {
         screen.say("nothing was revoked");
         return Ok(Ending::code(DENIED));
     }
-    approver.revoke_device(device).await?;
+    approver.revoke_known(device, &devices).await?;
     screen.remark(&format!("revoked {name} ({device})"));
-    let adder = device.to_string();
-    for other in &devices.listed {
-        if other.added_by.as_ref() == Some(&adder) && other.standing == DeviceStanding::Trusted {
-            let (name, id) = (visible(&other.name), other.id);
-            screen.say(&format!(
-                "it had added {name} ({id}), which stays in force; if you do not know that device, revoke it too"
-            ));
-        }
-    }
     if options.json {
-        print_json(&json!({ "deviceId": adder, "inForce": false }))?;
+        print_json(&json!({ "deviceId": device.to_string(), "inForce": false }))?;
     }
     Ok(Ending::DONE)
 }
