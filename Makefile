@@ -29,7 +29,10 @@ dev: ## Run a gateway with its own database; ARGS="--nodes 2" and the like are p
 	$(CARGO) run --locked -- dev $(ARGS)
 
 .PHONY: test
-test: test-programs test-page test-run ## Run the tests: the page, units, nodes on a private PostgreSQL, browsers.
+test: ## Run the tests: the page, units, nodes on a private PostgreSQL, browsers.
+	@scripts/install cargo cc
+	@scripts/beside '$(CARGO) test --locked --no-run' '$(MAKE) --no-print-directory test-programs test-page'
+	@$(MAKE) --no-print-directory test-run
 
 .PHONY: test-programs
 test-programs:
