@@ -1,7 +1,7 @@
-//! What our enforcers say within an artifact, beside its members.
+//! Extensions that our enforcers add to an artifact before they seal it.
 //!
-//! Where the agent works: decisions repeat `repoRef` in plain, so it is a salted hash, and the gateway learns neither machine nor directory.
-//! Which devices the enforcer obeys: so an approver notices that the gateway keeps a revocation from it.
+//! - The repository. Decisions repeat `repoRef` in plain, so `repoRef` is a salted hash, and the gateway learns neither machine nor directory.
+//! - The devices that the enforcer obeys. An approver's client compares them with those it knows, and so detects a withheld revocation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

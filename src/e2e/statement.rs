@@ -51,7 +51,7 @@ impl Statement {
         at: Timestamp,
         by: DeviceId,
     ) -> Result<Self, Error> {
-        let mut members = members((tenant, approver), at, by);
+        let mut members = members(tenant, approver, at, by);
         match change {
             Change::Add(bundle) => {
                 members["statement"] = ADD.into();
@@ -67,13 +67,14 @@ impl Statement {
 
     /// Revokes a device, and with it whatever it has added that is not among the devices that the signer `keeps`.
     pub fn revocation(
-        subject: (&TenantId, &ApproverId),
+        tenant: &TenantId,
+        approver: &ApproverId,
         device: DeviceId,
         keeps: &BTreeSet<DeviceId>,
         at: Timestamp,
         by: DeviceId,
     ) -> Result<Self, Error> {
-        let mut members = members(subject, at, by);
+        let mut members = members(tenant, approver, at, by);
         members["statement"] = REVOKE.into();
         members["deviceId"] = device.to_string().into();
         let texts: BTreeSet<_> = keeps.iter().map(ToString::to_string).collect();
@@ -148,7 +149,7 @@ impl Statement {
     }
 }
 
-fn members((tenant, approver): (&TenantId, &ApproverId), at: Timestamp, by: DeviceId) -> Value {
+fn members(tenant: &TenantId, approver: &ApproverId, at: Timestamp, by: DeviceId) -> Value {
     json!({
         "v": 1,
         "tenantId": tenant.as_str(),

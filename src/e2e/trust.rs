@@ -195,8 +195,8 @@ impl DeviceTrust {
         self.revoked.insert(id);
     }
 
-    /// Revokes what a revoked device has added, and what those have added, unless it is to be kept. Whoever has its keys can sign an
-    /// addition later, and a gateway can list it as if it had come before the revocation.
+    /// Revokes what a revoked device has added, and what those have added, unless it is to be kept. A thief can sign an addition
+    /// after the revocation, and a gateway can list it before the revocation.
     fn revoke_added_by(&mut self, id: DeviceId, keeps: &BTreeSet<DeviceId>) {
         let (mut adders, mut gone) = (vec![id], BTreeSet::new());
         // Also through devices that were revoked before: one of them may have been revoked to hide what it has added.

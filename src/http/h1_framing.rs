@@ -7,9 +7,9 @@ const LINE_BYTES: usize = 64;
 /// Takes the place of a byte that must not be there. No request may contain it outside of its body, so the library answers 400.
 const POISON: u8 = 0;
 
-/// Where in a request the connection is.
+/// The part of a request that the next byte belongs to.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum RequestPart {
     Head,
     /// So many bytes are left of a body, or of a chunk.
     Body(u64),
@@ -18,7 +18,7 @@ enum Place {
     ChunkEnd,
     /// The line with a chunk's size, as far as it was read; `None` before its first digit.
     ChunkSize(Option<u64>),
-    /// What may follow the size in its line.
+    /// The rest of that line, after the size.
     ChunkExtension(u64),
     Trailer,
     /// The library refuses the request as well.
@@ -37,7 +37,7 @@ enum BodyLength {
 
 /// Follows the requests of one connection.
 pub struct RequestScanner {
-    place: Place,
+    part: RequestPart,
     body: BodyLength,
     line: [u8; LINE_BYTES],
     /// Of the line, however long it is. Its CR is not counted.
@@ -53,7 +53,7 @@ pub struct RequestScanner {
 impl Default for RequestScanner {
     fn default() -> Self {
         Self {
-            place: Place::Head,
+            part: RequestPart::Head,
             body: BodyLength::Unsaid,
             line: [0; LINE_BYTES],
             length: 0,
@@ -68,7 +68,7 @@ impl RequestScanner {
     /// Follows these bytes, and overwrites what must be refused.
     pub fn read(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
-            if let Place::Upgraded = self.place {
+            if let RequestPart::Upgraded = self.part {
                 return;
             }
             let done = self.step(bytes);
@@ -78,12 +78,12 @@ impl RequestScanner {
 
     /// The bytes are another protocol's from here on.
     pub fn stop(&mut self) {
-        self.place = Place::Upgraded;
+        self.part = RequestPart::Upgraded;
     }
 
-    /// What the library reads instead of the rest of a refused request: an end, or it would wait for one.
+    /// Replaces the rest of a refused request: an end, because the library would wait for one.
     pub fn rest_of_refused(&mut self) -> Option<&'static [u8]> {
-        if !matches!(self.place, Place::Refused) {
+        if !matches!(self.part, RequestPart::Refused) {
             return None;
         }
         let ended = std::mem::replace(&mut self.ended, true);
@@ -96,66 +96,62 @@ impl RequestScanner {
         let Some(byte) = bytes.first_mut() else {
             return 0;
         };
-        match self.place {
-            Place::Body(left) => {
+        match self.part {
+            RequestPart::Body(left) | RequestPart::Chunk(left) => {
                 let done = usize::try_from(left).unwrap_or(count).min(count);
-                self.place = match left - done as u64 {
-                    0 => Place::Head,
-                    left => Place::Body(left),
+                self.part = match (self.part, left - done as u64) {
+                    (RequestPart::Body(_), 0) => RequestPart::Head,
+                    (RequestPart::Body(_), left) => RequestPart::Body(left),
+                    (_, 0) => RequestPart::ChunkEnd,
+                    (_, left) => RequestPart::Chunk(left),
                 };
                 return done;
             }
-            Place::Chunk(left) => {
-                let done = usize::try_from(left).unwrap_or(count).min(count);
-                self.place = match left - done as u64 {
-                    0 => Place::ChunkEnd,
-                    left => Place::Chunk(left),
-                };
-                return done;
-            }
-            Place::Head | Place::Trailer => self.line_byte(byte),
-            Place::ChunkEnd => match (self.cr, *byte) {
+            RequestPart::Head | RequestPart::Trailer => self.line_byte(byte),
+            RequestPart::ChunkEnd => match (self.cr, *byte) {
                 (false, b'\r') => self.cr = true,
                 (true, b'\n') => {
                     self.cr = false;
-                    self.place = Place::ChunkSize(None);
+                    self.part = RequestPart::ChunkSize(None);
                 }
-                _ => self.place = Place::Refused,
+                _ => self.part = RequestPart::Refused,
             },
-            Place::ChunkSize(size) => self.size_byte(size, *byte),
-            Place::ChunkExtension(size) => match (self.cr, *byte) {
+            RequestPart::ChunkSize(size) => self.size_byte(size, *byte),
+            RequestPart::ChunkExtension(size) => match (self.cr, *byte) {
                 (false, b'\r') => self.cr = true,
                 (true, b'\n') => self.begin_chunk(size),
                 (false, other) if other != b'\n' => {}
-                _ => self.place = Place::Refused,
+                _ => self.part = RequestPart::Refused,
             },
-            Place::Refused => *byte = POISON,
-            Place::Upgraded => {}
+            RequestPart::Refused => *byte = POISON,
+            RequestPart::Upgraded => {}
         }
         1
     }
 
     fn size_byte(&mut self, size: Option<u64>, byte: u8) {
         let digit = char::from(byte).to_digit(16).map(u64::from);
-        self.place = match (size, digit, byte) {
+        self.part = match (size, digit, byte) {
             (_, Some(digit), _) => {
                 let size = size.unwrap_or(0).checked_mul(16);
-                size.map_or(Place::Refused, |size| Place::ChunkSize(Some(size | digit)))
+                size.map_or(RequestPart::Refused, |size| {
+                    RequestPart::ChunkSize(Some(size | digit))
+                })
             }
             (Some(size), None, b'\r') => {
                 self.cr = true;
-                Place::ChunkExtension(size)
+                RequestPart::ChunkExtension(size)
             }
-            (Some(size), None, b';' | b' ' | b'\t') => Place::ChunkExtension(size),
-            _ => Place::Refused,
+            (Some(size), None, b';' | b' ' | b'\t') => RequestPart::ChunkExtension(size),
+            _ => RequestPart::Refused,
         };
     }
 
     fn begin_chunk(&mut self, size: u64) {
         self.cr = false;
-        self.place = match size {
-            0 => Place::Trailer,
-            size => Place::Chunk(size),
+        self.part = match size {
+            0 => RequestPart::Trailer,
+            size => RequestPart::Chunk(size),
         };
     }
 
@@ -184,21 +180,21 @@ impl RequestScanner {
 
     fn refuse(&mut self, byte: &mut u8) {
         *byte = POISON;
-        self.place = Place::Refused;
+        self.part = RequestPart::Refused;
     }
 
     /// False if the line must be refused.
     fn end_line(&mut self) -> bool {
-        match (self.place, self.length, self.begun) {
-            (Place::Trailer, 0, _) => self.place = Place::Head,
+        match (self.part, self.length, self.begun) {
+            (RequestPart::Trailer, 0, _) => self.part = RequestPart::Head,
             // The library skips empty lines before a request.
-            (Place::Trailer, ..) | (_, 0, false) => {}
+            (RequestPart::Trailer, ..) | (_, 0, false) => {}
             (_, 0, true) => {
                 self.begun = false;
-                self.place = match std::mem::replace(&mut self.body, BodyLength::Unsaid) {
-                    BodyLength::Unsaid | BodyLength::Bytes(0) => Place::Head,
-                    BodyLength::Bytes(bytes) => Place::Body(bytes),
-                    BodyLength::Chunked => Place::ChunkSize(None),
+                self.part = match std::mem::replace(&mut self.body, BodyLength::Unsaid) {
+                    BodyLength::Unsaid | BodyLength::Bytes(0) => RequestPart::Head,
+                    BodyLength::Bytes(bytes) => RequestPart::Body(bytes),
+                    BodyLength::Chunked => RequestPart::ChunkSize(None),
                 };
             }
             (.., false) => self.begun = true,

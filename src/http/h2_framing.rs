@@ -3,7 +3,7 @@
 
 /// Length of the preface with which a peer opens HTTP/2. The protocol library verifies it.
 pub const PREFACE_BYTES: usize = 24;
-/// What each frame begins with: the length of its payload, its type, flags, and its stream.
+/// The header of a frame: the length of its payload, its type, flags, and its stream.
 const HEADER_BYTES: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -152,14 +152,15 @@ impl Pace {
     }
 }
 
-enum Scanner {
+/// Follows the bytes that the peer sends.
+enum ConnectionScanner {
     Http1(RequestScanner),
     Http2(FrameScanner),
 }
 
 pub struct Metered<S> {
     stream: S,
-    scanner: Scanner,
+    scanner: ConnectionScanner,
     meter: Arc<Meter>,
     pace: Pace,
     /// How long writes have been pending, less the time that the bytes written since may have taken.
@@ -173,8 +174,8 @@ impl<S> Metered<S> {
         Self {
             stream,
             scanner: match version {
-                HttpVersion::Http1 => Scanner::Http1(RequestScanner::default()),
-                HttpVersion::Http2 => Scanner::Http2(FrameScanner::default()),
+                HttpVersion::Http1 => ConnectionScanner::Http1(RequestScanner::default()),
+                HttpVersion::Http2 => ConnectionScanner::Http2(FrameScanner::default()),
             },
             meter: Arc::clone(meter),
             pace,
@@ -185,13 +186,13 @@ impl<S> Metered<S> {
 
     fn scan(&mut self, bytes: &mut [u8]) {
         match &mut self.scanner {
-            Scanner::Http1(scanner) => {
+            ConnectionScanner::Http1(scanner) => {
                 if self.meter.upgraded.load(Ordering::Relaxed) {
                     scanner.stop();
                 }
                 scanner.read(bytes);
             }
-            Scanner::Http2(scanner) => {
+            ConnectionScanner::Http2(scanner) => {
                 scanner.read(bytes);
                 let frame = scanner.unfinished().unwrap_or(FINISHED);
                 self.meter.frame.store(frame, Ordering::Relaxed);
@@ -233,7 +234,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Scanner::Http1(scanner) = &mut self.scanner
+        if let ConnectionScanner::Http1(scanner) = &mut self.scanner
             && let Some(rest) = scanner.rest_of_refused()
         {
             buffer.put_slice(rest.get(..buffer.remaining()).unwrap_or(rest));

@@ -40,7 +40,7 @@ pub struct Claimed {
     pub seen: Vec<Uuid>,
 }
 
-/// What may be claimed, and how.
+/// Limits and marks of one claim.
 #[derive(Debug)]
 pub struct ClaimTerms<'a> {
     pub secret_check: [u8; 32],

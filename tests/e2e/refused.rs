@@ -266,8 +266,8 @@ fn decisions(world: &World) -> Value {
 /// A revocation that keeps these.
 fn keeping(by: &DeviceKeys, gone: &DeviceKeys, keeps: &[&DeviceKeys]) -> SignedStatement {
     let keeps = keeps.iter().map(|keys| keys.id()).collect();
-    let subject = (&tenant(), &alice());
-    let statement = Statement::revocation(subject, gone.id(), &keeps, now(), by.id()).unwrap();
+    let statement =
+        Statement::revocation(&tenant(), &alice(), gone.id(), &keeps, now(), by.id()).unwrap();
     let signature = statement.sign(by).unwrap();
     SignedStatement::new(statement, signature, None)
 }

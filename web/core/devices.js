@@ -103,12 +103,13 @@ export async function publish(session, signed) {
  * @param {string} deviceId
  */
 export async function revokeDevice(session, deviceId) {
-  // As they were shown: what the gateway would list only now is not kept.
-  const trust = await session.trust();
+  const isOwn = deviceId === session.identity.deviceId;
+  // Of another device: as they were shown. A device that the gateway lists only now is not kept.
+  const trust = isOwn ? (await readDevices(session)).trust : await session.trust();
   const keeps = trust.inForce.map((bundle) => bundle.deviceId).filter((id) => id !== deviceId);
   const body = await signStatement(session.keys, session.subject, { revoke: deviceId, keeps }, session.timestamp());
-  // First: whatever the gateway makes of it, this device knows now.
-  if (deviceId !== session.identity.deviceId) {
+  // Before the call, so that a gateway that drops the statement cannot hide it from this device.
+  if (!isOwn) {
     await trust.followAll([parse('statement', body)]);
     await session.remember(trust);
   }

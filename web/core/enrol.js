@@ -1,5 +1,6 @@
 // How a device comes into force: the first one by itself, each further one by a device in force.
 
+import { parse } from './canonical.js';
 import { publish, readDevices } from './devices.js';
 import { endorse, endorsementLink, requestEndorsement } from './endorsement.js';
 import { isRefusedWith, sleep } from './gateway.js';
@@ -79,5 +80,10 @@ export async function untilInForce(session, signal) {
  * @param {import('./endorsement.js').EndorsementRequest} request
  */
 export async function addDevice(session, request) {
-  for (const signed of await endorse(session.keys, session.subject, request)) await publish(session, signed);
+  const endorsed = await endorse(session.keys, session.subject, request);
+  for (const signed of endorsed) await publish(session, signed);
+  // A later revocation keeps the devices that this one knows.
+  const trust = await session.trust();
+  await trust.followAll(endorsed.map((signed) => parse('statement', signed)));
+  await session.remember(trust);
 }

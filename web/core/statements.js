@@ -179,8 +179,8 @@ export class DeviceTrust {
   }
 
   /**
-   * Revokes what a revoked device has added, and what those have added, unless it is to be kept. Whoever has its keys can sign an addition
-   * later, and a gateway can list it as if it had come before the revocation.
+   * Revokes what a revoked device has added, and what those have added, unless it is to be kept. A thief can sign an addition after
+   * the revocation, and a gateway can list it before the revocation.
    * @param {string} id
    * @param {string[]} keeps
    */
@@ -189,8 +189,8 @@ export class DeviceTrust {
   }
 
   /**
-   * What a device has added, and what those have added, but for these and what they have added. Also through devices that were revoked
-   * before: one of them may have been revoked to hide what it has added.
+   * The devices that this one has added, and those that they have added, but for the exceptions and what these have added. Also
+   * through devices that were revoked before: one of them may have been revoked to hide what it has added.
    * @param {string} id
    * @param {string[]} except
    */

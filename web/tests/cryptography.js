@@ -153,7 +153,7 @@ export const tests = {
     for (const { name, body } of refused.decisions) {
       const verifying = async () => verifyDecision(readDecision(nodeOf(body)), artifact, keys.bundle);
       const problem = await verifying().then(() => null, (error) => error);
-      // Whoever looks at a decision of the past does not mind its end.
+      // A reader of past decisions accepts those that have ended.
       assert(name === 'past its end' ? problem === null : problem instanceof Problem, `${name}: ${problem}`);
     }
     for (const { name, list, inForce, revoked } of refused.statements) {

@@ -57,7 +57,7 @@ pub struct Devices {
     pub listed: Vec<ListedDevice>,
     /// As the gateway lists them, in force.
     pub(super) bundles: Vec<DeviceBundle>,
-    /// What follows from this device.
+    /// The devices that this one trusts, by the statements in the list.
     trust: DeviceTrust,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn array<'n, 'a>(node: &'n Node<'a>, name: &str) -> Result<&'n [Node<
     }
 }
 
-/// What cannot be read proves nothing, and changes nothing.
+/// The statements of a list. Malformed ones are skipped: they prove nothing.
 fn signed(list: &Node<'_>) -> Result<Vec<SignedStatement>, ClientError> {
     let statements = array(list, "statements")?.iter();
     Ok(statements
@@ -145,7 +145,7 @@ impl Approver {
         Ok(statements.map(|node| node.raw.to_owned()).collect())
     }
 
-    /// What follows from this device by these statements. The profile keeps it.
+    /// Follows these statements from this device, and stores the result in the profile.
     fn follow(&self, signed: &[SignedStatement]) -> Result<DeviceTrust, ClientError> {
         let take = |profile: &mut ApproverProfile| {
             let mut trust = profile.trust()?;
@@ -223,8 +223,8 @@ impl Approver {
         let own = self.device_id();
         let keeps = known.trust.in_force().iter().map(TrustedDevice::id);
         let keeps = keeps.filter(|id| *id != device).collect();
-        let (subject, now) = ((&self.tenant, &self.id), self.clock.now());
-        let statement = Statement::revocation(subject, device, &keeps, now, own)?;
+        let now = self.clock.now();
+        let statement = Statement::revocation(&self.tenant, &self.id, device, &keeps, now, own)?;
         let signature = statement.sign(&self.keys)?;
         let signed = SignedStatement::new(statement, signature, None);
         let place = [
@@ -235,7 +235,7 @@ impl Approver {
             &device.to_string(),
         ];
         let call = Call::delete(path(&place), signed.to_text());
-        // First: whatever the gateway makes of it, this device knows now.
+        // Before the call, so that a gateway that drops the statement cannot hide it from this device.
         if device != own {
             self.follow(&[signed])?;
         }

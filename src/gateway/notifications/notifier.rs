@@ -33,7 +33,7 @@ const CLAIM_SECONDS: u64 = 30;
 /// A claim that could not be sent by then is given back: the rest is for the sending itself, and for writing down what came of it.
 const START_WITHIN: Duration = Duration::from_secs(CLAIM_SECONDS - TIME_LIMIT.as_secs() - 5);
 /// How long a notification has its turn. After that it goes on, but the next one begins: a target that does not answer delays no other.
-const TURN: Duration = Duration::from_secs(1);
+const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Turns of a node, and of one tenant.
 const MAX_TURNS: usize = 256;
 const MAX_TURNS_PER_TENANT: usize = 32;
@@ -68,7 +68,7 @@ impl Default for TenantLoad {
     }
 }
 
-/// What may be claimed.
+/// The targets that a claim may take.
 struct ClaimRoom {
     targets: usize,
     /// Tenants that have enough under way, and those whose failing targets have.
@@ -247,7 +247,7 @@ impl Notifications {
         let turn = stop.run_until_cancelled(timeout_at(latest, turn)).await;
         let turn = turn?.ok()?;
         let mut sending = pin!(stop.run_until_cancelled(self.send_claimed(claimed)));
-        if let Ok(outcome) = timeout(TURN, &mut sending).await {
+        if let Ok(outcome) = timeout(TURN_TIMEOUT, &mut sending).await {
             return outcome;
         }
         drop(turn);
