@@ -5,6 +5,7 @@ mod decisions;
 mod devices;
 mod endorsement;
 mod introduction;
+mod outcome;
 mod pairing;
 mod people;
 mod properties;

@@ -286,6 +286,7 @@ async fn an_ack_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
         tenant: cluster.tenant.clone(),
         recipient,
         message: MessageId(message.parse().unwrap()),
+        outcome: None,
         source: AuditSource::default(),
     };
     let held = [

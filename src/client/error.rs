@@ -45,9 +45,15 @@ pub enum ClientError {
     NotApprovable(String),
     #[error("{0}")]
     Choice(&'static str),
-    #[error("somebody has decided this already, perhaps on another device")]
+    #[error(
+        "the gateway says that somebody has decided this already, perhaps on another device; the decision that you have just signed was sent, and could still be used"
+    )]
     AlreadyDecided,
-    #[error("this request does not wait for a decision any more")]
+    #[error(
+        "the gateway says that this request no longer waits; the decision that you have just signed was sent, and could still be used until the request expires"
+    )]
+    GoneAfterSigning,
+    #[error("this request no longer waits for a decision")]
     NoLongerPending,
     #[error(
         "this device is not in force, so its signature does not count; bring it into force: countersign join"

@@ -74,7 +74,11 @@ impl<'n, 'a> Message<'n, 'a> {
 }
 
 /// The body of an `ack.submit`.
-pub(super) fn ack_body(clock: &Clock, msg_id: &str) -> String {
+pub(super) fn ack_body(clock: &Clock, msg_id: &str, outcome: Option<&str>) -> String {
     let now = clock.now();
-    serde_json::json!({ "msgId": msg_id, "status": "processed", "ackAt": now }).to_string()
+    let mut body = serde_json::json!({ "msgId": msg_id, "status": "processed", "ackAt": now });
+    if let Some(outcome) = outcome {
+        body["outcome"] = outcome.into();
+    }
+    body.to_string()
 }

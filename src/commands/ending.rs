@@ -51,6 +51,7 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
             | ClientError::KnownWithOtherKey(_)
             | ClientError::NotApprovable(_)
             | ClientError::AlreadyDecided
+            | ClientError::GoneAfterSigning
             | ClientError::NoLongerPending
             | ClientError::DeviceNotInForce
             | ClientError::DeviceRevoked

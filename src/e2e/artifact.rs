@@ -10,6 +10,7 @@ use super::encoding::{self, agree, hash_without, member, parse_canonical};
 use super::error::Error;
 use super::extensions::{NamedDevices, read_devices, read_repository};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
+use super::outcome;
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
 use super::seal::{self, Ciphertext, Purpose};
@@ -19,6 +20,7 @@ use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
 use crate::protocol::json::Node;
 use crate::protocol::reader::{Invalid, Reader};
+use crate::protocol::signature::PublicKey;
 use crate::protocol::timestamp::Timestamp;
 
 const ARTIFACT: &str = "the artifact";
@@ -31,6 +33,7 @@ pub struct PlainArtifact {
     repo_ref: String,
     repository: Option<String>,
     devices: NamedDevices,
+    outcome_key: Option<PublicKey>,
     expires_at: Timestamp,
     /// As spelled: the associated data holds the text.
     expires_at_text: String,
@@ -76,6 +79,7 @@ impl PlainArtifact {
             artifact_type: body.one_of("artifactType", &ARTIFACT_TYPES)?,
             repository: read_repository(extensions, &repo_ref)?,
             devices: read_devices(extensions)?,
+            outcome_key: outcome::read_key(extensions)?,
             repo_ref,
             expires_at: body.timestamp("expiresAt")?,
             expires_at_text: body.str("expiresAt")?.to_owned(),
@@ -107,6 +111,11 @@ impl PlainArtifact {
     /// The devices of an approver that the enforcer obeys, as far as it says.
     pub fn devices_of(&self, approver: &ApproverId) -> impl Iterator<Item = DeviceId> {
         self.devices.get(approver).into_iter().flatten().copied()
+    }
+
+    /// The key that the enforcer made for the outcome of this request.
+    pub fn outcome_key(&self) -> Option<&PublicKey> {
+        self.outcome_key.as_ref()
     }
 
     pub fn expires_at(&self) -> Timestamp {

@@ -11,7 +11,7 @@ use super::error::Error;
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::random::{RandomSource, draw};
 use crate::protocol::id::{EnforcerId, SignerKeyId, TextId as _};
-use crate::protocol::reader::Reader;
+use crate::protocol::reader::{Invalid, Reader};
 use crate::protocol::signature::PublicKey;
 use crate::protocol::text::is_invisible;
 
@@ -19,6 +19,7 @@ const DEVICE: &str = "the device's bundle";
 pub(crate) const DEVICE_ID: &str = "a device id";
 const ENFORCER: &str = "the enforcer's bundle";
 const MAX_NAME_CHARS: usize = 64;
+const MAX_LABEL_CHARS: usize = 256;
 
 /// Names the keys of a device, and is the `signerKeyId` of its decisions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,11 +154,27 @@ impl DeviceBundle {
     }
 }
 
-/// What an enforcer offers at pairing: its id and key, and randomness that makes every attempt differ.
+/// Labels are shown beside what people decide about, so nothing in them is invisible.
+pub(super) fn is_label(text: &str) -> bool {
+    let length = text.chars().take(MAX_LABEL_CHARS + 1).count();
+    !text.trim().is_empty() && length <= MAX_LABEL_CHARS && !text.chars().any(is_invisible)
+}
+
+pub(super) fn read_label(reader: &mut Reader<'_, '_>) -> Result<Option<String>, Invalid> {
+    let label = reader.optional_str("label")?;
+    if label.is_some_and(|label| !is_label(label)) {
+        let expected = format!("1 to {MAX_LABEL_CHARS} characters, none of them invisible");
+        return Err(Invalid::shape(reader.at("label"), expected));
+    }
+    Ok(label.map(str::to_owned))
+}
+
+/// What an enforcer offers at pairing: its id and key, what people call it, and randomness that makes every attempt differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnforcerBundle {
     enforcer_id: EnforcerId,
     encryption: EncryptionKey,
+    label: Option<String>,
     random: [u8; 16],
 }
 
@@ -171,8 +188,16 @@ impl EnforcerBundle {
         Ok(Self {
             enforcer_id,
             encryption: keys.encryption_key(),
+            label: None,
             random: *draw(random)?,
         })
+    }
+
+    /// With what people call the enforcer. A label that may not be shown is left out.
+    #[must_use]
+    pub fn labelled(mut self, label: Option<&str>) -> Self {
+        self.label = label.filter(|label| is_label(label)).map(str::to_owned);
+        self
     }
 
     pub fn parse(text: &str) -> Result<Self, Error> {
@@ -185,6 +210,7 @@ impl EnforcerBundle {
         let bundle = Self {
             enforcer_id: reader.id("enforcerId").map_err(member(ENFORCER))?,
             encryption: EncryptionKey::parse("the enforcer's encryption key", encryption)?,
+            label: read_label(&mut reader).map_err(member(ENFORCER))?,
             random: encoding::decode_array("the enforcer's random value", random)?,
         };
         reader.finish().map_err(member(ENFORCER))?;
@@ -192,15 +218,22 @@ impl EnforcerBundle {
     }
 
     pub fn to_text(&self) -> Result<String, Error> {
-        let members = json!({
+        let mut members = json!({
             "v": 1,
             "enforcerId": self.enforcer_id.as_str(),
             "x25519": self.encryption.to_text(),
             "random": encoding::encode(&self.random),
         });
+        if let Some(label) = &self.label {
+            members["label"] = label.as_str().into();
+        }
         Ok(encoding::encode(
             canonical_text(ENFORCER, &members)?.as_bytes(),
         ))
+    }
+
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
     }
 
     pub fn enforcer_id(&self) -> &EnforcerId {

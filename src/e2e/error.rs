@@ -114,4 +114,15 @@ pub enum Error {
     LongAction { limit: usize },
     #[error("the stored decision gives no permission beyond its own request: {0}; ask again")]
     NoGrant(&'static str),
+
+    #[error(
+        "the request names no key that could sign an outcome; the enforcer is of an older version"
+    )]
+    NoOutcomeKey,
+    #[error(
+        "the outcome is not signed by the machine that asked; someone may be interfering: tell the operator of the gateway"
+    )]
+    OutcomeSignature,
+    #[error("the outcome is about another {what}")]
+    OtherOutcome { what: &'static str },
 }

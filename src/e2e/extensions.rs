@@ -47,7 +47,7 @@ pub fn name_devices(members: &mut Map<String, Value>, asked: &[DeviceTrust]) {
     insert(members, DEVICES, Value::Object(named.collect()));
 }
 
-fn insert(members: &mut Map<String, Value>, name: &str, value: Value) {
+pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Value) {
     let mut extensions = match members.remove("extensions") {
         Some(Value::Object(extensions)) => extensions,
         _ => Map::new(),
@@ -94,7 +94,7 @@ pub(super) fn read_devices(extensions: Option<&Node<'_>>) -> Result<NamedDevices
     read.ok_or_else(|| Invalid::shape("/extensions/countersign.devices", expected))
 }
 
-fn extension<'n, 'a>(
+pub(super) fn extension<'n, 'a>(
     extensions: Option<&'n Node<'a>>,
     name: &'static str,
 ) -> Result<Option<&'n Node<'a>>, Invalid> {

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::bundle::DeviceId;
+use super::bundle::{DeviceId, is_label, read_label};
 use super::encoding::{canonical_text, member, parse, read_version};
 use super::error::Error;
 use super::keys::{DeviceKeys, EncryptionKey};
@@ -14,16 +14,14 @@ use super::trust::DeviceTrust;
 use crate::protocol::canonical::canonical;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::json::Node;
-use crate::protocol::reader::{Invalid, Reader};
+use crate::protocol::reader::Reader;
 use crate::protocol::signature::Signature;
-use crate::protocol::text::is_invisible;
 use crate::protocol::timestamp::Timestamp;
 
 pub(crate) const INTRODUCTION: &str = "the introduction";
 pub(crate) const SIGNED_INTRODUCTION: &str = "the signed introduction";
 pub(crate) const INTRODUCED_KEY: &str = "the introduced enforcer's key";
 const INTRODUCE: &str = "enforcer.introduce";
-const MAX_LABEL_CHARS: usize = 256;
 
 /// A well-formed introduction, with the text that its signature covers. Whoever signed it says so; nobody has verified it yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +33,6 @@ pub struct Introduction {
     at: Timestamp,
     by: DeviceId,
     text: String,
-}
-
-/// Labels are shown beside what people decide about, so nothing in them is invisible.
-fn is_label(text: &str) -> bool {
-    let length = text.chars().take(MAX_LABEL_CHARS + 1).count();
-    !text.trim().is_empty() && length <= MAX_LABEL_CHARS && !text.chars().any(is_invisible)
 }
 
 impl Introduction {
@@ -76,18 +68,14 @@ impl Introduction {
         kind.map_err(member(INTRODUCTION))?;
         let key = reader.str("x25519").map_err(member(INTRODUCTION))?;
         let by = reader.str("by").map_err(member(INTRODUCTION))?;
-        let label = reader.optional_str("label").map_err(member(INTRODUCTION))?;
-        if label.is_some_and(|label| !is_label(label)) {
-            let expected = format!("1 to {MAX_LABEL_CHARS} characters, none of them invisible");
-            return Err(member(INTRODUCTION)(Invalid::shape("/label", expected)));
-        }
+        let label = read_label(&mut reader).map_err(member(INTRODUCTION))?;
         let id = reader.id("enforcerId").map_err(member(INTRODUCTION))?;
         let key = EncryptionKey::parse(INTRODUCED_KEY, key)?;
         let introduction = Self {
             tenant: reader.id("tenantId").map_err(member(INTRODUCTION))?,
             approver: reader.id("approverId").map_err(member(INTRODUCTION))?,
             enforcer: PinnedEnforcer::from_own_records(id, key),
-            label: label.map(str::to_owned),
+            label,
             at: reader.timestamp("at").map_err(member(INTRODUCTION))?,
             by: DeviceId::parse(by)?,
             text: canonical(node),

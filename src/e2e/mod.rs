@@ -10,6 +10,7 @@
 //! | `introduction` | how a device tells the others the key of an enforcer |
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
 //! | `decision`, `accept`, `grant` | signing a decision, and what must hold before it is acted on |
+//! | `outcome` | what the enforcer did with it, signed for the approver |
 //!
 //! A value that came from the network has another type before its checks than after: a [`DeviceBundle`] is only well formed,
 //! a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in force. A plaintext exists only once every check
@@ -29,6 +30,7 @@ mod hints;
 mod introduction;
 mod keys;
 mod link;
+mod outcome;
 mod pairing;
 mod prompt;
 mod random;
@@ -53,6 +55,10 @@ pub(crate) use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION}
 pub use introduction::{Introduction, SignedIntroduction};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
+pub use outcome::{
+    DenialCause, MAX_OUTCOME_BYTES, OUTCOME, OutcomeEffect, OutcomeKey, OutcomeStatement,
+    decision_digest, verify_outcome,
+};
 pub use pairing::{
     Answer, AuthenticOffer, PinnedDevice, PinnedEnforcer, Received, answer_by_code, answer_by_link,
     receive_answer,

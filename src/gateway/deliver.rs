@@ -56,6 +56,14 @@ impl Exchanges {
             .ok_or(Error::NotFound)
     }
 
+    /// The outcome that the enforcer has signed, for those who may read the exchange.
+    pub async fn outcome(&self, caller: &Member, request: &RequestId) -> Result<String> {
+        self.exchange(caller, request).await?;
+        let tenant = &caller.origin().tenant;
+        let found = self.store.outcome(tenant, request).await?;
+        found.ok_or(Error::NotFound)
+    }
+
     pub fn read_ack(&self, caller: &EnforcerOrApprover, document: &Node<'_>) -> Result<AckCommand> {
         let envelope = Incoming::parse(document, "ack.submit")?;
         let sender = &envelope.sender;
@@ -86,6 +94,7 @@ impl Exchanges {
             tenant,
             recipient: command.recipient,
             message,
+            outcome: command.ack.outcome,
             source,
         };
         let acked = self.store.acks.run(row).await?.locked()?;

@@ -173,6 +173,32 @@ pub async fn status(
     Ok(node.respond(StatusCode::OK, &envelope.traced(trace)))
 }
 
+/// The body of `exchange.outcome`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OutcomeBody<'r> {
+    request_id: &'r RequestId,
+    outcome: String,
+}
+
+/// `GET /v1/exchanges/{requestId}/outcome`.
+pub async fn outcome(
+    State(node): State<Node>,
+    State(exchanges): State<Arc<Exchanges>>,
+    As(caller): As<Member>,
+    Path(request): Path<String>,
+) -> Result<Response, Refusal> {
+    let request = path_request(&request)?;
+    let outcome = exchanges.outcome(&caller, &request).await.about(&request)?;
+    let request_id = &request;
+    let body = OutcomeBody {
+        request_id,
+        outcome,
+    };
+    let envelope = node.envelope("exchange.outcome", &request, None, body);
+    Ok(node.respond(StatusCode::OK, &envelope))
+}
+
 #[derive(Deserialize)]
 struct WaitQuery {
     timeout: Option<String>,

@@ -85,6 +85,7 @@ fn protocol() -> Routes {
         get "/v1/approvers/{approverId}/inbox/expired" => inbox::expired;
         delete "/v1/approvers/{approverId}/inbox/{requestId}" => inbox::remove;
         get "/v1/exchanges/{requestId}" => exchange::status;
+        get "/v1/exchanges/{requestId}/outcome" => exchange::outcome;
         post "/v1/exchanges/{requestId}/withdraw" => exchange::withdraw;
         post "/v1/exchanges/{requestId}/refresh" => exchange::refresh;
         post "/v1/requests/{requestId}/refresh" => exchange::refresh;

@@ -36,4 +36,4 @@ pub mod token;
 pub mod trace;
 pub mod waited;
 pub mod wake_key;
-mod words;
+pub(crate) mod words;

@@ -29,11 +29,16 @@ words! {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+/// An outcome may have this many characters.
+pub const MAX_OUTCOME_CHARS: usize = 16 << 10;
+
+#[derive(Debug, Clone)]
 pub struct Ack {
     /// None if the id cannot be one of the gateway's own.
     pub message_id: Option<MessageId>,
     pub status: AckStatus,
+    /// What the enforcer did with the decision, signed for the approver. The gateway does not look into it.
+    pub outcome: Option<String>,
 }
 
 pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
@@ -41,6 +46,10 @@ pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
     let message_id = body.bounded_str("msgId", 1, 128)?;
     let status = body.word("status", AckStatus::ALL, AckStatus::as_str)?;
     body.timestamp("ackAt")?;
+    let outcome = body.optional_bounded_str("outcome", MAX_OUTCOME_CHARS)?;
+    if let Some(outcome) = &outcome {
+        body.check_nonempty("outcome", outcome)?;
+    }
     body.finish()?;
     Ok(Ack {
         // Ids are compared by case: another spelling of the same number is another id.
@@ -49,5 +58,6 @@ pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
             .map(MessageId)
             .filter(|id| id.to_string() == message_id),
         status,
+        outcome,
     })
 }

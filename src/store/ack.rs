@@ -36,6 +36,8 @@ pub struct AckRow {
     pub tenant: TenantId,
     pub recipient: AckRecipient,
     pub message: MessageId,
+    /// Stored if this ack makes its exchange delivered.
+    pub outcome: Option<String>,
     pub source: AuditSource,
 }
 
@@ -154,6 +156,13 @@ impl BatchStatement for TakeAcks {
                   from delivered d
                   join unnest($1::uuid[], $9::text[], $10::text[]) as s (operation_id, principal, address)
                     on s.operation_id = d.operation_id
+            ),
+            outcomes as (
+                insert into exchange_payloads (tenant_id, request_id, part, body)
+                select d.tenant_id, d.request_id, 'outcome', to_json(o.outcome)
+                  from delivered d
+                  join unnest($1::uuid[], $11::text[]) as o (operation_id, outcome) on o.operation_id = d.operation_id
+                 where o.outcome is not null
             )
             select i.operation_id as "operation!: OperationId",
                    case when m.operation_id is not null then r.operation_id is null
@@ -187,6 +196,7 @@ impl BatchStatement for TakeAcks {
             self.traced,
             column(rows, |row| row.source.principal.as_deref()) as _,
             column(rows, |row| row.source.address()) as _,
+            column(rows, |row| row.outcome.as_deref()) as _,
         )
         .fetch_all(connection)
         .await?;

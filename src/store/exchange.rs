@@ -252,4 +252,19 @@ impl ExchangeStore {
         let found = self.reads.run(row).await?.locked()?;
         Ok(found.map(|exchange| *exchange))
     }
+
+    /// The outcome that the enforcer sent with its ack.
+    pub async fn outcome(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<String>> {
+        let query = sqlx::query!(
+            r#"
+            select y.body #>> '{}' as "outcome!"
+              from exchange_payloads y
+             where y.tenant_id = $1 and y.request_id = $2 and y.part = 'outcome'
+            "#,
+            tenant.as_str(),
+            request.as_str(),
+        )
+        .map(|row| row.outcome);
+        self.database.pool.fetch_optional(tenant, query).await
+    }
 }

@@ -113,6 +113,11 @@ pub const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        "/v1/exchanges/{requestId}/outcome",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
         "/v1/exchanges/{requestId}/wait?timeout=1",
         &[Enforcer, Admin],
     ),

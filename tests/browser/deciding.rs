@@ -23,7 +23,8 @@ async fn who_joins_and_pairs_by_links_decides_what_an_agent_does() {
     let ran = hello.end().await.expect(0);
     assert_eq!(ran.out, "hello\n");
     assert!(ran.err.contains("approved by alice"), "{}", ran.err);
-    page.sees("The agent has confirmed it.").await;
+    page.sees("Confirmed by the agent’s machine: it was let through.")
+        .await;
 
     let patch = bot.begin_with(&["ask", "--type", "patch"], PATCH);
     page.open_request("src/main.rs").await;

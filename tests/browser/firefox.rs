@@ -41,7 +41,8 @@ async fn firefox_joins_pairs_approves_and_rejects() {
     page.open_request("echo hello").await;
     page.approve().await;
     assert_eq!(running.end().await.expect(0).out, "hello\n");
-    page.sees("The agent has confirmed it.").await;
+    page.sees("Confirmed by the agent’s machine: it was let through.")
+        .await;
 
     let asked = bot.begin_with(&["ask", "--type", "patch"], PATCH);
     page.open_request("limits.txt").await;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{Choice, Unopened, requested_actions};
+use countersign::client::approver::{Choice, Confirmation, Unopened, requested_actions};
 use countersign::client::enforcer::Denial;
 use countersign::client::{ClientError, Record};
-use countersign::e2e::{self, GrantMatch, GrantOutcome, Hints, Scope};
+use countersign::e2e::{self, GrantMatch, GrantOutcome, Hints, OutcomeEffect, Scope};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Map, Value, json};
 
@@ -34,12 +34,9 @@ async fn a_person_reads_approves_and_sees_it_delivered() {
     assert_eq!(accepted.approval.device, alice.device_id());
     assert_eq!(accepted.decision, decided.body, "byte for byte");
     let patience = Duration::from_secs(20);
-    assert!(
-        alice
-            .delivered(&item.request_id, &decided, patience)
-            .await
-            .unwrap()
-    );
+    let confirmation = alice.delivered(&item, &decided, patience).await;
+    let allowed = Confirmation::ByEnforcer(OutcomeEffect::Allowed);
+    assert_eq!(confirmation.unwrap(), allowed);
     assert!(alice.find("").await.unwrap().is_empty());
 
     let again = alice
@@ -256,7 +253,10 @@ async fn a_request_that_was_withdrawn_or_expired_is_not_decided() {
         .decide(&item, &choice(Verdict::Reject))
         .await
         .unwrap_err();
-    assert!(matches!(refused, ClientError::NoLongerPending), "{refused}");
+    assert!(
+        matches!(refused, ClientError::GoneAfterSigning),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

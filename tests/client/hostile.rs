@@ -229,7 +229,7 @@ async fn another_decision_than_the_one_that_was_sent_is_noticed() {
     let deceived = world.through("laptop", vec![liar.url.clone()]);
     let patience = std::time::Duration::from_secs(1);
     let noticed = deceived
-        .delivered(&item.request_id, &decided, patience)
+        .delivered(&item, &decided, patience)
         .await
         .unwrap_err();
     assert!(matches!(noticed, ClientError::Answer(_)), "{noticed}");

@@ -165,3 +165,28 @@ async fn unpairing_ends_it_here_and_at_the_gateway() {
     let listed = pairings.client.get("/v1/pairings").await.expect(200).json();
     assert_eq!(listed["items"], json!([]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_label_is_the_enforcers_own() {
+    let world = World::start().await;
+    let enforcer = world.enforcer("bot").await;
+    world.approver("alice", "laptop").await;
+    let node = world.cluster.urls()[0].clone();
+    let liar = Tamper::start(&node, |path, answer| {
+        if path.starts_with("/v1/pairing/resolve/") {
+            assert_eq!(answer["enforcerLabel"], "build machine");
+            answer["enforcerLabel"] = "your bank".into();
+        }
+    })
+    .await;
+    let mut deceived = world.through("laptop", vec![liar.url.clone()]);
+    let attempt = enforcer.begin_pairing(Some("build machine"), None).await;
+    let link = attempt.unwrap().link("https://page.example.org");
+    let link = PairingLink::parse(&link).unwrap();
+    let record = deceived.pair_by_link(&link).await.unwrap();
+    assert_eq!(record.label.as_deref(), Some("build machine"));
+    let attempt = enforcer.begin_pairing(Some("build machine"), None).await;
+    let code = attempt.unwrap().code();
+    let comparing = deceived.pair_by_code(code).await.unwrap();
+    assert_eq!(comparing.label(), Some("build machine"));
+}

@@ -215,6 +215,11 @@ impl Asking {
         found.remove(0)
     }
 
+    /// Its process ends; the request stays.
+    pub fn kill(self) {
+        self.waiting.abort();
+    }
+
     /// What the enforcer got.
     pub async fn end(self) -> (Enforcer, Result<Accepted, Denial>) {
         let ended = tokio::time::timeout(PATIENCE, self.waiting).await;

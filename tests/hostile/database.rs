@@ -232,7 +232,7 @@ async fn a_stored_request_that_is_edited_cannot_be_approved() {
             let _refused = scene.alice.decide(&edited, &choice(Verdict::Reject)).await;
             hold.release();
         });
-        let denial = denied.await.expect_err(what).to_string();
+        let denial = Box::pin(denied).await.expect_err(what).to_string();
         // The gateway may have ended it a moment before.
         let ended = cause == none && denial.contains("without a decision (expired)");
         assert!(denial.contains(cause) || ended, "{what}: {denial}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{fill, parties};
-use crate::support::{Cluster, envelope, now, request_id, sealed_for, with, without};
+use crate::support::{Cluster, compact, envelope, now, request_id, sealed_for, with, without};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_is_the_same_message_on_every_read_and_its_ack_is_its_approvers() {
@@ -82,6 +82,9 @@ async fn every_rule_of_an_ack_names_the_member_that_breaks_it() {
         ("/body/msgId", json!(""), "VALIDATION"),
         ("/body/ackAt", json!("now"), "TIMESTAMP"),
         ("/body/surprise", json!(1), "VALIDATION"),
+        ("/body/outcome", json!(""), "VALIDATION"),
+        ("/body/outcome", json!({ "signed": 1 }), "VALIDATION"),
+        ("/body/outcome", json!("x".repeat(16_385)), "VALIDATION"),
         ("/msgType", json!("ack.accepted"), "VALIDATION"),
     ] {
         post(with(&good, pointer, value))
@@ -109,4 +112,48 @@ async fn every_rule_of_an_ack_names_the_member_that_breaks_it() {
     let answer = post(without(&good, "/sender/approverId")).await.expect(200);
     assert_eq!(answer.body("/status"), "processed");
     assert_eq!(cluster.database.number(acked).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_is_stored_with_the_ack_that_delivers_and_served_to_those_who_may_read() {
+    let cluster = Cluster::start(2).await;
+    let (enforcer, alice) = parties(&cluster).await;
+    let (bob, admin) = (cluster.approver("bob").await, cluster.admin().await);
+    let other = cluster.enforcer("other-bot").await;
+    let request = fill(&enforcer, "alice", 1).await.remove(0);
+    let path = format!("/v1/exchanges/{request}/outcome");
+    alice.client.get(&path).await.refused(404, "NOT_FOUND");
+    let ack = |sender: Value, message: &Value, outcome: &str| {
+        let body =
+            json!({ "msgId": message, "status": "processed", "ackAt": now(), "outcome": outcome });
+        envelope("ack.submit", &request, sender, body)
+    };
+    // An approver's ack has nobody to tell it to.
+    let item = alice.inbox("").await.body("/items/0/msgId");
+    let own = ack(json!({ "approverId": "alice" }), &item, "mine");
+    alice.client.post("/v1/acks", &own).await.expect(200);
+    alice.decide(&request, compact("approve")).await.expect(200);
+    alice.client.get(&path).await.refused(404, "NOT_FOUND");
+
+    let message = enforcer.wait(&request, 5).await.expect(200).json()["msgId"].clone();
+    let text = "{\"payload\": \"as it came\u{e9}\"}".to_owned() + &"x".repeat(16_000);
+    let sender = json!({ "enforcerId": "build-bot" });
+    let first = ack(sender.clone(), &message, &text);
+    enforcer.client.post("/v1/acks", &first).await.expect(200);
+    let second = ack(sender, &message, "another");
+    enforcer.client.post("/v1/acks", &second).await.expect(200);
+    for (node, reader) in [&alice.client, &enforcer.client, &admin]
+        .into_iter()
+        .enumerate()
+    {
+        let answer = reader.on(node % 2).get(&path).await.expect(200);
+        assert_eq!(answer.json()["msgType"], "exchange.outcome");
+        assert_eq!(answer.body("/outcome"), text.as_str(), "the first stands");
+        assert_eq!(answer.body("/requestId"), request.as_str());
+    }
+    for stranger in [&bob.client, &other.client] {
+        stranger.get(&path).await.refused(404, "NOT_FOUND");
+    }
+    let stored = "select count(*) from exchange_payloads where part = 'outcome'";
+    assert_eq!(cluster.database.number(stored).await, 1);
 }

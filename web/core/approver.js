@@ -12,7 +12,6 @@
 
 import { listAgents, readSessions, unpair } from './agents.js';
 import { readDevices, revokeDevice } from './devices.js';
-import { exportDecision, readHistory } from './exchange.js';
 import { loaded } from './gateway.js';
 import { InboxModel } from './inbox.js';
 import { LiveValue } from './live.js';
@@ -314,6 +313,7 @@ export class Approver {
    * @returns {Promise<HistoryEntry[]>}
    */
   async history(before = null, limit = 50) {
+    const { readHistory } = await loaded(import('./history.js'));
     return readHistory(this.session, before, limit);
   }
 
@@ -323,6 +323,7 @@ export class Approver {
    * @returns {Promise<{ name: string, text: string }>}
    */
   async exportDecision(requestId) {
+    const { exportDecision } = await loaded(import('./history.js'));
     return exportDecision(this.session, requestId);
   }
 

@@ -1,8 +1,9 @@
 // Artifacts, opened on this device. What is said about one in plain is believed only if its content agrees.
 
-import { sha256, toHex, utf8 } from './bytes.js';
+import { fromBase64urlOf, sha256, toHex, utf8 } from './bytes.js';
 import { Reader, hashWithout, isId, isUuidOrUlid, isWithin, parseCanonical } from './canonical.js';
 import { readDeviceId } from './keys.js';
+import { isSigningKey } from './points.js';
 import { open, parseCiphertext } from './seal.js';
 import { Problem } from './problem.js';
 import { MAX_DEVICES } from './statements.js';
@@ -22,6 +23,7 @@ const MAX_WORD_CHARS = 1_024;
 const MAX_ACTIONS = 8;
 const MAX_CAPTION_CHARS = 80;
 const DEVICES = 'countersign.devices';
+const OUTCOME = 'countersign.outcome';
 const REPOSITORY = 'countersign.repository';
 const SALT = 'countersign.salt';
 const SALT_CHARS = 22;
@@ -113,6 +115,7 @@ function readArtifact(node) {
     sessionId,
     baseRevision: reader.optionalString('baseRevision'),
     devices: readDevices(extensions),
+    outcomeKey: readOutcomeKey(extensions),
     payload: toObject(reader.object('payload')),
     rest: readRest(node),
     actions: actions ?? [],
@@ -158,6 +161,21 @@ function readDevices(extensions) {
   return devices;
 }
 
+/**
+ * The key that the enforcer made for the outcome of this request. One of a later version is as good as none.
+ * @param {Node | undefined} extensions
+ */
+function readOutcomeKey(extensions) {
+  const named = extensions && new Reader(WHAT, extensions).optionalObject(OUTCOME);
+  if (named === undefined) return null;
+  const reader = new Reader(WHAT, named);
+  if (reader.required('v', '1').value !== 1) return null;
+  const key = fromBase64urlOf('key', reader.string('key'), 32);
+  reader.finish();
+  if (!isSigningKey(key)) throw Problem.of('weakKey', { what: 'key' });
+  return key;
+}
+
 /** @param {Node} node */
 function toObject(node) {
   return /** @type {JsonObject} */ (JSON.parse(node.raw));
@@ -173,8 +191,10 @@ function readRest(node) {
   /** @type {JsonObject} */
   const rest = metadata === undefined ? {} : { metadata };
   const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) => name === SALT && typeof value === 'string' && SALT_TEXT.test(value);
-  // The repository has a place of its own, and the devices are compared with those that are known. Their form was checked.
-  const others = Object.entries(extensions ?? {}).filter(([name, value]) => name !== REPOSITORY && name !== DEVICES && !isSalt(name, value));
+  // The repository has a place of its own, the devices are compared with those that are known, and the key says nothing to people. Their
+  // form was checked.
+  const isRead = (/** @type {string} */ name, /** @type {any} */ value) => name === DEVICES || name === REPOSITORY || (name === OUTCOME && value.v === 1);
+  const others = Object.entries(extensions ?? {}).filter(([name, value]) => !isRead(name, value) && !isSalt(name, value));
   return others.length === 0 ? rest : { ...rest, extensions: Object.fromEntries(others) };
 }
 

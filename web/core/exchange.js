@@ -1,21 +1,16 @@
 // What becomes of a request: decisions are signed and sent, the gateway's word about its state is read, and who decided is verified.
 
-import { parseArtifact } from './artifact.js';
-import { utf8 } from './bytes.js';
 import { Reader, canonicalNode, parse } from './canonical.js';
 import { decideOpened, readDecision, rejectUnopened, verifyDecision } from './decision.js';
 import { readDevices } from './devices.js';
 import { isRefusedWith, loaded, path } from './gateway.js';
 import { readMessage } from './item.js';
-import { parseDeviceBundle } from './keys.js';
 import { Problem } from './problem.js';
-import { spellRecord } from './record.js';
 import { RANDOM } from './seal.js';
 
 /** @typedef {import('./session.js').Session} Session */
 /** @typedef {import('./store.js').DecisionRecord} DecisionRecord */
 /** @typedef {import('./types.js').Choice} Choice */
-/** @typedef {import('./types.js').HistoryEntry} HistoryEntry */
 /** @typedef {import('./types.js').Item} Item */
 /** @typedef {import('./types.js').ItemDecision} ItemDecision */
 
@@ -60,7 +55,7 @@ export async function decide(session, item, choice) {
   } catch (error) {
     if (isRefusedWith(error, 'SIGNATURE_INVALID', 'KEY_REVOKED')) throw Problem.of('deviceNotInForce', {}, error);
     if (isRefusedWith(error, 'ALREADY_DECIDED')) throw Problem.of('alreadyDecided', {}, error);
-    if (isRefusedWith(error, 'NOT_FOUND')) throw Problem.of('noLongerPending', {}, error);
+    if (isRefusedWith(error, 'NOT_FOUND')) throw Problem.of('goneAfterSigning', {}, error);
     if (isRefusedWith(error, 'EXPIRED')) throw Problem.of('expired', {}, error);
     throw error;
   }
@@ -174,44 +169,9 @@ export async function wasDecidedOtherwise({ store }, { requestId, artifactHash }
  * @param {DecisionRecord} record
  * @returns {ItemDecision}
  */
-export function describeDecision({ identity }, { body, isVerified, reason, actionId, grant }) {
+export function describeDecision({ identity }, { body, isVerified, reason, actionId, grant, outcome = null }) {
   const { verdict, scope, expiresAt, signer } = readDecision(parse('decision', body));
   // Who signed is known only of what was verified.
   const isOwn = isVerified && signer === identity.deviceId;
-  return { verdict, scope, expiresAt, deviceId: signer, isOwn, isVerified, reason, actionId, grant };
-}
-
-/**
- * The newest decisions that this device has made or seen, older than `before`.
- * @param {Session} session
- * @param {string | null} before
- * @param {number} limit
- * @returns {Promise<HistoryEntry[]>}
- */
-export async function readHistory(session, before, limit) {
-  const records = await session.store.decisions(before, limit);
-  return Promise.all(records.map(async (record) => {
-    const { requestId, enforcerId, label, artifactType, decidedAt, state, artifact } = record;
-    return {
-      requestId, enforcerId, label, artifactType, decidedAt, state,
-      decision: describeDecision(session, record),
-      artifact: artifact === null ? null : await parseArtifact(utf8(artifact)),
-    };
-  }));
-}
-
-/**
- * A decision as a file that can be verified offline. Only of what was opened: the file has the artifact.
- * @param {Session} session
- * @param {string} requestId
- */
-export async function exportDecision(session, requestId) {
-  const record = await session.store.decision(requestId);
-  if (record === null || record.artifact === null || record.device === '') throw Problem.of('nothingToSave', {});
-  const { enforcerId, artifact, body: decision, device } = record;
-  const { deviceId } = await parseDeviceBundle(device);
-  // They let others verify it who know another device of this approver. Without them it is still complete.
-  const statements = await readDevices(session).then((devices) => devices.statements, () => []);
-  const text = spellRecord(session.subject, { enforcerId, artifact, decision, device }, statements);
-  return { name: `countersign-${requestId}-${deviceId.slice(0, 6)}.json`, text };
+  return { verdict, scope, expiresAt, deviceId: signer, isOwn, isVerified, reason, actionId, grant, outcome };
 }

@@ -330,11 +330,22 @@ export class InboxModel {
     if (known !== null && known.isVerified && !isSame) this.contradicted(item, known, state);
     else if ((state === 'decided' || state === 'delivered') && decision !== null) {
       if (item.state === state && item.decision !== null && item.gatewaySays === undefined) return;
-      await this.keep(item, isSame ? { ...known, state } : await recordForeign(this.session, item, decision, state));
+      const record = isSame ? { ...known, state } : await recordForeign(this.session, item, decision, state);
+      await this.keep(item, state === 'delivered' ? await this.confirmed(item, record) : record);
       if (state === 'decided') void this.watchDelivery(requestId);
     } else {
       this.settle({ ...item, state });
     }
+  }
+
+  /**
+   * The record of a delivered decision, with what the agent's machine has signed about it.
+   * @param {Item} item
+   * @param {DecisionRecord} record
+   */
+  async confirmed(item, record) {
+    const { readOutcome } = await loaded(import('./outcome.js'));
+    return { ...record, outcome: await readOutcome(this.session, item, record.body) };
   }
 
   /**
@@ -397,7 +408,7 @@ export class InboxModel {
     } catch (error) {
       this.items.set(requestId, item);
       this.publish();
-      const isOver = error instanceof Problem && ['alreadyDecided', 'noLongerPending', 'expired'].includes(error.code);
+      const isOver = error instanceof Problem && ['alreadyDecided', 'goneAfterSigning', 'noLongerPending', 'expired'].includes(error.code);
       if (isOver) await this.askQuietly(requestId);
       throw error;
     }

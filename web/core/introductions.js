@@ -2,10 +2,10 @@
 // nothing that the gateway adds: what disagrees, or was ended here, is not taken over.
 
 import { toBase64url } from './bytes.js';
-import { Reader, canonical, canonicalNode, isWithin, readTime } from './canonical.js';
+import { Reader, canonical, canonicalNode, readTime } from './canonical.js';
 import { readDevices } from './devices.js';
 import { isRefusedWith, path } from './gateway.js';
-import { INVISIBLE, readDeviceId, readEncryptionKey, sign, verifies } from './keys.js';
+import { isLabel, readDeviceId, readEncryptionKey, readLabel, sign, verifies } from './keys.js';
 import { Problem } from './problem.js';
 import { readSignature, spellSigned } from './statements.js';
 
@@ -17,7 +17,6 @@ import { readSignature, spellSigned } from './statements.js';
 
 const WHAT = 'introduction';
 const INTRODUCE = 'enforcer.introduce';
-const MAX_LABEL_CHARS = 256;
 /** More than the gateway keeps: one that lists without end is not followed. */
 const MAX_LISTED = 4_096;
 
@@ -33,11 +32,6 @@ const MAX_LISTED = 4_096;
  * @property {string} text what the signature covers
  * @property {Bytes} signature
  */
-
-/** @param {string} text */
-function isLabel(text) {
-  return text.trim() !== '' && isWithin(text, MAX_LABEL_CHARS) && !INVISIBLE.test(text);
-}
 
 /**
  * The canonical text of an introduction. A label that may not be shown is left out.
@@ -62,8 +56,7 @@ export function parseIntroduction(node) {
   const reader = new Reader(WHAT, inner, '/statement');
   reader.version();
   reader.oneOf('statement', [INTRODUCE]);
-  const label = reader.optionalString('label');
-  if (label !== null && !isLabel(label)) throw reader.invalid('label', `1..${MAX_LABEL_CHARS}`);
+  const label = readLabel(reader);
   const introduction = {
     subject: { tenantId: reader.id('tenantId'), approverId: reader.id('approverId') },
     enforcerId: reader.id('enforcerId'),

@@ -9,8 +9,9 @@ import { Problem } from './problem.js';
 /** @typedef {import('./problem.js').Thing} Thing */
 
 const MAX_NAME_CHARS = 64;
+const MAX_LABEL_CHARS = 256;
 /** Control characters, and whatever else takes no place on the screen or changes the direction of text. */
-export const INVISIBLE =
+const INVISIBLE =
   /[\p{Cc}\p{Cs}\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
 
 /**
@@ -42,6 +43,7 @@ export const INVISIBLE =
  * @typedef {object} EnforcerBundle
  * @property {string} enforcerId
  * @property {Bytes} encryptionKey
+ * @property {string | null} label what people call it
  * @property {string} text
  */
 
@@ -133,8 +135,24 @@ export function parseEnforcerBundle(text) {
   fromBase64urlOf('random', reader.string('random'), 16);
   const encryptionKey = readEncryptionKey(what, reader.string('x25519'));
   const enforcerId = reader.id('enforcerId');
+  const label = readLabel(reader);
   reader.finish();
-  return { enforcerId, encryptionKey, text };
+  return { enforcerId, encryptionKey, label, text };
+}
+
+/** @param {string} text */
+export function isLabel(text) {
+  return text.trim() !== '' && isWithin(text, MAX_LABEL_CHARS) && !INVISIBLE.test(text);
+}
+
+/**
+ * A label is shown beside what people decide about, so nothing in it is invisible.
+ * @param {Reader} reader
+ */
+export function readLabel(reader) {
+  const label = reader.optionalString('label');
+  if (label !== null && !isLabel(label)) throw reader.invalid('label', `1..${MAX_LABEL_CHARS}`);
+  return label;
 }
 
 /**
@@ -181,7 +199,7 @@ export async function sign(keys, message) {
 
 /**
  * Strictly: WebCrypto refuses malleable signatures; keys and signatures of small order are refused here.
- * @param {DeviceBundle} bundle
+ * @param {Pick<DeviceBundle, 'signingKey'>} bundle
  * @param {string} message
  * @param {Bytes} signature
  * @returns {Promise<boolean>}

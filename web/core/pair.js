@@ -1,7 +1,7 @@
 // Pairing with an enforcer: by the link that it printed, or by its short code and digits that a person compares. An enforcer is pinned
 // only once it is authentic.
 
-import { revokePairing, textOrNull } from './agents.js';
+import { revokePairing } from './agents.js';
 import { randomBytes, toBase64url } from './bytes.js';
 import { requireInForce } from './enrol.js';
 import { isRefusedWith, path } from './gateway.js';
@@ -23,10 +23,10 @@ const NONCE = /^[\w-]{43}$/;
 async function resolve({ client }, code) {
   try {
     const { members } = await client.members({ path: path('v1', 'pairing', 'resolve', code), expect: [200] });
-    const { nonce, publicKey, enforcerLabel } = members;
+    const { nonce, publicKey } = members;
     if (typeof publicKey !== 'string') throw Problem.of('enforcerKey', {});
     if (typeof nonce !== 'string' || !NONCE.test(nonce)) throw Problem.of('answer', { expected: 'nonce' });
-    return { bundle: parseEnforcerBundle(publicKey), nonce, label: textOrNull(enforcerLabel) };
+    return { bundle: parseEnforcerBundle(publicKey), nonce };
   } catch (error) {
     throw isRefusedWith(error, 'NOT_FOUND') ? Problem.of('noSuchCode', {}, error) : error;
   }
@@ -70,17 +70,17 @@ function standingOf({ enforcers }, { enforcerId, encryptionKey }) {
 export async function readPairingLink(session, text) {
   const link = parsePairingLink(text);
   await requireInForce(session);
-  const { bundle, nonce, label } = await resolve(session, link.code);
+  const { bundle, nonce } = await resolve(session, link.code);
   await checkFingerprint(bundle, link.fingerprint);
   return {
     enforcerId: bundle.enforcerId,
-    label,
+    label: bundle.label,
     standing: standingOf(session, bundle),
     accept: async (/** @type {boolean} */ replaces) => {
       requireReplacement(session, bundle, replaces);
       const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
       const routingToken = await complete(session, nonce, await proveAnswer(begun, link.secret));
-      return pin(session, bundle, routingToken, label);
+      return pin(session, bundle, routingToken);
     },
   };
 }
@@ -104,18 +104,18 @@ export async function pairByCode(session, text) {
   const code = parseCode(text);
   if (code === null) throw Problem.of('pairingCode', {});
   await requireInForce(session);
-  const { bundle, nonce, label } = await resolve(session, code);
+  const { bundle, nonce } = await resolve(session, code);
   const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
   const digits = await digitsOf(begun.transcript, nonce);
   const routingToken = await complete(session, nonce, begun.answer);
   return {
     digits,
     enforcerId: bundle.enforcerId,
-    label,
+    label: bundle.label,
     standing: standingOf(session, bundle),
     confirm: async (/** @type {boolean} */ replaces) => {
       requireReplacement(session, bundle, replaces);
-      return pin(session, bundle, routingToken, label);
+      return pin(session, bundle, routingToken);
     },
     abort: () => revokePairing(session, routingToken),
   };
@@ -125,10 +125,9 @@ export async function pairByCode(session, text) {
  * @param {Session} session
  * @param {EnforcerBundle} bundle
  * @param {string} routingToken
- * @param {string | null} label
  * @returns {Promise<EnforcerRecord>}
  */
-async function pin(session, { enforcerId, encryptionKey }, routingToken, label) {
+async function pin(session, { enforcerId, encryptionKey, label }, routingToken) {
   const key = toBase64url(encryptionKey);
   const record = { enforcerId, key, label, pairedAt: session.timestamp(), routingToken, introducedBy: null };
   try {

@@ -35,6 +35,7 @@
  * @property {string | null} sessionId
  * @property {string | null} baseRevision
  * @property {Map<string, string[]>} devices those that the enforcer obeys, by approver
+ * @property {Bytes | null} outcomeKey with which the enforcer signs what it does
  * @property {JsonObject} payload
  * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without what is random
  * @property {RequestedAction[]} actions empty if the artifact offers none
@@ -63,6 +64,13 @@
  * @property {string | null} reason known only of this device's own decisions
  * @property {string | null} actionId known only of this device's own decisions
  * @property {Grant | null} grant known only of this device's own decisions
+ * @property {DecisionOutcome | null} outcome null: nobody but the gateway says anything
+ */
+
+/**
+ * What the agent's machine says that it did: `allowed`, or why it denied. `forged`: the gateway serves an outcome that that machine has not
+ * signed about this decision.
+ * @typedef {'allowed' | 'rejected' | 'missing' | 'untrusted' | 'interrupted' | 'changed' | 'forged'} DecisionOutcome
  */
 
 /**
@@ -164,7 +172,7 @@
  * The enforcer that a pairing link authenticates.
  * @typedef {object} PairingOffer
  * @property {string} enforcerId
- * @property {string | null} label as the gateway says
+ * @property {string | null} label as its machine says, under the link's fingerprint
  * @property {OfferStanding} standing
  * @property {(replaces: boolean) => Promise<Agent>} accept pairs with it; `replaces`: a person has agreed to replace another key
  */
@@ -174,7 +182,7 @@
  * @typedef {object} Comparing
  * @property {string} digits three groups of five
  * @property {string} enforcerId who it claims to be
- * @property {string | null} label as the gateway says
+ * @property {string | null} label what it claims to be called
  * @property {OfferStanding} standing
  * @property {(replaces: boolean) => Promise<Agent>} confirm both screens show the same; `replaces` as above
  * @property {() => Promise<void>} abort they differ, or the person gives up
@@ -268,7 +276,7 @@
 /**
  * What a malformed thing is.
  * @typedef {'artifact' | 'ciphertext' | 'deviceBundle' | 'deviceId' | 'enforcerBundle' | 'signature' | 'statement'
- *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record'} Thing
+ *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record' | 'outcome'} Thing
  */
 
 /**
@@ -364,6 +372,7 @@
  * @property {{}} replaced another request came under the same id, so none of them can be approved
  * @property {{}} loggedOut this browser has logged out, so nothing is signed any more
  * @property {{}} noLongerPending this request does not wait for a decision any more
+ * @property {{}} goneAfterSigning the gateway says so of a request whose decision was signed and sent
  * @property {{}} expired this request has expired
  * @property {{}} onceHasNoTime a time is for approvals beyond this request
  * @property {{ limit: number }} grantTooLong a permission lasts at most … seconds (24 hours)
@@ -380,6 +389,7 @@
  * @property {{}} hintsForNobody this enforcer is not paired, so a reason cannot be encrypted for it; reject without one
  * @property {{}} decisionSignature the decision's signature does not verify under the device that it names
  * @property {{ what: 'request' | 'artifact' | 'repository' }} otherSubject the decision is about another …
+ * @property {{}} outcomeSignature the outcome is not signed by the machine that asked, or about another decision
  * @property {{}} nothingToSave only the decision about a request that opened can be saved
  *
  * @property {{}} emptyPrompt there is nothing to send

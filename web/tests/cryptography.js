@@ -7,6 +7,7 @@ import { decideOpened, readDecision, rejectUnopened, verifyDecision } from '../c
 import { checkGrant, grantableWords } from '../core/grants.js';
 import { aesGcm, decapsulate, encapsulate, keySchedule } from '../core/hpke.js';
 import { generateKeyPairs, parseDeviceBundle, parseEnforcerBundle, verifies } from '../core/keys.js';
+import { verifyOutcome } from '../core/outcome.js';
 import { Problem } from '../core/problem.js';
 import { sealPrompt } from '../core/prompts.js';
 import { RANDOM, open, parseCiphertext, seal } from '../core/seal.js';
@@ -124,6 +125,20 @@ export const tests = {
     await assertRefused(() => parseArtifact(Uint8Array.of(0xff, ...utf8(text))), 'json');
     const twice = text.replace('"directory":"/work"', '"directory":"/work","directory":"/work"');
     await assertRefused(() => parseArtifact(utf8(twice)), 'json');
+  },
+
+  async 'what an enforcer did, as it signed it'({ outcome }) {
+    const artifact = await parseArtifact(utf8(outcome.artifact));
+    assertEqual(artifact.rest, {}, 'the key is not shown');
+    for (const { envelope, outcome: expected } of outcome.accepted) {
+      assertEqual(await verifyOutcome(envelope, artifact, outcome), expected, 'the outcome');
+    }
+    for (const { name, envelope } of outcome.refused) {
+      const isRefused = await verifyOutcome(envelope, artifact, outcome).then(() => false, (error) => error instanceof Problem);
+      assert(isRefused, name);
+    }
+    const [{ envelope }] = outcome.accepted;
+    await assertRefused(() => verifyOutcome(envelope, { ...artifact, outcomeKey: null }, outcome), 'outcomeSignature');
   },
 
   async 'the repository behind its hash'({ encryption, repository }) {

@@ -2,7 +2,7 @@
 
 import { runAll } from './run.js';
 
-const NAMES = ['ed25519', 'encryption', 'hashes', 'refused', 'repository', 'rfc9180'];
+const NAMES = ['ed25519', 'encryption', 'hashes', 'outcome', 'refused', 'repository', 'rfc9180'];
 
 const read = async (/** @type {string} */ name) => [name, await (await fetch(`/vectors/${name}.json`)).json()];
 const vectors = Object.fromEntries(await Promise.all(NAMES.map(read)));

@@ -18,7 +18,7 @@ async function offered(known) {
   const { session } = await scene();
   const { publicKey } = await RANDOM.ephemeral();
   const key = toBase64url(publicKey);
-  const bundle = toBase64url(utf8(canonical({ v: 1, random: toBase64url(randomBytes(16)), x25519: key, enforcerId: 'prod' })));
+  const bundle = toBase64url(utf8(canonical({ v: 1, random: toBase64url(randomBytes(16)), x25519: key, enforcerId: 'prod', label: 'build machine' })));
   const calls = [];
   session.enforcers = new Map(known === null ? [] : [['prod', { enforcerId: 'prod', key: known === 'same' ? key : 'another' }]]);
   session.pin = async (record) => session.enforcers.set(record.enforcerId, record);
@@ -33,14 +33,15 @@ async function offered(known) {
   return { session, link, calls, key };
 }
 
-test('a link names the enforcer before anything is paired', async () => {
+test('a link names the enforcer before anything is paired, as its machine calls itself', async () => {
   const { session, link, calls, key } = await offered(null);
   const offer = await readPairingLink(session, link());
-  assert.deepEqual([offer.enforcerId, offer.label, offer.standing], ['prod', 'your friendly bot', 'new']);
+  assert.deepEqual([offer.enforcerId, offer.label, offer.standing], ['prod', 'build machine', 'new']);
   assert.ok(!calls.includes('complete'));
   await offer.accept(false);
   assert.ok(calls.includes('complete'));
-  assert.equal(session.enforcers.get('prod').key, key);
+  const { key: pinned, label } = session.enforcers.get('prod');
+  assert.deepEqual([pinned, label], [key, 'build machine']);
 });
 
 test('a link whose fingerprint is another names nobody', async () => {

@@ -8,7 +8,7 @@ const THINGS = /** @type {Record<string, string>} */ ({
   artifact: 'The content', ciphertext: 'The encrypted request', deviceBundle: 'The key of the device', deviceId: 'The id of the device',
   enforcerBundle: 'The key of the agent', signature: 'The signature', statement: 'The statement about a device',
   endorsement: 'The link of the new device', decision: 'The decision', introduction: 'The introduction of an agent',
-  answer: 'The gateway’s answer', key: 'The key', random: 'The random value', record: 'The record',
+  answer: 'The gateway’s answer', key: 'The key', random: 'The random value', record: 'The record', outcome: 'The confirmation',
 });
 
 /** @type {(values: Record<string, unknown>) => string} */
@@ -89,10 +89,12 @@ export const problemTexts = {
 
   notApprovable: (v) => `This cannot be approved. ${v.problem ? problemText(v.problem) : ''}`.trim(),
   notRejectable: () => 'It has no hash that could be rejected.',
-  alreadyDecided: () => 'Somebody has decided this already, perhaps on another device.',
+  alreadyDecided: () => 'The gateway says that somebody has decided this already, perhaps on another device. The decision that you have just signed was sent, and could still be used.',
   replaced: () => 'Another request came under the same id while this one was open, so neither can be approved. Someone may be interfering: tell whoever runs your gateway.',
   loggedOut: () => 'This browser has logged out, so nothing was signed.',
-  noLongerPending: () => 'This request does not wait for a decision any more.',
+  noLongerPending: () => 'This request no longer waits for a decision.',
+  goneAfterSigning: () => 'The gateway says that this request no longer waits. The decision that you have just signed was sent, and could still be used until the request expires.',
+  outcomeSignature: () => 'The confirmation was not signed by the agent’s machine, or is about another decision.',
   expired: () => 'This request has expired.',
   onceHasNoTime: () => 'A time is for approvals beyond this request.',
   grantTooLong: () => 'A permission lasts at most 24 hours.',

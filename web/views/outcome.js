@@ -39,6 +39,7 @@ export function outcomeBar(item, next, save) {
     isDecision && el('ol', { class: 'steps' }, STEPS.map((step, at) =>
       el('li', { class: [at < done && 'done'], 'aria-current': at === done - 1 ? 'step' : undefined }, texts.decide.steps[step]))),
     item.gatewaySays && note('bad', texts.decide.contradicted(texts.states[item.gatewaySays])),
+    decision?.outcome === 'forged' && note('bad', texts.decide.forged),
     item.isUnkept && note('warn', texts.decide.notKept),
     decision?.reason && el('p', { class: 'fine' }, marked(texts.decide.reasonWas(decision.reason))),
     place, el('div', { class: 'row' }, isSaved && keep, 
@@ -55,7 +56,7 @@ function explain(item) {
     case 'expired': return texts.decide.expired;
     case 'withdrawn': return item.withdrawalReason ? visibleText(texts.decide.withdrawnBecause(item.withdrawalReason)) : texts.decide.withdrawn;
     case 'cancelled': return texts.decide.cancelled;
-    case 'delivered': return texts.decide.deliveredText;
+    case 'delivered': return texts.decide.outcomes[decision?.outcome ?? 'unsigned'];
     case 'decided': return texts.decide.decidedText;
     default: return texts.decide.sending;
   }

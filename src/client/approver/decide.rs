@@ -14,11 +14,10 @@ use crate::client::profile::EnforcerRecord;
 use crate::client::record::Record;
 use crate::client::{random, wire};
 use crate::e2e::{
-    GrantMatch, Hints, MAX_GRANT, OpenedArtifact, PlainArtifact, Ruling, Scope, reject_unopened,
-    sign_decision,
+    GrantMatch, Hints, MAX_GRANT, OpenedArtifact, OutcomeEffect, PlainArtifact, Ruling, Scope,
+    reject_unopened, sign_decision, verify_outcome,
 };
 use crate::protocol::decision::Verdict;
-use crate::protocol::id::RequestId;
 use crate::protocol::json::{self, Node, Value};
 use crate::protocol::timestamp::Timestamp;
 
@@ -44,6 +43,17 @@ pub struct Decided {
     /// The signed body, byte for byte.
     pub body: String,
     pub expires_at: Timestamp,
+}
+
+/// Who says that the enforcer got a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    /// Nobody yet.
+    Missing,
+    /// The gateway alone.
+    ByGateway,
+    /// The enforcer itself, by its signature, with what it did.
+    ByEnforcer(OutcomeEffect),
 }
 
 /// One of the actions that an enforcer offers in an artifact.
@@ -168,7 +178,7 @@ impl Approver {
         sent.map_err(|error| match error.code() {
             Some("SIGNATURE_INVALID" | "KEY_REVOKED") => ClientError::DeviceNotInForce,
             Some("ALREADY_DECIDED") => ClientError::AlreadyDecided,
-            Some("NOT_FOUND") => ClientError::NoLongerPending,
+            Some("NOT_FOUND") => ClientError::GoneAfterSigning,
             _ => error,
         })?;
         Ok(Decided {
@@ -178,13 +188,14 @@ impl Approver {
         })
     }
 
-    /// Waits until the enforcer has confirmed that it got the decision. False if it has not within `time`.
+    /// Waits until the enforcer has confirmed that it got the decision.
     pub async fn delivered(
         &self,
-        request_id: &RequestId,
+        item: &Item,
         decided: &Decided,
         time: Duration,
-    ) -> Result<bool, ClientError> {
+    ) -> Result<Confirmation, ClientError> {
+        let request_id = &item.request_id;
         let call = Call::get(path(&["v1", "exchanges", request_id.as_str()]));
         let until = Instant::now() + time;
         let mut pause = FIRST_POLL;
@@ -198,14 +209,45 @@ impl Approver {
                 return Err(ClientError::answer("the decision that was sent"));
             }
             if member("state").and_then(Node::as_str) == Some("delivered") {
-                return Ok(true);
+                return self.confirmation(item, decided).await;
             }
             if Instant::now() + pause >= until {
-                return Ok(false);
+                return Ok(Confirmation::Missing);
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_POLL);
         }
+    }
+
+    /// The outcome of a decision that the gateway calls delivered.
+    async fn confirmation(
+        &self,
+        item: &Item,
+        decided: &Decided,
+    ) -> Result<Confirmation, ClientError> {
+        let Ok(opened) = &item.content else {
+            return Ok(Confirmation::ByGateway);
+        };
+        let artifact = opened.artifact();
+        if artifact.outcome_key().is_none() {
+            return Ok(Confirmation::ByGateway);
+        }
+        let request = path(&["v1", "exchanges", item.request_id.as_str(), "outcome"]);
+        let answer = (self.client)
+            .expect(&Call::get(request), &[200, 404], deadline())
+            .await?;
+        if answer.status == 404 {
+            return Ok(Confirmation::ByGateway);
+        }
+        let node = wire::parse(&answer.body)?;
+        let body = wire::Message::read(&node)?.body.as_object();
+        let outcome = body.and_then(|body| body.get("outcome"));
+        let outcome = outcome.and_then(Node::as_str);
+        let outcome = outcome.ok_or_else(|| ClientError::answer("an outcome"))?;
+        let decision = json::parse(decided.body.as_bytes()).map_err(ClientError::answer)?;
+        let enforcer = opened.enforcer().id();
+        let statement = verify_outcome(outcome, artifact, &self.tenant, enforcer, &decision)?;
+        Ok(Confirmation::ByEnforcer(statement.effect))
     }
 
     /// A decision as a file that can be verified offline. Only of what was opened: the file has the artifact.

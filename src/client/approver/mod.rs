@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use self::decide::{Choice, Decided, RequestedAction, requested_actions};
+pub use self::decide::{Choice, Confirmation, Decided, RequestedAction, requested_actions};
 pub use self::devices::{DeviceStanding, Devices, ListedDevice};
 pub use self::inbox::{Item, StrangeDevice, Unopened};
 pub use self::introductions::Introducer;
@@ -146,7 +146,7 @@ impl Approver {
         request_id: &RequestId,
         msg_id: &str,
     ) -> Result<(), ClientError> {
-        let body = wire::ack_body(&self.clock, msg_id);
+        let body = wire::ack_body(&self.clock, msg_id, None);
         let sender = self.sender();
         let envelope = wire::envelope(&self.clock, "ack.submit", request_id, sender, &body)?;
         let call = Call::post("/v1/acks", envelope);

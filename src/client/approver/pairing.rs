@@ -1,7 +1,7 @@
 //! Pairing from the approver's side: by the link that the enforcer printed, or by its short code and digits that a person
 //! compares. An enforcer is pinned only once it is authentic. What a pairing changes at the gateway is for all devices of the approver.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Approver, deadline};
 use crate::client::error::ClientError;
@@ -81,10 +81,11 @@ impl Approver {
                 "the enforcer's key; it may be another program than Countersign's own",
             ));
         };
+        let bundle = EnforcerBundle::parse(bundle)?;
         Ok(Offer {
-            bundle: EnforcerBundle::parse(bundle)?,
             nonce: nonce.ok_or_else(|| ClientError::answer("a nonce"))?,
-            label: label(&answer),
+            label: bundle.label().map(str::to_owned),
+            bundle,
         })
     }
 
@@ -260,9 +261,4 @@ impl Approver {
             .await
             .map(drop)
     }
-}
-
-fn label(answer: &Value) -> Option<String> {
-    let label = answer["enforcerLabel"].as_str();
-    label.filter(|label| !label.is_empty()).map(str::to_owned)
 }

@@ -12,8 +12,8 @@ use crate::client::gateway::{Answer, Call, path};
 use crate::client::record::Record;
 use crate::client::{random, wire};
 use crate::e2e::{
-    self, Approval, DeviceTrust, Outcome, OwnRequest, PlainArtifact, hide_repository, name_devices,
-    seal_artifact,
+    self, Approval, DenialCause, DeviceTrust, Outcome, OutcomeEffect, OutcomeKey, OutcomeStatement,
+    OwnRequest, PlainArtifact, decision_digest, hide_repository, name_devices, seal_artifact,
 };
 use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::json::Node;
@@ -34,6 +34,7 @@ pub struct Pending<'e> {
     enforcer: &'e mut Enforcer,
     own: OwnRequest,
     artifact: PlainArtifact,
+    outcome_key: OutcomeKey,
     asked: Vec<String>,
     devices: Vec<DeviceTrust>,
     envelope: String,
@@ -54,7 +55,8 @@ impl Enforcer {
             return Err(Denial::NotPaired);
         }
         let devices = self.devices_of(&asked, false, submit_until).await?;
-        let artifact = self.artifact(question, &devices, until)?;
+        let outcome_key = OutcomeKey::generate(&mut random)?;
+        let artifact = self.artifact(question, &devices, &outcome_key, until)?;
         let trusts: Vec<_> = devices.iter().collect();
         let sealed = seal_artifact(&self.keys, &self.id, &artifact, &trusts, &mut random)?;
         let sealed: Value =
@@ -83,6 +85,7 @@ impl Enforcer {
         Ok(Pending {
             own: OwnRequest::of(&artifact, self.id.clone()),
             artifact,
+            outcome_key,
             asked,
             devices,
             envelope,
@@ -96,6 +99,7 @@ impl Enforcer {
         &self,
         question: Question,
         devices: &[DeviceTrust],
+        outcome_key: &OutcomeKey,
         until: Instant,
     ) -> Result<PlainArtifact, Denial> {
         let now = self.clock.now();
@@ -114,6 +118,7 @@ impl Enforcer {
         members.extend(own.map(|(name, value)| (name.to_owned(), value)));
         hide_repository(&mut members, &question.repository, &mut random)?;
         name_devices(&mut members, devices);
+        outcome_key.name_in(&mut members);
         let text = Value::Object(members).to_string();
         Ok(PlainArtifact::complete(&text, &mut random)?)
     }
@@ -138,6 +143,16 @@ impl Pending<'_> {
 
     /// Sends the request, says that it is `submitted`, and waits for the decision.
     pub async fn decision(&mut self, submitted: impl FnOnce()) -> Result<Accepted, Denial> {
+        Box::pin(self.decision_if(submitted, async || Ok(()))).await
+    }
+
+    /// The same, for a request about something that can change. An approval counts only if it `still_holds` then; the error of that
+    /// says why not.
+    pub async fn decision_if(
+        &mut self,
+        submitted: impl FnOnce(),
+        still_holds: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<Accepted, Denial> {
         self.submit().await?;
         submitted();
         let mut interrupted = None;
@@ -148,7 +163,7 @@ impl Pending<'_> {
             }
             let next = Instant::now() + BETWEEN.min(left);
             match self.wait_once(left.min(WAIT)).await {
-                Ok(Some(answer)) => return self.judge(&answer).await,
+                Ok(Some(answer)) => return Box::pin(self.judge(&answer, still_holds)).await,
                 Ok(None) => interrupted = None,
                 // The time-out has passed; this is no failure of the gateway.
                 Err(ClientError::Slow { .. }) if Instant::now() >= self.until => {}
@@ -185,7 +200,11 @@ impl Pending<'_> {
         Ok(ended.then_some(answer))
     }
 
-    async fn judge(&mut self, answer: &Answer) -> Result<Accepted, Denial> {
+    async fn judge(
+        &mut self,
+        answer: &Answer,
+        still_holds: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<Accepted, Denial> {
         if let Some(state) = answer.headers.get("exchange-state") {
             let state = String::from_utf8_lossy(state.as_bytes()).into_owned();
             return Err(Denial::Ended(state));
@@ -195,27 +214,48 @@ impl Pending<'_> {
         if message.msg_type != "decision.deliver" {
             return Err(ClientError::answer("a decision").into());
         }
-        let deadline = self.until;
-        self.devices = (self.enforcer.devices_of(&self.asked, false, deadline)).await?;
-        let mut accepted_at = self.enforcer.clock.now();
-        let mut outcome = self.accept(message.body, accepted_at);
-        if let Err(e2e::Error::UnknownDevice(_)) = outcome {
-            // It may have been added since the list was read.
-            self.devices = (self.enforcer.devices_of(&self.asked, true, deadline)).await?;
-            accepted_at = self.enforcer.clock.now();
-            outcome = self.accept(message.body, accepted_at);
+        let judged = match self.accept_current(message.body).await? {
+            Ok((Outcome::Approved(approval), accepted_at)) => match still_holds().await {
+                Ok(()) => Ok((approval, accepted_at)),
+                Err(change) => Err((Denial::Changed(change), DenialCause::Changed)),
+            },
+            Ok((Outcome::Rejected(rejection), _)) => {
+                Err((Denial::Rejected(rejection), DenialCause::Rejected))
+            }
+            Err(error) => Err((Denial::Untrusted(error), DenialCause::Untrusted)),
+        };
+        let effect = match &judged {
+            Ok(_) => OutcomeEffect::Allowed,
+            Err((_, cause)) => OutcomeEffect::Denied(*cause),
+        };
+        self.acknowledge(&message, effect).await;
+        let (approval, accepted_at) = judged.map_err(|(denial, _)| denial)?;
+        Ok(Accepted {
+            approval,
+            decision: message.body.raw.to_owned(),
+            artifact: self.artifact.clone(),
+            accepted_at,
+        })
+    }
+
+    /// Judges a decision by a list of devices that is fresh enough. The outer error: there is none.
+    async fn accept_current(
+        &mut self,
+        decision: &Node<'_>,
+    ) -> Result<Result<(Outcome, Timestamp), e2e::Error>, Denial> {
+        let mut refused = None;
+        for is_reread in [false, true] {
+            let devices = self.enforcer.devices_of(&self.asked, is_reread, self.until);
+            self.devices = devices.await?;
+            let accepted_at = self.enforcer.clock.now();
+            match self.accept(decision, accepted_at) {
+                Ok(outcome) => return Ok(Ok((outcome, accepted_at))),
+                // It may have been added since the list was read.
+                Err(error @ e2e::Error::UnknownDevice(_)) => refused = Some(error),
+                Err(error) => return Ok(Err(error)),
+            }
         }
-        let outcome = outcome.map_err(Denial::Untrusted)?;
-        self.acknowledge(message.msg_id).await;
-        match outcome {
-            Outcome::Approved(approval) => Ok(Accepted {
-                approval,
-                decision: message.body.raw.to_owned(),
-                artifact: self.artifact.clone(),
-                accepted_at,
-            }),
-            Outcome::Rejected(rejection) => Err(Denial::Rejected(rejection)),
-        }
+        Ok(Err(refused.unwrap_or(e2e::Error::DecisionSignature)))
     }
 
     fn accept(&self, decision: &Node<'_>, now: Timestamp) -> Result<Outcome, e2e::Error> {
@@ -240,17 +280,39 @@ impl Pending<'_> {
         ))
     }
 
-    /// Tells the gateway that the decision arrived. Nothing depends on it but what the approver is shown.
-    async fn acknowledge(&self, msg_id: &str) {
-        let clock = &self.enforcer.clock;
-        let body = wire::ack_body(clock, msg_id);
-        let sender = self.enforcer.sender();
-        let envelope = wire::envelope(clock, "ack.submit", self.request_id(), sender, &body);
-        if let Ok(envelope) = envelope {
-            let call = Call::post("/v1/acks", envelope);
-            let deadline = Instant::now() + AFTERWARDS;
-            let _unanswered = self.enforcer.client.call(&call, deadline).await;
+    /// Tells the gateway that the decision arrived, and the approver what became of it. Nothing here depends on it.
+    async fn acknowledge(&self, message: &wire::Message<'_, '_>, effect: OutcomeEffect) {
+        let deadline = Instant::now() + AFTERWARDS;
+        let outcome = self.outcome_key.sign(&OutcomeStatement {
+            request_id: self.request_id().clone(),
+            artifact_hash: self.own.artifact_hash,
+            tenant: self.enforcer.tenant.clone(),
+            enforcer: self.enforcer.id.clone(),
+            effect,
+            decisions: vec![decision_digest(message.body)],
+            at: self.enforcer.clock.now(),
+        });
+        let status = self.send_ack(message.msg_id, outcome.ok(), deadline).await;
+        // A gateway of an older version knows no outcomes.
+        if status == Some(400) {
+            self.send_ack(message.msg_id, None, deadline).await;
         }
+    }
+
+    async fn send_ack(
+        &self,
+        msg_id: &str,
+        outcome: Option<String>,
+        deadline: Instant,
+    ) -> Option<u16> {
+        let clock = &self.enforcer.clock;
+        let body = wire::ack_body(clock, msg_id, outcome.as_deref());
+        let sender = self.enforcer.sender();
+        let envelope =
+            wire::envelope(clock, "ack.submit", self.request_id(), sender, &body).ok()?;
+        let call = Call::post("/v1/acks", envelope);
+        let answer = self.enforcer.client.call(&call, deadline).await.ok()?;
+        Some(answer.status)
     }
 
     /// Takes the request back. It does not matter if it has ended meanwhile.

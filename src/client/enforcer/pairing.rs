@@ -73,7 +73,7 @@ impl Enforcer {
         label: Option<&str>,
         workspace: Option<&str>,
     ) -> Result<Attempt, ClientError> {
-        let offer = EnforcerBundle::new(&self.keys, self.id.clone(), &mut random)?;
+        let offer = EnforcerBundle::new(&self.keys, self.id.clone(), &mut random)?.labelled(label);
         let mut body = json!({ "enforcerId": self.id, "publicKey": offer.to_text()? });
         for (member, text) in [("enforcerLabel", label), ("workspaceName", workspace)] {
             if let Some(text) = text {

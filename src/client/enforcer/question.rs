@@ -49,6 +49,8 @@ pub enum Denial {
     Refused(ClientError),
     /// The decision came, and must not be believed.
     Untrusted(e2e::Error),
+    /// It was approved, but would not do any more what was shown.
+    Changed(String),
     NotPaired,
 }
 
@@ -73,6 +75,7 @@ impl fmt::Display for Denial {
                 let cause = visible(&error.to_string());
                 write!(f, "the decision is not trusted: {cause}")
             }
+            Self::Changed(change) => f.write_str(change),
             Self::NotPaired => f.write_str(
                 "this enforcer is paired with nobody who could decide; pair: countersign pair",
             ),

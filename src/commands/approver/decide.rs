@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use countersign::client::approver::{Approver, Choice, Decided, Item};
+use countersign::client::approver::{Approver, Choice, Confirmation, Decided, Item};
 use countersign::client::{ClientError, visible};
-use countersign::e2e::{GrantMatch, Hints, MAX_GRANT, Scope};
+use countersign::e2e::{DenialCause, GrantMatch, Hints, MAX_GRANT, OutcomeEffect, Scope};
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
@@ -220,9 +220,7 @@ async fn decide(args: &Common, choice: Choice) -> anyhow::Result<Ending> {
         screen.remark(&format!("saved in {}", file.display()));
     }
     screen.progress("waiting for the enforcer to confirm …");
-    let delivered = approver
-        .delivered(&item.request_id, &decided, args.wait)
-        .await;
+    let delivered = approver.delivered(&item, &decided, args.wait).await;
     screen.clear();
     report(args, &mut screen, &item, &decided, delivered)
 }
@@ -232,11 +230,11 @@ fn report(
     screen: &mut Screen,
     item: &Item,
     decided: &Decided,
-    delivered: Result<bool, ClientError>,
+    delivered: Result<Confirmation, ClientError>,
 ) -> anyhow::Result<Ending> {
     let state = match &delivered {
-        Ok(true) => "delivered",
-        Ok(false) | Err(_) => "decided",
+        Ok(Confirmation::ByGateway | Confirmation::ByEnforcer(_)) => "delivered",
+        Ok(Confirmation::Missing) | Err(_) => "decided",
     };
     if args.options.json {
         let mut shown = json!({
@@ -245,17 +243,46 @@ fn report(
             "expiresAt": decided.expires_at,
             "state": state,
         });
-        if let Err(error) = &delivered {
-            shown["problem"] = error.to_string().into();
+        match &delivered {
+            Ok(Confirmation::ByEnforcer(effect)) => shown["outcome"] = effect.to_string().into(),
+            Ok(_) => {}
+            Err(error) => shown["problem"] = error.to_string().into(),
         }
         print_json(&shown)?;
     }
     match delivered {
-        Ok(true) => screen.remark("delivered: the enforcer has confirmed it"),
-        Ok(false) => screen.remark("decided; the enforcer has not confirmed it yet"),
+        Ok(Confirmation::ByEnforcer(effect)) => screen.remark(&format!(
+            "confirmed by the agent's machine: {}",
+            outcome_text(effect)
+        )),
+        Ok(Confirmation::ByGateway) => {
+            screen.remark("delivered, as the gateway says; the agent's machine has not signed it");
+        }
+        Ok(Confirmation::Missing) => {
+            screen.remark("decided; the agent's machine has not confirmed it yet");
+        }
         Err(error) => screen.remark(&format!("decided; but then: {error}")),
     }
     Ok(Ending::DONE)
+}
+
+fn outcome_text(effect: OutcomeEffect) -> &'static str {
+    match effect {
+        OutcomeEffect::Allowed => "it was let through",
+        OutcomeEffect::Denied(DenialCause::Rejected) => "it was denied",
+        OutcomeEffect::Denied(DenialCause::Missing) => {
+            "it was denied, because approvals are missing"
+        }
+        OutcomeEffect::Denied(DenialCause::Untrusted) => {
+            "it was denied, because that machine does not trust this decision; is this device paired with it, and in force?"
+        }
+        OutcomeEffect::Denied(DenialCause::Interrupted) => {
+            "it was denied, because the agent was interrupted"
+        }
+        OutcomeEffect::Denied(DenialCause::Changed) => {
+            "it was denied, because a file has changed since it was shown"
+        }
+    }
 }
 
 /// Shows the item, and asks.

@@ -214,6 +214,7 @@ pub fn cause(denial: &Denial) -> &'static str {
         Denial::Unavailable(_) => "unavailable",
         Denial::Refused(_) => "refused",
         Denial::Untrusted(_) => "untrusted",
+        Denial::Changed(_) => "changed",
         Denial::NotPaired => "unpaired",
     }
 }

@@ -71,15 +71,16 @@ impl Asking<'_> {
         let mut answered = self.ask(event, &ask).await?;
         answered.remark = (ask.ask_all_reason.as_ref())
             .map(|reason| format!("countersign: everything is asked: {reason}"));
+        // Once more, as late as can be: the approver was told meanwhile.
         if let Verdict::Approved(_) = answered.verdict
-            && let Err(changed) = in_background(move || ask.still_holds()).await?
+            && let Err(changed) = still_holds(&ask).await
         {
             answered.verdict = Verdict::Denied(changed);
         }
         Ok(answered)
     }
 
-    async fn ask(&self, event: &Event, ask: &Ask) -> Result<Answered, String> {
+    async fn ask(&self, event: &Event, ask: &Arc<Ask>) -> Result<Answered, String> {
         let opened = Enforcer::open(&self.file, &Clock::system());
         let mut enforcer = opened.map_err(|error| error.to_string())?;
         let session = session_of(&enforcer, self.agent, event);
@@ -96,7 +97,7 @@ impl Asking<'_> {
         }
         let waiting = Waiting::begin(self.agent, event.clone(), self.file.clone());
         let question = self.question(ask, repository, session.as_ref());
-        let (verdict, is_answered) = match self.decision(&mut enforcer, question).await {
+        let (verdict, is_answered) = match self.decision(&mut enforcer, question, ask).await {
             Ok(accepted) => {
                 // This once it is approved; whoever cannot keep more asks again.
                 let _not_kept = enforcer.keep(&accepted);
@@ -146,6 +147,7 @@ impl Asking<'_> {
         &self,
         enforcer: &mut Enforcer,
         question: Question,
+        ask: &Arc<Ask>,
     ) -> Result<Accepted, (String, bool)> {
         let unanswered = |reason: String| (reason, false);
         let mut pending = tokio::select! {
@@ -155,14 +157,14 @@ impl Asking<'_> {
             () = self.stop.cancelled() => return Err(unanswered(INTERRUPTED.to_owned())),
         };
         let outcome = tokio::select! {
-            outcome = pending.decision(|| {}) => Some(outcome),
+            outcome = pending.decision_if(|| {}, async || still_holds(ask).await) => Some(outcome),
             () = self.stop.cancelled() => None,
             () = sleep_until(self.deadline + GRACE) => None,
         };
         match outcome {
             Some(Ok(accepted)) => Ok(accepted),
             Some(Err(denial)) => {
-                let is_answered = matches!(denial, Denial::Rejected(_));
+                let is_answered = matches!(denial, Denial::Rejected(_) | Denial::Changed(_));
                 Err((denial.to_string(), is_answered))
             }
             None => Err(unanswered(match pending.withdraw("interrupted").await {
@@ -217,6 +219,12 @@ fn call_directory(event: &Event) -> (PathBuf, bool) {
         Ok(real) => (real, true),
         Err(_) => (directory, false),
     }
+}
+
+/// Whether the call would still do what was shown.
+async fn still_holds(ask: &Arc<Ask>) -> Result<(), String> {
+    let ask = ask.clone();
+    in_background(move || ask.still_holds()).await?
 }
 
 /// Runs what may block. A panic in it is an error here.
