@@ -8,6 +8,7 @@ mod deployment;
 mod headers;
 mod introspection;
 mod labels;
+mod memory;
 mod multiplexed;
 mod pairing;
 pub mod peers;

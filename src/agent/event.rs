@@ -15,6 +15,8 @@ pub struct Event {
     /// As the agent calls it.
     pub name: String,
     pub session: Option<String>,
+    /// The turn of the session, if the agent names it.
+    pub turn: Option<String>,
     /// Where the agent works.
     pub directory: Option<String>,
     pub kind: EventKind,
@@ -28,6 +30,8 @@ pub enum EventKind {
     SessionEnd,
     /// A person typed something.
     Prompt,
+    /// The model has nothing more to do, so nobody waits for calls of this turn.
+    TurnEnd,
     /// Something that needs no answer.
     Other,
 }

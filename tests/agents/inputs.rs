@@ -533,7 +533,7 @@ fn events_without_a_call_are_told_apart() {
         (Agent::Claude, "PostToolUse", EventKind::Other),
         (Agent::Codex, "SessionStart", EventKind::SessionStart),
         (Agent::Codex, "UserPromptSubmit", EventKind::Prompt),
-        (Agent::Codex, "Stop", EventKind::Other),
+        (Agent::Codex, "Stop", EventKind::TurnEnd),
         (Agent::Codex, "PostToolUse", EventKind::Other),
         (Agent::Gemini, "SessionStart", EventKind::SessionStart),
         (Agent::Gemini, "SessionEnd", EventKind::SessionEnd),

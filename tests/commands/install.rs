@@ -114,7 +114,7 @@ fn what_is_written_is_what_each_agent_needs() {
                 assert_eq!(settings["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"], 3);
                 (
                     &hook["timeout"],
-                    &["SessionStart", "SessionEnd", "UserPromptSubmit"],
+                    &["SessionStart", "SessionEnd", "UserPromptSubmit", "Stop"],
                 )
             }
             "gemini" => {

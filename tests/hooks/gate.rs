@@ -507,3 +507,60 @@ async fn prompts_reach_claude_and_codex_and_are_rejected_for_others() {
         Some("Gemini CLI has no way to take prompts")
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_of_codex_that_ends_takes_its_requests_back_and_no_others() {
+    let scene = Scene::start().await;
+    let event = |name: &str, turn: &str| {
+        json!({
+            "session_id": "s-1", "turn_id": turn, "cwd": scene.project(), "hook_event_name": name,
+            "tool_name": "Bash", "tool_input": { "command": format!("make {turn}") },
+        })
+        .to_string()
+    };
+    let ended = scene.start_hook(Agent::Codex, &[], &event("PreToolUse", "1"));
+    let item = scene.item().await;
+    let stop = scene
+        .hook(Agent::Codex, &[], &event("Stop", "another"))
+        .await;
+    assert_eq!(
+        (stop.code, stop.out.as_str(), stop.err.as_str()),
+        (0, "", "")
+    );
+    let goes_on = scene.start_hook(Agent::Codex, &[], &event("PreToolUse", "2"));
+    until("both wait", PATIENCE, async || {
+        scene.inbox().await.len() == 2
+    })
+    .await;
+    let stop = scene.hook(Agent::Codex, &[], &event("Stop", "1")).await;
+    assert_eq!(
+        (stop.code, stop.out.as_str(), stop.err.as_str()),
+        (0, "", "")
+    );
+    end(ended)
+        .await
+        .is_denied(Agent::Codex, "the request was withdrawn");
+    let refused = scene.alice.decide(&item, &choice(Verdict::Approve)).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let artifact = scene.decide(&choice(Verdict::Approve)).await;
+    assert_eq!(artifact["payload"]["command"], "make 2");
+    assert_eq!(end(goes_on).await.code, 0);
+    // One that comes after the end of its turn is not asked about at all.
+    let late = scene
+        .hook(Agent::Codex, &[], &event("PreToolUse", "1"))
+        .await;
+    late.is_denied(Agent::Codex, "interrupted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_whose_agent_is_gone_takes_its_request_back() {
+    let scene = Scene::start().await;
+    let mut child = scene.start_hook(Agent::Claude, &[], &scene.bash("make"));
+    scene.item().await;
+    drop(child.stdout.take());
+    until("the request is withdrawn", PATIENCE, async || {
+        scene.inbox().await.is_empty()
+    })
+    .await;
+    assert_eq!(end(child).await.code, 2);
+}

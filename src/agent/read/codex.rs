@@ -25,8 +25,10 @@ pub fn event(members: Members) -> Result<Event, Problem> {
         "SessionStart" => Ok(EventKind::SessionStart),
         "SessionEnd" => Ok(EventKind::SessionEnd),
         "UserPromptSubmit" => Ok(EventKind::Prompt),
-        "Interrupt" | "PostCompact" | "PostToolUse" | "PreCompact" | "Stop" | "SubagentStart"
-        | "SubagentStop" => Ok(EventKind::Other),
+        "Interrupt" | "Stop" => Ok(EventKind::TurnEnd),
+        "PostCompact" | "PostToolUse" | "PreCompact" | "SubagentStart" | "SubagentStop" => {
+            Ok(EventKind::Other)
+        }
         name => Err(unknown_event(name)),
     })
 }

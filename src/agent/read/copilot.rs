@@ -59,6 +59,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
     Ok(Event {
         name: name.to_owned(),
         session,
+        turn: None,
         directory,
         kind,
     })

@@ -74,6 +74,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
     Ok(Event {
         name,
         session,
+        turn: None,
         directory,
         kind,
     })

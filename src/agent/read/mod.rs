@@ -174,11 +174,13 @@ fn common(
 ) -> Result<Event, Problem> {
     let name = members.text("hook_event_name")?;
     let session = members.optional_text("session_id")?;
+    let turn = members.optional_text("turn_id")?;
     let directory = members.optional_text("cwd")?;
     let kind = kind(&name, &mut members)?;
     Ok(Event {
         name,
         session,
+        turn,
         directory,
         kind,
     })

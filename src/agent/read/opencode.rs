@@ -34,6 +34,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
     Ok(Event {
         name,
         session,
+        turn: None,
         directory,
         kind,
     })

@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use zeroize::Zeroizing;
 
 pub use self::decide::{Choice, Confirmation, Decided, RequestedAction, requested_actions};
 pub use self::devices::{DeviceStanding, Devices, ListedDevice};
@@ -65,15 +66,29 @@ fn deadline() -> Instant {
 }
 
 impl Approver {
+    /// With keys that are in plain.
     pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self, ClientError> {
+        Self::open_with(file, clock, || Err(ProfileError::Sealed.into()))
+    }
+
+    /// Asks for the passphrase if the keys are under one.
+    pub fn open_with(
+        file: &ProfileFile,
+        clock: &Clock,
+        passphrase: impl FnOnce() -> Result<Zeroizing<String>, ClientError>,
+    ) -> Result<Self, ClientError> {
         let profile = file.load()?.approver;
         let profile = profile.ok_or_else(|| missing_role(file))?;
+        let keys = match profile.sealed_keys() {
+            Some(sealed) => sealed.open(&passphrase()?)?,
+            None => profile.keys()?,
+        };
         Ok(Self {
             client: profile.gateway.client()?,
             clock: clock.clone(),
             id: profile.id()?,
             tenant: profile.gateway.tenant()?,
-            keys: profile.keys()?,
+            keys,
             bundle: profile.bundle()?,
             profile: Mutex::new(profile),
             refused: Mutex::default(),
@@ -88,6 +103,11 @@ impl Approver {
 
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
+    }
+
+    /// Keeps the keys of this device under a passphrase, or in plain without one.
+    pub fn protect(&self, passphrase: Option<&str>) -> Result<(), ClientError> {
+        self.update(|profile| profile.protect(&self.keys, passphrase))
     }
 
     /// The public keys of this device.
@@ -183,7 +203,7 @@ impl Approver {
     /// What one device learned must not become the knowledge of another.
     fn check_same(&self, profile: &ApproverProfile) -> Result<(), ClientError> {
         let same_owner = profile.id()? == self.id && profile.gateway.tenant()? == self.tenant;
-        if same_owner && profile.keys()?.id() == self.device_id() {
+        if same_owner && profile.bundle()?.id() == self.device_id() {
             Ok(())
         } else {
             Err(ClientError::ProfileReplaced)

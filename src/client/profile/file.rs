@@ -41,6 +41,12 @@ pub enum ProfileError {
         line: usize,
         problem: String,
     },
+    #[error(
+        "the keys of this profile are under a passphrase, and there is no terminal to ask for it"
+    )]
+    Sealed,
+    #[error("this is not the passphrase of the profile")]
+    Passphrase,
     #[error("the profile is damaged: {0}")]
     Damaged(&'static str),
     #[error("the profile {path}: {error}")]

@@ -4,6 +4,7 @@
 //! Everything in it is text that this program wrote itself; the functions here turn it into keys and trust.
 
 mod file;
+mod sealed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 pub use self::file::{ProfileError, ProfileFile};
+pub use self::sealed::SealedKeys;
 use super::gateway::{GatewayClient, Location};
 use super::{ClientError, decode_key, encode_key};
 use crate::e2e::{
@@ -191,10 +193,12 @@ pub struct ApproverProfile {
     pub id: String,
     /// What this device is called.
     pub name: String,
-    /// Ed25519 seed.
-    pub signing_key: SecretText,
-    /// X25519 private key.
-    pub decryption_key: SecretText,
+    /// Ed25519 seed, unless the keys are sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signing_key: Option<SecretText>,
+    /// X25519 private key, unless the keys are sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decryption_key: Option<SecretText>,
     /// Bundles of the approver's other devices in force, as far as statements led to them from this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
@@ -204,6 +208,9 @@ pub struct ApproverProfile {
     /// By which device each was added, by their ids.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub added_by: BTreeMap<String, String>,
+    /// Both keys, under a passphrase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed_keys: Option<SealedKeys>,
     pub gateway: GatewayProfile,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub enforcers: Vec<EnforcerRecord>,
@@ -250,11 +257,12 @@ impl ApproverProfile {
         Self {
             id: id.to_string(),
             name: name.as_str().to_owned(),
-            signing_key: secret_key(&signing),
-            decryption_key: secret_key(&decryption),
+            signing_key: Some(secret_key(&signing)),
+            decryption_key: Some(secret_key(&decryption)),
             devices: Vec::new(),
             revoked: Vec::new(),
             added_by: BTreeMap::new(),
+            sealed_keys: None,
             gateway,
             enforcers: Vec::new(),
             unpaired: Vec::new(),
@@ -265,13 +273,43 @@ impl ApproverProfile {
         id("approver.id", &self.id)
     }
 
+    pub fn sealed_keys(&self) -> Option<&SealedKeys> {
+        self.sealed_keys.as_ref()
+    }
+
+    /// The keys, unless they are sealed.
     pub fn keys(&self) -> Result<DeviceKeys, ProfileError> {
-        let signing = read_key("approver.signing_key", &self.signing_key)?;
-        let decryption = read_key("approver.decryption_key", &self.decryption_key)?;
+        if self.sealed_keys.is_some() {
+            return Err(ProfileError::Sealed);
+        }
+        let read = |member, key: Option<&SecretText>| {
+            let key = key.ok_or_else(|| ProfileError::damaged(member))?;
+            read_key(member, key)
+        };
+        let signing = read("approver.signing_key", self.signing_key.as_ref())?;
+        let decryption = read("approver.decryption_key", self.decryption_key.as_ref())?;
         Ok(DeviceKeys::from_secrets(&signing, &decryption))
     }
 
+    /// Keeps these keys under a passphrase, or in plain without one.
+    pub fn protect(
+        &mut self,
+        keys: &DeviceKeys,
+        passphrase: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let bundle = DeviceBundle::of(keys, DeviceName::parse(&self.name)?)?;
+        let sealed = passphrase.map(|text| SealedKeys::seal(keys, &bundle, text));
+        self.sealed_keys = sealed.transpose()?;
+        let (signing, decryption) = keys.secrets();
+        let plain = |key| self.sealed_keys.is_none().then(|| secret_key(key));
+        (self.signing_key, self.decryption_key) = (plain(&signing), plain(&decryption));
+        Ok(())
+    }
+
     pub fn bundle(&self) -> Result<DeviceBundle, ClientError> {
+        if let Some(sealed) = &self.sealed_keys {
+            return Ok(sealed.bundle()?);
+        }
         let name = DeviceName::parse(&self.name)?;
         Ok(DeviceBundle::of(&self.keys()?, name)?)
     }

@@ -6,6 +6,7 @@ mod inbox;
 mod join;
 mod notifications;
 mod pair;
+mod passphrase;
 mod payload;
 mod prompt;
 mod verify;
@@ -18,7 +19,6 @@ use clap::Subcommand;
 use countersign::client::ClientError;
 use countersign::client::approver::{Approver, Item};
 use countersign::client::visible;
-use countersign::clock::Clock;
 
 use super::client::ClientOptions;
 use super::ending::Ending;
@@ -66,6 +66,11 @@ pub enum ApproverCommand {
     /// List where this approver is notified that something waits; add a webhook, test or remove one.
     #[command(after_help = notifications::EXAMPLES, args_conflicts_with_subcommands = true)]
     Notifications(notifications::NotificationsArgs),
+    /// Keep the keys of this device under a passphrase, change it, or remove it.
+    ///
+    /// Every command that uses the keys asks for it then.
+    #[command(after_help = passphrase::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
+    Passphrase(passphrase::PassphraseArgs),
     /// Verify a saved decision, offline.
     ///
     /// Exit status: 0 if a device that this profile trusts, or that --device names, has signed it; 77 if not; 65 if the file is
@@ -84,12 +89,13 @@ pub async fn run(command: ApproverCommand) -> anyhow::Result<Ending> {
         ApproverCommand::Prompt(args) => prompt::run(args).await,
         ApproverCommand::Devices(args) => devices::run(args).await,
         ApproverCommand::Notifications(args) => notifications::run(args).await,
+        ApproverCommand::Passphrase(args) => passphrase::run(&args),
         ApproverCommand::Verify(args) => verify::run(&args),
     }
 }
 
 fn open(options: &ClientOptions) -> anyhow::Result<Approver> {
-    Ok(Approver::open(&options.file()?, &Clock::system())?)
+    passphrase::open(&options.file()?)
 }
 
 /// An argument, or the first line of standard input if it is `-`: other users can see arguments.

@@ -4,12 +4,11 @@ use anyhow::Context as _;
 use countersign::client::approver::{Approver, Enrolment, KnownKey};
 use countersign::client::profile::{EnforcerRecord, ProfileFile};
 use countersign::client::{ClientError, visible};
-use countersign::clock::Clock;
 use countersign::e2e::PairingLink;
 use countersign::protocol::pairing::PairingCode;
 use serde_json::{Value, json};
 
-use super::{argument_or_input, open};
+use super::{argument_or_input, open, passphrase};
 use crate::commands::client::ClientOptions;
 use crate::commands::ending::{DENIED, Ending};
 use crate::commands::print_json;
@@ -88,7 +87,7 @@ async fn by_code(
 }
 
 pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<Value>> {
-    let approver = Approver::open(file, &Clock::system())?;
+    let approver = passphrase::open(file)?;
     let mut pairings = Vec::new();
     for record in approver.enforcers() {
         let introducer = approver.introducer(&record)?.map(|introducer| {
@@ -111,7 +110,7 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<Value>> {
 
 /// Whether there was such a pairing.
 pub async fn unpair(file: &ProfileFile, enforcer: &str) -> anyhow::Result<bool> {
-    let mut approver = Approver::open(file, &Clock::system())?;
+    let mut approver = passphrase::open(file)?;
     let ended = approver.unpair(enforcer).await;
     ended.context("the pairing was removed here, but the gateway could not be told")
 }

@@ -15,6 +15,11 @@ pub fn check(file: &ProfileFile, report: &mut Report) -> bool {
                     enforcer.id
                 );
                 report.ok("profile", message);
+                report.warn(
+                    "same user",
+                    "an agent that runs as this user can edit this profile, name a gateway and an approver of its own, and approve for itself",
+                    "run the agent as another user than the one who owns the profile, where that matters",
+                );
                 return true;
             }
             report.fail(
@@ -40,11 +45,12 @@ pub fn approvers(file: &ProfileFile, report: &mut Report) {
     let files = files.filter(|path| path.extension().is_some_and(|name| name == "toml"));
     let exposed = files.filter(|path| {
         let profile = ProfileFile::at(path.clone()).load();
-        profile.is_ok_and(|profile| profile.approver.is_some())
+        let approver = profile.ok().and_then(|profile| profile.approver);
+        approver.is_some_and(|approver| approver.sealed_keys().is_none())
     });
     let exposed: Vec<_> = exposed.map(|path| path.display().to_string()).collect();
     if exposed.is_empty() {
-        return report.ok("approver's keys", "none that this user can read");
+        return report.ok("approver's keys", "none in plain that this user can read");
     }
     report.warn(
         "approver's keys",
@@ -52,6 +58,6 @@ pub fn approvers(file: &ProfileFile, report: &mut Report) {
             "an agent that runs as this user can read {} and approve its own requests",
             exposed.join(", ")
         ),
-        "run the agent as another user, or decide on another machine",
+        "run the agent as another user, decide on another machine, or set a passphrase: countersign passphrase",
     );
 }

@@ -5,6 +5,7 @@ mod ask;
 pub mod files;
 mod prepare;
 mod report;
+mod turn;
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::ask::Asking;
 use self::report::observe;
+use self::turn::{TurnMark, stop_with_agent};
 use super::ending::Ending;
 use super::stop_signals;
 use super::terminal::parse_duration;
@@ -103,7 +105,9 @@ async fn answer(
     stop: &CancellationToken,
 ) -> Output {
     let agent = args.agent;
+    let mark = TurnMark::of(agent, &event, &file);
     if let EventKind::Call(_) = event.kind {
+        tokio::spawn(stop_with_agent(mark, stop.clone()));
         let asking = Asking {
             agent,
             every_call: args.every_call,
@@ -112,6 +116,16 @@ async fn answer(
             stop,
         };
         return asking.answer(event).await;
+    }
+    if let (EventKind::TurnEnd, Some(mark)) = (&event.kind, mark)
+        && let Err(error) = mark.set()
+    {
+        // Those who wait are not told, and people may approve without effect; the agent goes on.
+        let problem = format!("countersign: the end of the turn cannot be noted: {error}");
+        return Output {
+            stderr: problem,
+            ..Output::of(agent, &event, &Verdict::NotAsked, None)
+        };
     }
     let context = tokio::select! {
         context = observe(agent, &event, file) => context,

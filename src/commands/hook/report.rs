@@ -44,7 +44,7 @@ pub async fn observe(agent: Agent, event: &Event, file: ProfileFile) -> Option<S
             let _unheard = enforcer.end_session(&session, reason, deadline).await;
             return None;
         }
-        EventKind::Call(_) | EventKind::Other => return None,
+        EventKind::Call(_) | EventKind::TurnEnd | EventKind::Other => return None,
     };
     prompts(&mut enforcer, agent, event, &session, deadline).await
 }

@@ -41,6 +41,7 @@ fn entries(request: &Request) -> Vec<Entry> {
         ("SessionStart", None, hook.plain(), SESSION_SECONDS),
         ("SessionEnd", None, hook.plain(), CODEX_SESSION_END_SECONDS),
         ("UserPromptSubmit", None, hook.plain(), SESSION_SECONDS),
+        ("Stop", None, hook.plain(), SESSION_SECONDS),
     ];
     let entries = calls.map(|(event, matcher, command, seconds)| Entry {
         event,

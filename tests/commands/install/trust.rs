@@ -43,18 +43,20 @@ fn every_hook_is_trusted_where_it_is() {
     assert_eq!(home.run(&["install", "codex", "--yes"]).code, 0);
     let settings: Value = serde_json::from_str(&home.read(".codex/hooks.json")).unwrap();
     let state = state(&home);
-    assert_eq!(state.len(), 4);
+    assert_eq!(state.len(), 5);
     let file = home.path(".codex/hooks.json");
     for (event, index, matcher, timeout) in [
         ("PreToolUse", 1, Some("*"), 86_400),
         ("SessionStart", 0, None, 10),
         ("SessionEnd", 0, None, 3),
         ("UserPromptSubmit", 0, None, 10),
+        ("Stop", 0, None, 10),
     ] {
         let name = match event {
             "PreToolUse" => "pre_tool_use",
             "SessionStart" => "session_start",
             "SessionEnd" => "session_end",
+            "Stop" => "stop",
             _ => "user_prompt_submit",
         };
         let command = command_of(&settings["hooks"][event][index]["hooks"][0]);

@@ -1,0 +1,94 @@
+//! Keys under a passphrase: they are used with it, and without it by nobody.
+
+use super::{Ran, asked, prepared, run};
+use crate::client::people::{World, command};
+
+/// The same command with a passphrase from a file.
+fn with(world: &World, passphrase: &str, arguments: &[&str]) -> Ran {
+    let file = world.directory.path().join("passphrase");
+    std::fs::write(&file, format!("{passphrase}\nnot this line\n")).unwrap();
+    let mut command = prepared(world, "laptop", arguments);
+    command.env("COUNTERSIGN_PASSPHRASE_FILE", file);
+    command.output().unwrap().into()
+}
+
+fn set(world: &World, current: Option<&str>, new: &str) -> Ran {
+    let file = world.directory.path().join("new");
+    std::fs::write(&file, new).unwrap();
+    let arguments = ["passphrase", "--new-file", file.to_str().unwrap()];
+    match current {
+        Some(current) => with(world, current, &arguments),
+        None => run(world, "laptop", &arguments),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_passphrase_is_needed_for_everything_that_uses_the_keys() {
+    let (world, asking) = asked(command(&["git", "push"])).await;
+    let file = world.file("laptop");
+    let text = || std::fs::read_to_string(file.path()).unwrap();
+    let plain = text();
+    let key = plain.split("signing_key = \"").nth(1).unwrap();
+    let key = key.split('"').next().unwrap().to_owned();
+
+    let short = set(&world, None, "1234567").expect(64);
+    assert!(short.err.contains("at least 8"), "{}", short.err);
+    assert_eq!(text(), plain, "nothing was changed");
+    set(&world, None, "correct horse battery").expect(0);
+    assert!(!text().contains(&key) && !text().contains("decryption_key"));
+
+    for arguments in [
+        &["inbox"][..],
+        &["devices"],
+        &["pairings"],
+        &["approve", "x"],
+    ] {
+        let refused = run(&world, "laptop", arguments).expect(78);
+        assert!(
+            refused.err.contains("under a passphrase"),
+            "{}",
+            refused.err
+        );
+        let refused = with(&world, "correct horse", arguments).expect(78);
+        assert!(
+            refused.err.contains("not the passphrase"),
+            "{}",
+            refused.err
+        );
+    }
+    let id = asking.request_id.clone();
+    with(&world, "correct horse battery", &["approve", &id]).expect(0);
+    asking.end().await.1.unwrap();
+
+    set(&world, Some("wrong"), "another passphrase").expect(78);
+    set(&world, Some("correct horse battery"), "another passphrase").expect(0);
+    with(&world, "correct horse battery", &["inbox"]).expect(78);
+    with(&world, "another passphrase", &["inbox"]).expect(0);
+    run(&world, "laptop", &["passphrase", "--remove"]).expect(78);
+    with(&world, "another passphrase", &["passphrase", "--remove"]).expect(0);
+    run(&world, "laptop", &["inbox"]).expect(0);
+    assert!(text().contains(&key), "the same device");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sealed_keys_are_those_of_the_device_that_the_profile_names() {
+    let (world, asking) = asked(command(&["git", "push"])).await;
+    set(&world, None, "correct horse battery").expect(0);
+    let other = world.approver("bob", "other").await;
+    let file = world.file("laptop");
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    let (before, rest) = text.split_once("bundle = \"").unwrap();
+    let (_, after) = rest.split_once('"').unwrap();
+    let swapped = other.bundle().to_text().unwrap();
+    std::fs::write(
+        file.path(),
+        format!("{before}bundle = \"{swapped}\"{after}"),
+    )
+    .unwrap();
+    with(&world, "correct horse battery", &["inbox"]).expect(78);
+    std::fs::write(file.path(), &text).unwrap();
+    with(&world, "correct horse battery", &["inbox"]).expect(0);
+    let id = asking.request_id.clone();
+    with(&world, "correct horse battery", &["reject", &id]).expect(0);
+    assert!(asking.end().await.1.is_err());
+}
