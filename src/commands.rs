@@ -9,6 +9,7 @@ mod doctor;
 mod ending;
 mod enforcer;
 mod findings;
+mod guard;
 mod health;
 mod hook;
 mod install;

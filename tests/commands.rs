@@ -8,6 +8,7 @@ mod doctor;
 mod enforcer;
 mod first_minutes;
 mod grants;
+mod guard;
 pub mod install;
 mod mcp;
 mod page;

@@ -108,7 +108,7 @@ export const texts = {
     opened: 'An agent asks to be paired',
     openedText: 'The link proves that it is from this agent. Pair only if you started this yourself, or expect it. The agent can then ask you for approvals.',
     agentId: 'Agent',
-    label: 'Called, as its machine says',
+    label: 'Name, as its machine says',
     known: 'This agent is paired with this device already, with the same key.',
     otherKeyTitle: 'You know this agent with another key',
     otherKeyText: 'Whoever has the new key takes its place: requests of the agent that you know will not open here any more. This is right only if the agent was set up anew.',

@@ -30,7 +30,7 @@ pub enum EventKind {
     SessionEnd,
     /// A person typed something.
     Prompt,
-    /// The model has nothing more to do, so nobody waits for calls of this turn.
+    /// The turn has ended, so nobody waits for its calls.
     TurnEnd,
     /// Something that needs no answer.
     Other,

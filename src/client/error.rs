@@ -46,13 +46,21 @@ pub enum ClientError {
     #[error("{0}")]
     Choice(&'static str),
     #[error(
-        "the gateway says that somebody has decided this already, perhaps on another device; the decision that you have just signed was sent, and could still be used"
+        "the gateway says that somebody has decided this already, perhaps on another device; you have signed and sent your decision, and it may still take effect"
     )]
     AlreadyDecided,
     #[error(
-        "the gateway says that this request no longer waits; the decision that you have just signed was sent, and could still be used until the request expires"
+        "the gateway says that this request no longer waits; you have signed and sent your decision, and it may still take effect"
     )]
     GoneAfterSigning,
+    #[error(
+        "the gateway says that the signature of this device does not count; you have signed and sent your decision, and it may still take effect"
+    )]
+    RefusedAfterSigning,
+    #[error(
+        "the gateway says that this request has expired; you have signed and sent your decision, and it may still take effect"
+    )]
+    ExpiredAfterSigning,
     #[error("this request no longer waits for a decision")]
     NoLongerPending,
     #[error(

@@ -14,6 +14,7 @@ use super::approver::{self, ApproverCommand};
 use super::doctor::{self, DoctorArgs};
 use super::ending::{DENIED, Ending};
 use super::enforcer::{self, EnforcerCommand, PairArgs};
+use super::guard::{self, GuardArgs};
 use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
 use super::mcp::{self, McpArgs};
@@ -53,6 +54,11 @@ pub enum ClientCommand {
     /// in the agent's own form. Whatever goes wrong, the answer is no, with exit status 2.
     #[command(after_help = hook::EXAMPLES)]
     Hook(HookArgs),
+    /// Ask on behalf of another user, who cannot change whom and what is asked.
+    ///
+    /// It has the profile, the pairings, the grants and the policy. Hooks, `run` and `mcp` of those users ask it with --guard.
+    #[command(after_help = guard::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
+    Guard(GuardArgs),
     /// Pair an enforcer with an approver: begin it here, or answer one with its link or code.
     #[command(after_help = PAIR_EXAMPLES)]
     Pair(PairArgs),
@@ -104,6 +110,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<Ending> {
         ClientCommand::Enforcer(command) => enforcer::run(command).await,
         ClientCommand::Approver(command) => approver::run(command).await,
         ClientCommand::Hook(args) => Ok(hook::run(args).await),
+        ClientCommand::Guard(args) => guard::run(args).await,
         ClientCommand::Pair(args) => match &args.answer {
             Some(answer) => {
                 let known = if args.replace {

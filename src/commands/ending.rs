@@ -52,6 +52,8 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
             | ClientError::NotApprovable(_)
             | ClientError::AlreadyDecided
             | ClientError::GoneAfterSigning
+            | ClientError::RefusedAfterSigning
+            | ClientError::ExpiredAfterSigning
             | ClientError::NoLongerPending
             | ClientError::DeviceNotInForce
             | ClientError::DeviceRevoked

@@ -56,8 +56,8 @@ pub use introduction::{Introduction, SignedIntroduction};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
 pub use outcome::{
-    DenialCause, MAX_OUTCOME_BYTES, OUTCOME, OutcomeEffect, OutcomeKey, OutcomeStatement,
-    decision_digest, verify_outcome,
+    DenialCause, OUTCOME, OutcomeEffect, OutcomeKey, OutcomeStatement, decision_digest,
+    verify_outcome,
 };
 pub use pairing::{
     Answer, AuthenticOffer, PinnedDevice, PinnedEnforcer, Received, answer_by_code, answer_by_link,

@@ -1,5 +1,5 @@
-//! What an enforcer did with a decision, signed with a key that it made for this one request and named in the sealed artifact. So
-//! an approver learns it from the enforcer itself, and the enforcer has no lasting key to store, pair or rotate.
+//! The enforcer's signed statement about a decision. The key is made for one request and named in the sealed artifact, so the approver
+//! need not believe the gateway, and the enforcer stores no lasting key.
 //!
 //! The form is a DSSE envelope around an in-toto statement, which existing tools read. The signed bytes begin with `DSSEv1`, so it
 //! can be no signature over canonical JSON.
@@ -16,7 +16,7 @@ use super::encoding::{self, canonical_text, member, parse, parse_canonical, read
 use super::error::Error;
 use super::extensions::{extension, insert};
 use super::random::{RandomSource, draw};
-use crate::protocol::canonical::{Sha256Hex, canonical};
+use crate::protocol::canonical::{Sha256Hex, canonical_without};
 use crate::protocol::id::{EnforcerId, RequestId, TenantId};
 use crate::protocol::json::{self, Node};
 use crate::protocol::reader::{Invalid, Reader};
@@ -26,14 +26,14 @@ use crate::protocol::words::words;
 
 /// The extension that names the key.
 pub const OUTCOME: &str = "countersign.outcome";
-/// An envelope may have this many bytes.
-pub const MAX_OUTCOME_BYTES: usize = 16 << 10;
 
 const ENVELOPE: &str = "the outcome";
 const STATEMENT: &str = "the outcome's statement";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE_TYPE: &str = "urn:countersign:outcome:v1";
+/// A gateway takes no longer outcome.
+const MAX_PAYLOAD_CHARS: usize = 16 << 10;
 const MAX_DECISIONS: usize = 64;
 
 words! {
@@ -45,7 +45,7 @@ words! {
         /// The decision failed a check.
         Untrusted = "untrusted",
         Interrupted = "interrupted",
-        /// The call would not do any more what was shown.
+        /// The call would no longer do what was shown.
         Changed = "changed",
     }
 }
@@ -83,12 +83,17 @@ impl fmt::Display for OutcomeEffect {
     }
 }
 
-/// The digest of a signed decision, the same for every spelling of it.
-pub fn decision_digest(decision: &Node<'_>) -> Sha256Hex {
-    Sha256Hex::of(canonical(decision).as_bytes())
+/// The digest of a signed decision: of the text that is signed, and of the signature. It is the same for every spelling of the two.
+pub fn decision_digest(decision: &Node<'_>) -> Option<Sha256Hex> {
+    let body = decision.as_object()?;
+    let signature = Signature::parse(body.get("signature")?.as_str()?)?;
+    let signed = canonical_without(body, "signature");
+    Some(Sha256Hex::of(
+        &[signed.as_bytes(), &signature.to_bytes()].concat(),
+    ))
 }
 
-/// What an enforcer says about one request.
+/// The enforcer's statement about one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeStatement {
     pub request_id: RequestId,
@@ -192,7 +197,7 @@ impl OutcomeKey {
         insert(members, OUTCOME, json!({ "v": 1, "key": key }));
     }
 
-    /// The envelope.
+    /// Signs the statement; returns the DSSE envelope.
     pub fn sign(&self, statement: &OutcomeStatement) -> Result<String, Error> {
         let payload = statement.to_text()?;
         let signature = self.0.sign(&signed_bytes(payload.as_bytes())).to_bytes();
@@ -218,7 +223,7 @@ fn signed_bytes(payload: &[u8]) -> Vec<u8> {
     [head.as_bytes(), payload].concat()
 }
 
-/// The key that an artifact names. One of a later version is not understood, and is as good as none.
+/// The key named in an artifact. `None` for a version that this program does not know.
 pub(super) fn read_key(extensions: Option<&Node<'_>>) -> Result<Option<PublicKey>, Invalid> {
     let pointer = "/extensions/countersign.outcome";
     let Some(named) = extension(extensions, OUTCOME)? else {
@@ -257,7 +262,7 @@ pub fn verify_outcome(
         ("enforcer", statement.enforcer == *enforcer),
         (
             "decision",
-            statement.decisions.contains(&decision_digest(decision)),
+            decision_digest(decision).is_some_and(|digest| statement.decisions.contains(&digest)),
         ),
     ];
     match same.into_iter().find(|(_, is_same)| !is_same) {
@@ -269,7 +274,7 @@ pub fn verify_outcome(
 fn read_envelope(node: &Node<'_>) -> Result<(Vec<u8>, Signature), Invalid> {
     let mut envelope = Reader::new(node, "")?;
     envelope.constant("payloadType", PAYLOAD_TYPE)?;
-    let payload = STANDARD.decode(envelope.bounded_str("payload", 1, MAX_OUTCOME_BYTES)?);
+    let payload = STANDARD.decode(envelope.bounded_str("payload", 1, MAX_PAYLOAD_CHARS)?);
     let payload = payload.map_err(|_| Invalid::shape("/payload", "base64"))?;
     let [signature] = array(&mut envelope, "signatures", "one signature")? else {
         return Err(Invalid::shape("/signatures", "one signature"));

@@ -29,7 +29,7 @@ words! {
     }
 }
 
-/// An outcome may have this many characters.
+/// An outcome may have this many characters, all of them ASCII.
 pub const MAX_OUTCOME_CHARS: usize = 16 << 10;
 
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub struct Ack {
     /// None if the id cannot be one of the gateway's own.
     pub message_id: Option<MessageId>,
     pub status: AckStatus,
-    /// What the enforcer did with the decision, signed for the approver. The gateway does not look into it.
+    /// The enforcer's signed statement about the decision; not interpreted here.
     pub outcome: Option<String>,
 }
 
@@ -49,6 +49,9 @@ pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
     let outcome = body.optional_bounded_str("outcome", MAX_OUTCOME_CHARS)?;
     if let Some(outcome) = &outcome {
         body.check_nonempty("outcome", outcome)?;
+        if !outcome.is_ascii() {
+            return Err(Invalid::shape(body.at("outcome"), "ASCII characters"));
+        }
     }
     body.finish()?;
     Ok(Ack {

@@ -52,6 +52,10 @@ impl Signature {
         Self::from_bytes(&LENIENT.decode(text).ok()?)
     }
 
+    pub fn to_bytes(&self) -> [u8; 64] {
+        self.0.to_bytes()
+    }
+
     /// Without padding, so that each signature has one spelling.
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.to_bytes())

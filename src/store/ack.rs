@@ -72,6 +72,10 @@ impl BatchStatement for TakeAcks {
         vec![row.message.to_string()]
     }
 
+    fn bytes(row: &AckRow) -> usize {
+        256 + row.outcome.as_ref().map_or(0, String::len)
+    }
+
     fn is_busy(fact: &Self::Fact) -> bool {
         fact.is_busy()
     }

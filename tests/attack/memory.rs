@@ -45,6 +45,7 @@ async fn memory_that_abuse_has_taken_comes_back() {
         most = most.max(resident_kib(fleet.pid(0)));
         drop(listening);
     }
+    assert!(most > before + KEPT_KIB, "the abuse took only {most} KiB");
     let kept = || resident_kib(fleet.pid(0)).saturating_sub(before);
     println!(
         "{most} KiB at most, {} KiB more than before at the end",

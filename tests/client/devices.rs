@@ -85,7 +85,7 @@ async fn a_second_device_is_endorsed_decides_and_is_revoked() {
         .await
         .unwrap_err();
     assert!(
-        matches!(refused, ClientError::DeviceNotInForce),
+        matches!(refused, ClientError::RefusedAfterSigning),
         "{refused}"
     );
     let refused = phone.enrol().await.unwrap_err();

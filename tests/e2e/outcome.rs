@@ -57,7 +57,7 @@ impl Scene {
             tenant: tenant(),
             enforcer: self.enforcer.clone(),
             effect: OutcomeEffect::Allowed,
-            decisions: vec![decision_digest(&decision)],
+            decisions: vec![decision_digest(&decision).unwrap()],
             at: now(),
         }
     }

@@ -6,9 +6,10 @@ use countersign::e2e::{GrantMatch, Scope};
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::prompt::PromptStatus;
 use serde_json::{Value, json};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::process::{Scene, artifact, end};
+use super::process::{Scene, artifact, end, start};
 use crate::client::grants::{permits, prefix};
 use crate::client::people::{PATIENCE, because, choice};
 use crate::support::{crowd, until};
@@ -545,22 +546,32 @@ async fn a_turn_of_codex_that_ends_takes_its_requests_back_and_no_others() {
     let artifact = scene.decide(&choice(Verdict::Approve)).await;
     assert_eq!(artifact["payload"]["command"], "make 2");
     assert_eq!(end(goes_on).await.code, 0);
-    // One that comes after the end of its turn is not asked about at all.
-    let late = scene
-        .hook(Agent::Codex, &[], &event("PreToolUse", "1"))
-        .await;
-    late.is_denied(Agent::Codex, "interrupted");
+    // A turn can go on after its end, if another hook of the agent wants it to.
+    let later = scene.start_hook(Agent::Codex, &[], &event("PreToolUse", "1"));
+    scene.decide(&choice(Verdict::Approve)).await;
+    assert_eq!(end(later).await.code, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_whose_agent_is_gone_takes_its_request_back() {
     let scene = Scene::start().await;
-    let mut child = scene.start_hook(Agent::Claude, &[], &scene.bash("make"));
-    scene.item().await;
-    drop(child.stdout.take());
-    until("the request is withdrawn", PATIENCE, async || {
-        scene.inbox().await.is_empty()
-    })
-    .await;
-    assert_eq!(end(child).await.code, 2);
+    // Some agents give their hooks pipes, others pairs of sockets.
+    let (reader, writer) = std::io::pipe().unwrap();
+    let (peer, socket) = std::os::unix::net::UnixStream::pair().unwrap();
+    for (listens, output) in [
+        (OwnedFd::from(reader), OwnedFd::from(writer)),
+        (OwnedFd::from(peer), OwnedFd::from(socket)),
+    ] {
+        let mut command = scene.command(Agent::Claude, &[]);
+        command.stdout(output);
+        let child = start(&mut command, &scene.bash("make"));
+        drop(command);
+        scene.item().await;
+        drop(listens);
+        until("the request is withdrawn", PATIENCE, async || {
+            scene.inbox().await.is_empty()
+        })
+        .await;
+        assert_eq!(end(child).await.code, 2);
+    }
 }

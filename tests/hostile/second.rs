@@ -56,7 +56,7 @@ async fn a_revoked_device_decides_nothing_whatever_the_gateway_lets_through() {
         scene.alice.revoke_device(phone.keys.id()).await.unwrap();
         let refused = approver.decide(&item, &choice(Verdict::Approve)).await;
         let refused = refused.unwrap_err();
-        let expected = matches!(refused, ClientError::DeviceNotInForce);
+        let expected = matches!(refused, ClientError::RefusedAfterSigning);
         assert!(expected, "the gateway refuses it: {refused}");
         // A gateway that lets it through: the enforcer looks at the list again after a minute at the latest.
         scene.decide(&id, &choice(Verdict::Reject)).await;
@@ -93,7 +93,7 @@ async fn a_device_that_none_has_added_never_decides() {
             let refused = tablet.decide(&item, &choice(Verdict::Approve)).await;
             assert!(matches!(refused, Err(ClientError::NotApprovable(_))));
             let refused = tablet.decide(&item, &choice(Verdict::Reject)).await;
-            assert!(matches!(refused, Err(ClientError::DeviceNotInForce)));
+            assert!(matches!(refused, Err(ClientError::RefusedAfterSigning)));
             scene.decide(&id, &choice(Verdict::Reject)).await;
         });
         let denial = denied.await.unwrap_err().to_string();

@@ -24,6 +24,8 @@ pub enum Case {
     /// The hook and every shell around it are killed.
     AllKilled,
     DiskFull,
+    /// The agent is stopped with its hook, as by Ctrl-Z, until the hook's time is over.
+    Suspended,
     /// Approved, and the gateway alters the decision.
     Altered,
     /// The gateway claims that everything is approved.
@@ -31,7 +33,7 @@ pub enum Case {
 }
 
 impl Case {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Approved,
         Self::Rejected,
         Self::Undecided,
@@ -41,6 +43,7 @@ impl Case {
         Self::HookKilled,
         Self::AllKilled,
         Self::DiskFull,
+        Self::Suspended,
         Self::Altered,
         Self::Claimed,
     ];
@@ -56,6 +59,7 @@ impl Case {
             Self::HookKilled => "hook-killed",
             Self::AllKilled => "all-killed",
             Self::DiskFull => "disk-full",
+            Self::Suspended => "suspended",
             Self::Altered => "altered",
             Self::Claimed => "claimed",
         }
@@ -75,6 +79,7 @@ impl Case {
             | Self::FileChanged
             | Self::HookKilled
             | Self::AllKilled
+            | Self::Suspended
             | Self::Altered => true,
         }
     }
@@ -89,6 +94,8 @@ impl Case {
             Self::ProfileMissing => Some("there is no profile"),
             Self::Altered => Some("the decision is not trusted"),
             Self::Claimed => Some("not what was expected"),
+            // Whichever clock is looked at first.
+            Self::Suspended => Some("decision"),
             Self::Approved | Self::HookKilled | Self::AllKilled | Self::DiskFull => None,
         }
     }
@@ -97,6 +104,7 @@ impl Case {
     pub fn deadline(self) -> u64 {
         match self {
             Self::Undecided | Self::GatewayDown | Self::Claimed => 4,
+            Self::Suspended => 8,
             _ => 60,
         }
     }

@@ -29,6 +29,8 @@ use super::report::Seen;
 const PATIENCE: Duration = Duration::from_secs(150);
 /// How often the approver looks.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Longer than the hook's deadline, and much shorter than the limit that `install` gives the agent.
+const SUSPENSION: Duration = Duration::from_secs(20);
 
 pub struct Stage {
     agent: Agent,
@@ -187,14 +189,15 @@ impl Stage {
             .process_group(0)
             .spawn()?;
         let group = agent.id().and_then(|id| i32::try_from(id).ok());
+        let group = group.map(Pid::from_raw);
         let mut asked = 0;
         let ended = tokio::select! {
             ended = timeout(PATIENCE, agent.wait()) => ended,
-            failed = self.attend(case, tool, &mut asked) => return Err(failed),
+            failed = self.attend(case, tool, group, &mut asked) => return Err(failed),
         };
         // Whatever it has left behind.
         if let Some(group) = group {
-            let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            let _gone = killpg(group, Signal::SIGKILL);
         }
         let told = self.model.told();
         let happened = tool.happened(&project);
@@ -224,14 +227,20 @@ impl Stage {
     }
 
     /// Does what the case wants with each request, until it is dropped.
-    async fn attend(&self, case: Case, tool: Tool, asked: &mut usize) -> anyhow::Error {
+    async fn attend(
+        &self,
+        case: Case,
+        tool: Tool,
+        group: Option<Pid>,
+        asked: &mut usize,
+    ) -> anyhow::Error {
         loop {
             match self.gateway.approver.find("").await {
                 Ok(items) => {
                     for item in items {
                         if self.is_new(&item) {
                             *asked += 1;
-                            if let Err(error) = self.react(case, tool, &item).await {
+                            if let Err(error) = self.react(case, tool, group, &item).await {
                                 return error;
                             }
                         }
@@ -251,8 +260,20 @@ impl Stage {
         known.insert(item.request_id.to_string())
     }
 
-    async fn react(&self, case: Case, tool: Tool, item: &Item) -> anyhow::Result<()> {
+    async fn react(
+        &self,
+        case: Case,
+        tool: Tool,
+        group: Option<Pid>,
+        item: &Item,
+    ) -> anyhow::Result<()> {
         match case {
+            Case::Suspended => {
+                let group = group.context("the agent has ended")?;
+                killpg(group, Signal::SIGSTOP)?;
+                sleep(SUSPENSION).await;
+                Ok(killpg(group, Signal::SIGCONT)?)
+            }
             Case::Approved | Case::Altered => self.decide(item, Verdict::Approve).await,
             Case::Rejected | Case::DiskFull => self.decide(item, Verdict::Reject).await,
             Case::FileChanged => {

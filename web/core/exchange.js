@@ -53,7 +53,7 @@ export async function decide(session, item, choice) {
     // The same decision again changes nothing.
     await session.client.call({ method: 'POST', path: '/v1/decisions', body: envelope, expect: [200] });
   } catch (error) {
-    if (isRefusedWith(error, 'SIGNATURE_INVALID', 'KEY_REVOKED')) throw Problem.of('deviceNotInForce', {}, error);
+    if (isRefusedWith(error, 'SIGNATURE_INVALID', 'KEY_REVOKED')) throw Problem.of('refusedAfterSigning', {}, error);
     if (isRefusedWith(error, 'ALREADY_DECIDED')) throw Problem.of('alreadyDecided', {}, error);
     if (isRefusedWith(error, 'NOT_FOUND')) throw Problem.of('goneAfterSigning', {}, error);
     if (isRefusedWith(error, 'EXPIRED')) throw Problem.of('expired', {}, error);

@@ -331,7 +331,10 @@ export class InboxModel {
     else if ((state === 'decided' || state === 'delivered') && decision !== null) {
       if (item.state === state && item.decision !== null && item.gatewaySays === undefined) return;
       const record = isSame ? { ...known, state } : await recordForeign(this.session, item, decision, state);
-      await this.keep(item, state === 'delivered' ? await this.confirmed(item, record) : record);
+      const confirmed = state === 'delivered' ? await this.confirmed(item, record) : record;
+      // Somebody may have decided here while the gateway was asked.
+      if (this.find(requestId) !== item) return;
+      await this.keep(item, confirmed);
       if (state === 'decided') void this.watchDelivery(requestId);
     } else {
       this.settle({ ...item, state });
@@ -345,7 +348,8 @@ export class InboxModel {
    */
   async confirmed(item, record) {
     const { readOutcome } = await loaded(import('./outcome.js'));
-    return { ...record, outcome: await readOutcome(this.session, item, record.body) };
+    // A gateway that withholds it later does not undo what was verified.
+    return { ...record, outcome: record.outcome ?? await readOutcome(this.session, item, record.body) };
   }
 
   /**

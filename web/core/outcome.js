@@ -1,7 +1,7 @@
 // What an enforcer did with a decision, signed with a key that the sealed artifact names: so the agent's machine itself says it, and not
 // the gateway. A DSSE envelope around an in-toto statement.
 
-import { fromBase64url, fromUtf8, sha256, toHex, utf8 } from './bytes.js';
+import { concat, fromBase64url, fromUtf8, sha256, toHex, utf8 } from './bytes.js';
 import { Reader, canonicalNode, parse, parseCanonical } from './canonical.js';
 import { isRefusedWith, path } from './gateway.js';
 import { readMessage } from './item.js';
@@ -60,11 +60,20 @@ export async function verifyOutcome(envelope, artifact, { tenantId, enforcerId, 
   const isSigned = artifact.outcomeKey !== null && (await verifies({ signingKey: artifact.outcomeKey }, message, signature));
   if (!isSigned) throw Problem.of('outcomeSignature', {});
   const { subject, claims, decisions, outcome } = readStatement(parseCanonical(WHAT, utf8(payload)));
-  const digest = toHex(await sha256(utf8(canonicalNode(parse('decision', decision)))));
+  const digest = await digestOf(parse('decision', decision));
   const isSame = subject.name === artifact.requestId && subject.digest === artifact.hash && claims.tenantId === tenantId
     && claims.enforcerId === enforcerId && decisions.includes(digest);
   if (!isSame) throw Problem.of('outcomeSignature', {});
   return outcome;
+}
+
+/**
+ * Of the text that is signed, and of the signature, however the two are spelled.
+ * @param {Node} decision
+ */
+async function digestOf(decision) {
+  const signature = new Reader('decision', decision).string('signature').replace(/=+$/, '');
+  return toHex(await sha256(concat(utf8(canonicalNode(decision, 'signature')), fromBase64url('signature', signature))));
 }
 
 /** @param {Node} node */

@@ -372,6 +372,7 @@
  * @property {{}} replaced another request came under the same id, so none of them can be approved
  * @property {{}} loggedOut this browser has logged out, so nothing is signed any more
  * @property {{}} noLongerPending this request does not wait for a decision any more
+ * @property {{}} refusedAfterSigning the gateway says that the signature of this device does not count
  * @property {{}} goneAfterSigning the gateway says so of a request whose decision was signed and sent
  * @property {{}} expired this request has expired
  * @property {{}} onceHasNoTime a time is for approvals beyond this request

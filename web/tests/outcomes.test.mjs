@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sha256, toBase64url, toHex, utf8 } from '../core/bytes.js';
+import { concat, sha256, toBase64url, toHex, utf8 } from '../core/bytes.js';
 import { canonical, canonicalNode, parse } from '../core/canonical.js';
 import { Problem } from '../core/problem.js';
 
@@ -12,7 +12,7 @@ const { REQUEST, request, scene } = await import('./hostile.mjs');
 
 const base64 = (bytes) => Buffer.from(bytes).toString('base64');
 
-/** A decision that the gateway calls delivered, with the outcome that `signed` makes of the true one. Returns what the page shows. */
+/** Decides a request, has the gateway call it delivered, and serves the outcome that `serve` makes. Returns the item and its model. */
 async function delivered(serve) {
   const { model, session, says, sent, device, enforcers, shows } = await scene();
   const pair = await crypto.subtle.generateKey({ name: 'Ed25519' }, true, ['sign', 'verify']);
@@ -20,7 +20,8 @@ async function delivered(serve) {
   const shown = await shows(await request(enforcers.bot, device, { further: { extensions: { 'countersign.outcome': { v: 1, key } } } }));
   await model.decide(shown, { verdict: 'approve' });
   const [body] = sent;
-  const digest = toHex(await sha256(utf8(canonicalNode(parse('decision', body)))));
+  const signed = utf8(canonicalNode(parse('decision', body), 'signature'));
+  const digest = toHex(await sha256(concat(signed, Buffer.from(JSON.parse(body).signature, 'base64url'))));
   const sign = async (change = {}, signer = pair) => {
     const payload = canonical({
       _type: 'https://in-toto.io/Statement/v1', predicateType: 'urn:countersign:outcome:v1',
@@ -39,11 +40,11 @@ async function delivered(serve) {
     return parse('answer', JSON.stringify({ msgId: 'p', msgType: 'exchange.outcome', requestId: REQUEST, body }));
   };
   says.exchange = { state: 'delivered', decision: JSON.parse(body) };
-  await model.ask(REQUEST);
+  await model.askQuietly(REQUEST);
   return { item: model.find(REQUEST), model };
 }
 
-test('what the agent’s machine has signed is told as its word', async () => {
+test('an outcome signed by the agent’s machine is shown as confirmed', async () => {
   const { item } = await delivered((sign) => sign());
   assert.deepEqual([item.state, item.decision.outcome], ['delivered', 'allowed']);
   const changed = await delivered((sign) => sign({ outcome: 'denied', cause: 'changed' }));
@@ -72,7 +73,20 @@ test('a confirmation that another key signed, or that is about something else, i
 });
 
 test('while the gateway does not answer, it is not called delivered', async () => {
-  await assert.rejects(delivered(() => {
+  const { item } = await delivered(() => {
     throw Problem.of('unreachable', { cause: '' });
-  }), (error) => error.code === 'unreachable');
+  });
+  assert.equal(item.state, 'decided');
+});
+
+test('a gateway that withholds a confirmation later does not undo it', async () => {
+  let isServed = true;
+  const { model } = await delivered((sign) => {
+    if (isServed) return sign();
+    throw Problem.of('refused', { status: 404, code: 'NOT_FOUND', message: '' });
+  });
+  isServed = false;
+  model.settle({ ...model.find(REQUEST), state: 'decided' });
+  await model.ask(REQUEST);
+  assert.equal(model.find(REQUEST).decision.outcome, 'allowed');
 });

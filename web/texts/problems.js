@@ -11,6 +11,9 @@ const THINGS = /** @type {Record<string, string>} */ ({
   answer: 'The gateway’s answer', key: 'The key', random: 'The random value', record: 'The record', outcome: 'The confirmation',
 });
 
+/** A gateway that refuses a decision has it, and can deliver it. */
+const SENT = 'You have signed and sent your decision, and it may still take effect.';
+
 /** @type {(values: Record<string, unknown>) => string} */
 const thing = (values) => THINGS[String(values.what)] ?? 'It';
 
@@ -55,6 +58,7 @@ export const problemTexts = {
   notCompared: () => 'The digits were not confirmed, so nothing was paired.',
 
   deviceNotInForce: () => 'This device is not in force, so its signature does not count. Add it on a device that is.',
+  refusedAfterSigning: () => `The gateway says that the signature of this device does not count. ${SENT}`,
   deviceRevoked: () => 'This device was revoked. Log out, and join again: with a new invitation, or by signing in.',
   noDeviceInForce: () => 'All your devices were revoked, so none can add this one. An administrator has to reset them.',
   endorsementLink: () => 'This is no link of a new device. Copy all of it, from the page’s address to its end.',
@@ -89,13 +93,13 @@ export const problemTexts = {
 
   notApprovable: (v) => `This cannot be approved. ${v.problem ? problemText(v.problem) : ''}`.trim(),
   notRejectable: () => 'It has no hash that could be rejected.',
-  alreadyDecided: () => 'The gateway says that somebody has decided this already, perhaps on another device. The decision that you have just signed was sent, and could still be used.',
+  alreadyDecided: () => `The gateway says that somebody has decided this already, perhaps on another device. ${SENT}`,
   replaced: () => 'Another request came under the same id while this one was open, so neither can be approved. Someone may be interfering: tell whoever runs your gateway.',
   loggedOut: () => 'This browser has logged out, so nothing was signed.',
   noLongerPending: () => 'This request no longer waits for a decision.',
-  goneAfterSigning: () => 'The gateway says that this request no longer waits. The decision that you have just signed was sent, and could still be used until the request expires.',
+  goneAfterSigning: () => `The gateway says that this request no longer waits. ${SENT}`,
   outcomeSignature: () => 'The confirmation was not signed by the agent’s machine, or is about another decision.',
-  expired: () => 'This request has expired.',
+  expired: () => `The gateway says that this request has expired. ${SENT}`,
   onceHasNoTime: () => 'A time is for approvals beyond this request.',
   grantTooLong: () => 'A permission lasts at most 24 hours.',
   grantIncomplete: () => 'A permission beyond this request needs to say what it covers, and for how long.',

@@ -54,6 +54,8 @@ pub enum Confirmation {
     ByGateway,
     /// The enforcer itself, by its signature, with what it did.
     ByEnforcer(OutcomeEffect),
+    /// The gateway serves an outcome that the enforcer did not sign about this decision.
+    Forged,
 }
 
 /// One of the actions that an enforcer offers in an artifact.
@@ -176,7 +178,8 @@ impl Approver {
         let call = Call::post("/v1/decisions", envelope);
         let sent = self.client.expect(&call, &[200], deadline()).await;
         sent.map_err(|error| match error.code() {
-            Some("SIGNATURE_INVALID" | "KEY_REVOKED") => ClientError::DeviceNotInForce,
+            Some("SIGNATURE_INVALID" | "KEY_REVOKED") => ClientError::RefusedAfterSigning,
+            Some("EXPIRED") => ClientError::ExpiredAfterSigning,
             Some("ALREADY_DECIDED") => ClientError::AlreadyDecided,
             Some("NOT_FOUND") => ClientError::GoneAfterSigning,
             _ => error,
@@ -188,7 +191,8 @@ impl Approver {
         })
     }
 
-    /// Waits until the enforcer has confirmed that it got the decision.
+    /// Waits until the gateway calls the decision delivered, then verifies the enforcer's outcome. `Missing` if that takes longer than
+    /// `time`.
     pub async fn delivered(
         &self,
         item: &Item,
@@ -246,8 +250,11 @@ impl Approver {
         let outcome = outcome.ok_or_else(|| ClientError::answer("an outcome"))?;
         let decision = json::parse(decided.body.as_bytes()).map_err(ClientError::answer)?;
         let enforcer = opened.enforcer().id();
-        let statement = verify_outcome(outcome, artifact, &self.tenant, enforcer, &decision)?;
-        Ok(Confirmation::ByEnforcer(statement.effect))
+        let verified = verify_outcome(outcome, artifact, &self.tenant, enforcer, &decision);
+        Ok(match verified {
+            Ok(statement) => Confirmation::ByEnforcer(statement.effect),
+            Err(_) => Confirmation::Forged,
+        })
     }
 
     /// A decision as a file that can be verified offline. Only of what was opened: the file has the artifact.

@@ -66,12 +66,12 @@ fn deadline() -> Instant {
 }
 
 impl Approver {
-    /// With keys that are in plain.
+    /// Fails with `Sealed` if the keys are encrypted.
     pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self, ClientError> {
         Self::open_with(file, clock, || Err(ProfileError::Sealed.into()))
     }
 
-    /// Asks for the passphrase if the keys are under one.
+    /// Asks for the passphrase if the keys are encrypted.
     pub fn open_with(
         file: &ProfileFile,
         clock: &Clock,
@@ -105,9 +105,9 @@ impl Approver {
         &self.tenant
     }
 
-    /// Keeps the keys of this device under a passphrase, or in plain without one.
-    pub fn protect(&self, passphrase: Option<&str>) -> Result<(), ClientError> {
-        self.update(|profile| profile.protect(&self.keys, passphrase))
+    /// Encrypts the keys of this device with a passphrase; `None` stores them unencrypted.
+    pub fn set_passphrase(&self, passphrase: Option<&str>) -> Result<(), ClientError> {
+        self.update(|profile| profile.store_keys(&self.keys, passphrase))
     }
 
     /// The public keys of this device.

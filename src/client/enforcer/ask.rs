@@ -146,8 +146,8 @@ impl Pending<'_> {
         Box::pin(self.decision_if(submitted, async || Ok(()))).await
     }
 
-    /// The same, for a request about something that can change. An approval counts only if it `still_holds` then; the error of that
-    /// says why not.
+    /// Like `decision`, for a request about something that can change. An approval counts only if `still_holds` succeeds; its error is
+    /// the reason of the denial.
     pub async fn decision_if(
         &mut self,
         submitted: impl FnOnce(),
@@ -238,7 +238,7 @@ impl Pending<'_> {
         })
     }
 
-    /// Judges a decision by a list of devices that is fresh enough. The outer error: there is none.
+    /// Judges a decision by a current list of devices. The outer error means that no such list could be read.
     async fn accept_current(
         &mut self,
         decision: &Node<'_>,
@@ -280,7 +280,7 @@ impl Pending<'_> {
         ))
     }
 
-    /// Tells the gateway that the decision arrived, and the approver what became of it. Nothing here depends on it.
+    /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the agent does not depend on it.
     async fn acknowledge(&self, message: &wire::Message<'_, '_>, effect: OutcomeEffect) {
         let deadline = Instant::now() + AFTERWARDS;
         let outcome = self.outcome_key.sign(&OutcomeStatement {
@@ -289,7 +289,7 @@ impl Pending<'_> {
             tenant: self.enforcer.tenant.clone(),
             enforcer: self.enforcer.id.clone(),
             effect,
-            decisions: vec![decision_digest(message.body)],
+            decisions: decision_digest(message.body).into_iter().collect(),
             at: self.enforcer.clock.now(),
         });
         let status = self.send_ack(message.msg_id, outcome.ok(), deadline).await;

@@ -49,7 +49,7 @@ pub enum Denial {
     Refused(ClientError),
     /// The decision came, and must not be believed.
     Untrusted(e2e::Error),
-    /// It was approved, but would not do any more what was shown.
+    /// Approved, but the call would no longer do what was shown.
     Changed(String),
     NotPaired,
 }

@@ -42,11 +42,13 @@ pub enum ProfileError {
         problem: String,
     },
     #[error(
-        "the keys of this profile are under a passphrase, and there is no terminal to ask for it"
+        "the keys of this profile are encrypted with a passphrase, and there is no terminal to ask for it; name a file in COUNTERSIGN_PASSPHRASE_FILE"
     )]
     Sealed,
     #[error("this is not the passphrase of the profile")]
     Passphrase,
+    #[error("the passphrase in {path}: {problem}")]
+    PassphraseFile { path: PathBuf, problem: String },
     #[error("the profile is damaged: {0}")]
     Damaged(&'static str),
     #[error("the profile {path}: {error}")]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 pub use self::file::{ProfileError, ProfileFile};
-pub use self::sealed::SealedKeys;
+pub use self::sealed::{SealedKeys, read_passphrase};
 use super::gateway::{GatewayClient, Location};
 use super::{ClientError, decode_key, encode_key};
 use crate::e2e::{
@@ -291,8 +291,8 @@ impl ApproverProfile {
         Ok(DeviceKeys::from_secrets(&signing, &decryption))
     }
 
-    /// Keeps these keys under a passphrase, or in plain without one.
-    pub fn protect(
+    /// Encrypts these keys with a passphrase; `None` stores them unencrypted.
+    pub fn store_keys(
         &mut self,
         keys: &DeviceKeys,
         passphrase: Option<&str>,

@@ -1,4 +1,6 @@
-//! An approver's keys under a passphrase: without it, whoever reads the profile cannot decide.
+//! An approver's keys, encrypted with a passphrase. A reader of the profile cannot decide without it.
+
+use std::path::Path;
 
 use aes_gcm::aead::{Aead as _, KeyInit as _, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -10,11 +12,12 @@ use zeroize::Zeroizing;
 
 use super::ProfileError;
 use crate::client::error::ClientError;
+use crate::client::private_file::{PrivateFile, Unreadable};
 use crate::client::random;
 use crate::e2e::{DeviceBundle, DeviceKeys};
 
 const PURPOSE: &str = "countersign profile keys v1";
-/// Argon2id: each guess costs a second of a core and this much memory.
+/// Argon2id with the memory and passes of the second recommended option of RFC 9106, and one lane.
 const MEMORY_KIB: u32 = 64 << 10;
 const PASSES: u32 = 3;
 const MIN_PASSPHRASE_CHARS: usize = 8;
@@ -109,4 +112,27 @@ fn payload<'p>(text: &'p [u8], associated: &'p str) -> Payload<'p, 'p> {
         msg: text,
         aad: associated.as_bytes(),
     }
+}
+
+/// The first line of a file that nobody else can read.
+pub fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, ProfileError> {
+    let unusable = |problem: String| ProfileError::PassphraseFile {
+        path: path.to_owned(),
+        problem,
+    };
+    let text = match PrivateFile::at(path.to_owned()).read() {
+        Ok(Some(text)) => text,
+        Ok(None) => return Err(unusable("there is no such file".to_owned())),
+        Err(Unreadable::Exposed(mode)) => {
+            return Err(unusable(format!(
+                "others can read it (mode {mode:o}); chmod 600 it"
+            )));
+        }
+        Err(Unreadable::Foreign) => {
+            return Err(unusable("it belongs to another user".to_owned()));
+        }
+        Err(Unreadable::Io(error)) => return Err(unusable(error.to_string())),
+    };
+    let line = text.lines().next().unwrap_or_default();
+    Ok(Zeroizing::new(line.to_owned()))
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::view::{headline, item_json, render};
 use super::{find, is_interactive, only, open, says_yes};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
+use crate::commands::ending::{DENIED, Ending, FAILURE};
 use crate::commands::terminal::{Colour, Screen, output_has_colour, parse_duration};
 use crate::commands::{print_json, print_line, save};
 
@@ -233,7 +233,9 @@ fn report(
     delivered: Result<Confirmation, ClientError>,
 ) -> anyhow::Result<Ending> {
     let state = match &delivered {
-        Ok(Confirmation::ByGateway | Confirmation::ByEnforcer(_)) => "delivered",
+        Ok(Confirmation::ByGateway | Confirmation::ByEnforcer(_) | Confirmation::Forged) => {
+            "delivered"
+        }
         Ok(Confirmation::Missing) | Err(_) => "decided",
     };
     if args.options.json {
@@ -245,7 +247,8 @@ fn report(
         });
         match &delivered {
             Ok(Confirmation::ByEnforcer(effect)) => shown["outcome"] = effect.to_string().into(),
-            Ok(_) => {}
+            Ok(Confirmation::Forged) => shown["outcome"] = "forged".into(),
+            Ok(Confirmation::ByGateway | Confirmation::Missing) => {}
             Err(error) => shown["problem"] = error.to_string().into(),
         }
         print_json(&shown)?;
@@ -256,12 +259,19 @@ fn report(
             outcome_text(effect)
         )),
         Ok(Confirmation::ByGateway) => {
-            screen.remark("delivered, as the gateway says; the agent's machine has not signed it");
+            screen.remark(
+                "delivered, as the gateway says; this device has no signature of the agent's machine about it",
+            );
+        }
+        Ok(Confirmation::Forged) => {
+            let alarm = "the gateway shows a confirmation that does not belong to this decision; someone may be interfering: tell the operator of the gateway";
+            screen.say(&screen.paint(Colour::Red, alarm));
+            return Ok(Ending::code(FAILURE));
         }
         Ok(Confirmation::Missing) => {
             screen.remark("decided; the agent's machine has not confirmed it yet");
         }
-        Err(error) => screen.remark(&format!("decided; but then: {error}")),
+        Err(error) => screen.remark(&format!("decided; the confirmation failed: {error}")),
     }
     Ok(Ending::DONE)
 }
@@ -274,13 +284,13 @@ fn outcome_text(effect: OutcomeEffect) -> &'static str {
             "it was denied, because approvals are missing"
         }
         OutcomeEffect::Denied(DenialCause::Untrusted) => {
-            "it was denied, because that machine does not trust this decision; is this device paired with it, and in force?"
+            "it was denied, because the decision came too late or this device is not trusted there"
         }
         OutcomeEffect::Denied(DenialCause::Interrupted) => {
             "it was denied, because the agent was interrupted"
         }
         OutcomeEffect::Denied(DenialCause::Changed) => {
-            "it was denied, because a file has changed since it was shown"
+            "it was denied, because a file has changed or can no longer be read"
         }
     }
 }

@@ -66,9 +66,9 @@ pub enum ApproverCommand {
     /// List where this approver is notified that something waits; add a webhook, test or remove one.
     #[command(after_help = notifications::EXAMPLES, args_conflicts_with_subcommands = true)]
     Notifications(notifications::NotificationsArgs),
-    /// Keep the keys of this device under a passphrase, change it, or remove it.
+    /// Encrypt the keys of this device with a passphrase; change or remove it.
     ///
-    /// Every command that uses the keys asks for it then.
+    /// Every command that uses the keys then asks for it.
     #[command(after_help = passphrase::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
     Passphrase(passphrase::PassphraseArgs),
     /// Verify a saved decision, offline.

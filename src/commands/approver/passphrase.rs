@@ -1,15 +1,13 @@
-//! `passphrase`: the keys of this device under a passphrase. A file of it can be named, for programs and tests of one's own; whoever reads
-//! that file and the profile has the keys.
+//! `passphrase`: encrypts the keys of this device. A file can supply the passphrase, for scripts. A reader of that file and the profile
+//! has the keys.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::Args;
 use countersign::client::ClientError;
 use countersign::client::approver::Approver;
-use countersign::client::profile::{ProfileError, ProfileFile};
+use countersign::client::profile::{ProfileError, ProfileFile, read_passphrase};
 use countersign::clock::Clock;
 use zeroize::Zeroizing;
 
@@ -20,7 +18,7 @@ use crate::commands::remark;
 pub const EXAMPLES: &str = "\
 Examples:
   countersign passphrase                 asks for a new one, twice
-  countersign passphrase --remove        keeps the keys in plain again
+  countersign passphrase --remove        stores the keys unencrypted again
 Where there is no terminal, COUNTERSIGN_PASSPHRASE_FILE names a file whose first line is the passphrase.";
 
 const VARIABLE: &str = "COUNTERSIGN_PASSPHRASE_FILE";
@@ -29,7 +27,7 @@ const VARIABLE: &str = "COUNTERSIGN_PASSPHRASE_FILE";
 pub struct PassphraseArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// Keep the keys in plain again.
+    /// Store the keys unencrypted again.
     #[arg(long)]
     remove: bool,
     /// Take the new passphrase from the first line of this file.
@@ -40,17 +38,19 @@ pub struct PassphraseArgs {
 pub fn run(args: &PassphraseArgs) -> anyhow::Result<Ending> {
     let approver = open(&args.options.file()?)?;
     if args.remove {
-        approver.protect(None)?;
-        remark("the keys are in plain again: whoever reads the profile can decide in your name");
+        approver.set_passphrase(None)?;
+        remark(
+            "the keys are no longer encrypted: anyone who reads the profile can decide in your name",
+        );
         return Ok(Ending::DONE);
     }
     let new = match &args.new_file {
-        Some(file) => first_line(file)?,
+        Some(file) => read_passphrase(file)?,
         None => chosen()?,
     };
-    approver.protect(Some(&new))?;
+    approver.set_passphrase(Some(&new))?;
     remark(
-        "the keys are under the passphrase. There is no way to recover it; copies of the profile from before still have the keys in plain",
+        "the keys are encrypted. The passphrase cannot be recovered. Earlier copies of the profile still have unencrypted keys",
     );
     Ok(Ending::DONE)
 }
@@ -64,18 +64,9 @@ pub fn open(file: &ProfileFile) -> anyhow::Result<Approver> {
 
 fn current(named: Option<OsString>) -> Result<Zeroizing<String>, ClientError> {
     match named {
-        Some(path) => first_line(Path::new(&path)).map_err(|_| {
-            ClientError::Choice("COUNTERSIGN_PASSPHRASE_FILE names no file that can be read")
-        }),
+        Some(path) => Ok(read_passphrase(Path::new(&path))?),
         None => prompted("Passphrase: ").map_err(|_| ProfileError::Sealed.into()),
     }
-}
-
-fn first_line(path: &Path) -> anyhow::Result<Zeroizing<String>> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let text = Zeroizing::new(text);
-    let line = text.lines().next().unwrap_or_default();
-    Ok(Zeroizing::new(line.to_owned()))
 }
 
 fn prompted(question: &str) -> std::io::Result<Zeroizing<String>> {
@@ -83,9 +74,9 @@ fn prompted(question: &str) -> std::io::Result<Zeroizing<String>> {
 }
 
 fn chosen() -> anyhow::Result<Zeroizing<String>> {
-    let problem = "there is no terminal to ask on; give --new-file";
-    let new = prompted("New passphrase: ").context(problem)?;
-    let again = prompted("The same again: ").context(problem)?;
+    let problem = |_| ClientError::Choice("there is no terminal to ask on; use --new-file");
+    let new = prompted("New passphrase: ").map_err(problem)?;
+    let again = prompted("The same again: ").map_err(problem)?;
     anyhow::ensure!(
         *new == *again,
         ClientError::Choice("the two differ; nothing was changed")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::client::approver::{Item, StrangeDevice, requested_actions};
 use countersign::client::visible;
-use countersign::e2e::{DEVICES, PlainArtifact, REPOSITORY};
+use countersign::e2e::{DEVICES, OUTCOME, PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -204,6 +204,9 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         // Shown above, and compared with what this device knows. The artifact could not be opened if they held anything else.
         extensions.remove(REPOSITORY);
         extensions.remove(DEVICES);
+        if extensions.get(OUTCOME).is_some_and(|named| named["v"] == 1) {
+            extensions.remove(OUTCOME);
+        }
         if extensions.is_empty() {
             rest.remove("extensions");
         }

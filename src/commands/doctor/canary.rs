@@ -24,7 +24,8 @@ const SHOWN: usize = 200;
 pub async fn check(agent: Agent, command: &str, places: &Places, report: &mut Report) {
     let name = format!("{agent} canary");
     let remedy = format!("run: countersign install {agent}; then doctor again");
-    match tokio::time::timeout(PATIENCE, run(agent, command, places)).await {
+    let command = without_guard(command);
+    match tokio::time::timeout(PATIENCE, run(agent, &command, places)).await {
         Err(_) => report.fail(
             name,
             "the hook did not answer a call that it must deny",
@@ -40,6 +41,16 @@ pub async fn check(agent: Agent, command: &str, places: &Places, report: &mut Re
             ),
         },
     }
+}
+
+/// The command with a guard that cannot be: a real one would ask a person.
+fn without_guard(command: &str) -> String {
+    const OPTION: &str = " --guard '";
+    let Some((before, rest)) = command.split_once(OPTION) else {
+        return command.to_owned();
+    };
+    let after = rest.split_once('\'').map_or("", |(_, after)| after);
+    format!("{before}{OPTION}root:{NOWHERE}'{after}")
 }
 
 /// Kills the hook with all that it started, if nobody waits any more.

@@ -5,6 +5,7 @@ mod agent;
 mod canary;
 mod config;
 mod gateway;
+mod guard;
 mod holes;
 mod policy;
 mod profile;
@@ -19,6 +20,8 @@ use countersign::client::visible;
 use super::client::ClientOptions;
 use super::ending::{Ending, FAILURE};
 use super::findings::{Report, Status};
+use super::guard::GuardAddress;
+use super::hook::files::own_policy;
 use super::install::place::Places;
 use super::terminal::{Colour, output_has_colour, paint};
 use super::{print_json, print_line};
@@ -36,6 +39,9 @@ pub struct DoctorArgs {
     options: ClientOptions,
     /// The agent; otherwise all that are found.
     agent: Option<Agent>,
+    /// The guard that the hooks ask through.
+    #[arg(long, value_name = "USER:SOCKET")]
+    guard: Option<GuardAddress>,
     /// Where the files of the system are.
     #[arg(long, value_name = "DIR", hide = true)]
     system_root: Option<PathBuf>,
@@ -45,11 +51,16 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Ending> {
     let mut report = Report::default();
     let places = Places::here(args.system_root.as_deref())?;
     let file = args.options.file()?;
-    if profile::check(&file, &mut report) {
-        gateway::check(&file, &mut report).await;
-    }
+    let own_policy = if let Some(address) = &args.guard {
+        guard::check(address, &file, &mut report).await
+    } else {
+        if profile::check(&file, &mut report) {
+            gateway::check(&file, &mut report).await;
+        }
+        own_policy(&file)
+    };
     profile::approvers(&file, &mut report);
-    policy::check(&file, &mut report);
+    policy::check(&file, own_policy, &mut report);
     let agents: Vec<_> = match args.agent {
         Some(agent) => vec![agent],
         None => (Agent::ALL.into_iter())

@@ -3,15 +3,16 @@
 use countersign::client::profile::ProfileFile;
 
 use crate::commands::findings::Report;
-use crate::commands::hook::files;
+use crate::commands::hook::files::{self, OwnPolicy};
 
 const CHECK: &str = "policy";
 
-pub fn check(file: &ProfileFile, report: &mut Report) {
+pub fn check(file: &ProfileFile, own_policy: Result<OwnPolicy, String>, report: &mut Report) {
     let directory = std::env::current_dir().unwrap_or_default();
     let directory = directory.display().to_string();
     let places = files::places(&directory, file);
-    let policy = match places.and_then(|places| files::policy(&places, file)) {
+    let policy = places.and_then(|places| files::policy(&places, &own_policy?));
+    let policy = match policy {
         Ok(policy) => policy,
         Err(problem) => {
             let message = format!("{problem}; every call is denied");

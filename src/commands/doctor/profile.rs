@@ -17,8 +17,8 @@ pub fn check(file: &ProfileFile, report: &mut Report) -> bool {
                 report.ok("profile", message);
                 report.warn(
                     "same user",
-                    "an agent that runs as this user can edit this profile, name a gateway and an approver of its own, and approve for itself",
-                    "run the agent as another user than the one who owns the profile, where that matters",
+                    "an agent of this user can edit this profile, name its own gateway and approver, and approve its own requests",
+                    "run a guard as another user: countersign guard --help",
                 );
                 return true;
             }
@@ -50,7 +50,10 @@ pub fn approvers(file: &ProfileFile, report: &mut Report) {
     });
     let exposed: Vec<_> = exposed.map(|path| path.display().to_string()).collect();
     if exposed.is_empty() {
-        return report.ok("approver's keys", "none in plain that this user can read");
+        return report.ok(
+            "approver's keys",
+            "no unencrypted ones that this user can read",
+        );
     }
     report.warn(
         "approver's keys",

@@ -58,7 +58,7 @@ fn open(options: &ClientOptions) -> anyhow::Result<Enforcer> {
 }
 
 /// What a grant permits, and until when.
-pub(super) fn describe(grant: &Grant) -> String {
+pub fn describe(grant: &Grant) -> String {
     let what = match &grant.matches {
         GrantMatch::Same => "the same again".to_owned(),
         GrantMatch::Prefix(words) => format!("commands that begin with {}", shown(words)),

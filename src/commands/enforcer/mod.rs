@@ -14,6 +14,7 @@ pub use self::ask::signals;
 pub use self::content::{
     Content, Kind, MAX_CONTENT_BYTES, Wanted, repository_name, repository_root,
 };
+pub use self::grants::describe;
 pub use self::pair::{PairArgs, pair, pairings, unpair};
 pub use self::run::cause;
 

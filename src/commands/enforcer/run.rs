@@ -11,15 +11,16 @@ use clap::Args;
 use countersign::client::enforcer::{Act, Denial, Enforcer, Question};
 use countersign::client::visible;
 use countersign::clock::Clock;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{Interrupted, await_decision, say_trouble};
+use super::ask::{Interrupted, await_decision, say_trouble, signals};
 use super::content::repository_name;
 use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
 use crate::commands::client::ClientOptions;
 use crate::commands::ending::{DENIED, Ending};
+use crate::commands::guard::{AskCall, AskOutcome, GuardAddress};
 use crate::commands::terminal::{Colour, Screen, parse_duration};
 
 pub const EXAMPLES: &str = "\
@@ -45,6 +46,9 @@ pub struct RunArgs {
     /// Ask, although a grant permits it.
     #[arg(long)]
     always_ask: bool,
+    /// Ask through this guard: the user that it runs as, and its socket.
+    #[arg(long, env = "COUNTERSIGN_GUARD", value_name = "USER:SOCKET")]
+    guard: Option<GuardAddress>,
     /// Show no progress.
     #[arg(long, short)]
     quiet: bool,
@@ -93,6 +97,20 @@ async fn approved(
             return Ok(Err(Ending::code(problem.code())));
         }
     };
+    let payload = json!({
+        "kind": "command",
+        "argv": argv,
+        "program": text(&program)?,
+        "directory": text(&directory)?,
+    });
+    let payload = payload.as_object().cloned().unwrap_or_default();
+    let Some(act) = Act::of(&payload, &repository_name(&directory)) else {
+        anyhow::bail!("the command cannot be described");
+    };
+    if let Some(guard) = &args.guard {
+        let asked = ask_guard(guard, args, payload, &act, screen, json).await?;
+        return Ok(asked.map(|()| become_command(&program, &argv)));
+    }
     let until = Instant::now() + args.timeout;
     let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
     if enforcer.approvers().is_empty() && screen.is_terminal() && !json {
@@ -106,16 +124,6 @@ async fn approved(
             return Ok(Err(Ending::code(code)));
         }
     }
-    let payload = json!({
-        "kind": "command",
-        "argv": argv,
-        "program": text(&program)?,
-        "directory": text(&directory)?,
-    });
-    let payload = payload.as_object().cloned().unwrap_or_default();
-    let Some(act) = Act::of(&payload, &repository_name(&directory)) else {
-        anyhow::bail!("the command cannot be described");
-    };
     if !args.always_ask && is_granted(&mut enforcer, args, &act, screen).await {
         return Ok(Ok(become_command(&program, &argv)));
     }
@@ -155,6 +163,68 @@ async fn approved(
         Err(error) => screen.remark(&format!("countersign: the grant is not kept: {error}")),
     }
     Ok(Ok(become_command(&program, &argv)))
+}
+
+/// Asks through a guard. The inner error is how the command ends then.
+async fn ask_guard(
+    guard: &GuardAddress,
+    args: &RunArgs,
+    payload: Map<String, Value>,
+    act: &Act,
+    screen: &mut Screen,
+    json: bool,
+) -> anyhow::Result<Result<(), Ending>> {
+    let call = AskCall {
+        artifact_type: "command.review".to_owned(),
+        repository: act.repository().to_owned(),
+        payload,
+        members: Map::new(),
+        approver: args.approver.clone(),
+        session: None,
+        may_be_granted: !args.always_ask,
+        timeout_ms: args.timeout.as_millis().try_into().unwrap_or(u64::MAX),
+    };
+    let asked = |_: &str, approvers: &[String], _| {
+        screen.progress(&format!("waiting for {} …", approvers.join(", ")));
+    };
+    let replied = tokio::select! {
+        replied = guard.ask(call, asked, async || Ok(())) => replied,
+        code = signals()? => return Ok(Err(Ending::code(code))),
+    };
+    screen.clear();
+    let reply = match replied {
+        Ok(reply) => reply,
+        Err(problem) => {
+            report(screen, json, "unavailable", &problem);
+            return Ok(Err(Ending::code(DENIED)));
+        }
+    };
+    let who = reply.approver.unwrap_or_default();
+    match reply.outcome {
+        AskOutcome::Denied { cause, message } => {
+            report(screen, json, &cause, &message);
+            Ok(Err(Ending::code(DENIED)))
+        }
+        AskOutcome::Approved { .. } if json => {
+            screen.say(&json!({ "outcome": "approved", "approverId": who }).to_string());
+            Ok(Ok(()))
+        }
+        AskOutcome::Approved { until, kept } => {
+            let word = if until.is_some() {
+                "permitted"
+            } else {
+                "approved"
+            };
+            let word = screen.paint(Colour::Green, word);
+            let until = until.map(|until| format!(", until {until}"));
+            let until = until.unwrap_or_default();
+            screen.remark(&format!("countersign: {word} by {who}{until}"));
+            if let Some(kept) = kept {
+                screen.remark(&format!("countersign: kept as a grant: {kept}"));
+            }
+            Ok(Ok(()))
+        }
+    }
 }
 
 /// Whether somebody has permitted it before; tells who.

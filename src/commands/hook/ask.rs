@@ -4,33 +4,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::agent::{Action, Agent, Event, Output, Verdict};
-use countersign::client::enforcer::{Accepted, Act, Denial, Enforcer, Question};
+use countersign::agent::{Action, Agent, Event, Output, Verdict, takes_context};
 use countersign::client::profile::ProfileFile;
-use countersign::client::visible;
-use countersign::clock::Clock;
-use countersign::protocol::id::SessionId;
 use serde_json::Map;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::INTERRUPTED;
+use super::files::{self, OwnPolicy};
 use super::prepare::{Ask, Prepared, prepare};
-use super::report::{Waiting, session_of};
 use crate::commands::enforcer::repository_name;
+use crate::commands::guard::{
+    AgentSession, AskCall, AskOutcome, AskReply, GuardAddress, INTERRUPTED, answer,
+};
 
 /// Files are read in this time, or the answer is no: a disk that is away may keep a program waiting for ever.
 const FILES_WITHIN: Duration = Duration::from_secs(20);
-/// Whether something was permitted before is found out in this time, or somebody is asked.
-const GRANT_WITHIN: Duration = Duration::from_secs(10);
-/// A decision that came in time is still judged.
-const GRACE: Duration = Duration::from_secs(10);
+/// A guard answers within this time of the deadline, or the answer is no.
+const GUARD_GRACE: Duration = Duration::from_secs(20);
 
 pub struct Asking<'a> {
     pub agent: Agent,
     /// Whatever the policy says.
     pub every_call: bool,
     pub file: ProfileFile,
+    /// Who has the policy and asks, if that is another user.
+    pub guard: Option<&'a GuardAddress>,
     pub deadline: Instant,
     pub stop: &'a CancellationToken,
 }
@@ -40,6 +38,15 @@ struct Answered {
     verdict: Verdict,
     context: Option<String>,
     remark: Option<String>,
+}
+
+/// The session that an event belongs to.
+pub fn agent_session(agent: Agent, event: &Event) -> Option<AgentSession> {
+    Some(AgentSession {
+        agent: agent.to_string(),
+        id: event.session.clone()?,
+        takes_context: takes_context(agent, event),
+    })
 }
 
 impl Asking<'_> {
@@ -58,7 +65,19 @@ impl Asking<'_> {
     async fn decide(&self, event: &Arc<Event>) -> Result<Answered, String> {
         let (agent, every_call) = (self.agent, self.every_call);
         let (file, known) = (self.file.clone(), event.clone());
-        let preparing = in_background(move || prepare(agent, &known, &file, every_call));
+        let preparing = async {
+            let policy = if let Some(guard) = self.guard {
+                OwnPolicy {
+                    source: "the policy of the guard".to_owned(),
+                    text: guard.policy().await?,
+                }
+            } else {
+                let file = file.clone();
+                in_background(move || files::own_policy(&file)).await??
+            };
+            let work = move || prepare(agent, &known, &file, &policy, every_call);
+            in_background(work).await
+        };
         let prepared = tokio::select! {
             prepared = preparing => prepared?,
             () = self.stop.cancelled() => return Err(INTERRUPTED.to_owned()),
@@ -68,7 +87,8 @@ impl Asking<'_> {
             Prepared::Denied(reason) => return Err(reason),
             Prepared::Ask(ask) => Arc::new(*ask),
         };
-        let mut answered = self.ask(event, &ask).await?;
+        let reply = self.ask(event, &ask).await?;
+        let mut answered = Answered::from(reply);
         answered.remark = (ask.ask_all_reason.as_ref())
             .map(|reason| format!("countersign: everything is asked: {reason}"));
         // Once more, as late as can be: the approver was told meanwhile.
@@ -80,113 +100,31 @@ impl Asking<'_> {
         Ok(answered)
     }
 
-    async fn ask(&self, event: &Event, ask: &Arc<Ask>) -> Result<Answered, String> {
-        let opened = Enforcer::open(&self.file, &Clock::system());
-        let mut enforcer = opened.map_err(|error| error.to_string())?;
-        let session = session_of(&enforcer, self.agent, event);
+    async fn ask(&self, event: &Event, ask: &Arc<Ask>) -> Result<AskReply, String> {
         let (directory, is_real) = call_directory(event);
-        let repository = repository_name(&directory);
-        let act = Act::of(&ask.proposal.payload, &repository).filter(|_| is_real);
-        let granting = self.granted(&mut enforcer, ask, act.as_ref(), session.as_ref());
-        let granted = tokio::select! {
-            granted = granting => granted,
-            () = self.stop.cancelled() => return Err(INTERRUPTED.to_owned()),
-        };
-        if let Some(granted) = granted {
-            return Ok(Verdict::Approved(granted).into());
-        }
-        let waiting = Waiting::begin(self.agent, event.clone(), self.file.clone());
-        let question = self.question(ask, repository, session.as_ref());
-        let (verdict, is_answered) = match self.decision(&mut enforcer, question, ask).await {
-            Ok(accepted) => {
-                // This once it is approved; whoever cannot keep more asks again.
-                let _not_kept = enforcer.keep(&accepted);
-                let approval = accepted.approval;
-                let who = visible(approval.approver.as_str());
-                let by = match approval.hints.reason {
-                    Some(reason) => format!("{who}: {}", visible(&reason)),
-                    None => who,
-                };
-                (Verdict::Approved(by), true)
-            }
-            Err((reason, is_answered)) => (Verdict::Denied(reason), is_answered),
-        };
-        let context = if is_answered {
-            waiting.answered().await
-        } else {
-            waiting.not_answered();
-            None
-        };
-        Ok(Answered {
-            verdict,
-            context,
-            remark: None,
-        })
-    }
-
-    /// Who has permitted it before. In doubt nobody has.
-    async fn granted(
-        &self,
-        enforcer: &mut Enforcer,
-        ask: &Ask,
-        act: Option<&Act>,
-        session: Option<&SessionId>,
-    ) -> Option<String> {
-        let act = act.filter(|_| ask.may_be_granted)?;
-        let deadline = self.deadline.min(Instant::now() + GRANT_WITHIN);
-        let used = enforcer.granted(act, session, deadline).await.ok()??;
-        let until = used.grant.until;
-        Some(format!(
-            "{}, until {until}",
-            visible(used.approver.as_str())
-        ))
-    }
-
-    /// An approval, or why there is none and whether a person said so.
-    async fn decision(
-        &self,
-        enforcer: &mut Enforcer,
-        question: Question,
-        ask: &Arc<Ask>,
-    ) -> Result<Accepted, (String, bool)> {
-        let unanswered = |reason: String| (reason, false);
-        let mut pending = tokio::select! {
-            prepared = enforcer.prepare(question) => {
-                prepared.map_err(|denial| unanswered(denial.to_string()))?
-            }
-            () = self.stop.cancelled() => return Err(unanswered(INTERRUPTED.to_owned())),
-        };
-        let outcome = tokio::select! {
-            outcome = pending.decision_if(|| {}, async || still_holds(ask).await) => Some(outcome),
-            () = self.stop.cancelled() => None,
-            () = sleep_until(self.deadline + GRACE) => None,
-        };
-        match outcome {
-            Some(Ok(accepted)) => Ok(accepted),
-            Some(Err(denial)) => {
-                let is_answered = matches!(denial, Denial::Rejected(_) | Denial::Changed(_));
-                Err((denial.to_string(), is_answered))
-            }
-            None => Err(unanswered(match pending.withdraw("interrupted").await {
-                Ok(()) => format!("{INTERRUPTED}; the request was withdrawn"),
-                Err(error) => format!("{INTERRUPTED}; the request stays: {error}"),
-            })),
-        }
-    }
-
-    fn question(&self, ask: &Ask, repository: String, session: Option<&SessionId>) -> Question {
-        let mut members = Map::new();
-        if let Some(session) = session {
-            members.insert("sessionId".to_owned(), session.as_str().into());
-        }
-        Question {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let call = AskCall {
             artifact_type: ask.proposal.artifact_type.to_owned(),
-            repository,
+            repository: repository_name(&directory),
             payload: ask.proposal.payload.clone(),
-            members,
+            members: Map::new(),
             approver: None,
-            timeout: self.deadline.saturating_duration_since(Instant::now()),
-            submit_timeout: self.deadline.saturating_duration_since(Instant::now()),
+            session: agent_session(self.agent, event),
+            may_be_granted: ask.may_be_granted && is_real,
+            timeout_ms: left.as_millis().try_into().unwrap_or(u64::MAX),
+        };
+        let holds = async || still_holds(ask).await;
+        let Some(guard) = self.guard else {
+            let asked = &mut |_: &str, _, _| {};
+            return Ok(answer(&self.file, call, self.stop, asked, holds).await);
+        };
+        tokio::select! {
+            reply = guard.ask(call, |_, _, _| {}, holds) => reply,
+            // The guard withdraws the request when the connection ends.
+            () = self.stop.cancelled() => Err(INTERRUPTED.to_owned()),
+            () = sleep_until(self.deadline + GUARD_GRACE) => {
+                Err("the guard did not answer in time".to_owned())
+            }
         }
     }
 }
@@ -203,6 +141,24 @@ impl From<Verdict> for Answered {
             verdict,
             context: None,
             remark: None,
+        }
+    }
+}
+
+impl From<AskReply> for Answered {
+    fn from(reply: AskReply) -> Self {
+        let who = reply.approver.unwrap_or_default();
+        let verdict = match reply.outcome {
+            AskOutcome::Approved { until, .. } => Verdict::Approved(match (until, reply.reason) {
+                (Some(until), _) => format!("{who}, until {until}"),
+                (None, Some(reason)) => format!("{who}: {reason}"),
+                (None, None) => who,
+            }),
+            AskOutcome::Denied { message, .. } => Verdict::Denied(message),
+        };
+        Self {
+            context: reply.context,
+            ..verdict.into()
         }
     }
 }

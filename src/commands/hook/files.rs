@@ -56,15 +56,32 @@ fn moved() -> Vec<(PathBuf, &'static str)> {
     moved
 }
 
-/// The user's policy, made stricter by the project's. An error is why everything is denied.
-pub fn policy(places: &Places, file: &ProfileFile) -> Result<Policy, String> {
+/// The policy of the user, or of the guard.
+pub struct OwnPolicy {
+    /// As an error names it.
+    pub source: String,
+    pub text: Option<String>,
+}
+
+/// The policy beside a profile. An error is why everything is denied.
+pub fn own_policy(file: &ProfileFile) -> Result<OwnPolicy, String> {
     let path = file.path().with_file_name("policy.toml");
-    let wrong = |problem: String| format!("the policy {}: {problem}", path.display());
-    let mut policy = match text(&path) {
-        Ok(None) => Policy::default(),
-        Ok(Some((text, true))) => Policy::parse(&text, places).map_err(wrong)?,
-        Ok(Some(_)) => return Err(wrong("others can write it; chmod 600 it".to_owned())),
-        Err(error) => return Err(wrong(error.to_string())),
+    let source = format!("the policy {}", path.display());
+    let text = match text(&path) {
+        Ok(None) => None,
+        Ok(Some((text, true))) => Some(text),
+        Ok(Some(_)) => return Err(format!("{source}: others can write it; chmod 600 it")),
+        Err(error) => return Err(format!("{source}: {error}")),
+    };
+    Ok(OwnPolicy { source, text })
+}
+
+/// The user's policy, made stricter by the project's. An error is why everything is denied.
+pub fn policy(places: &Places, own: &OwnPolicy) -> Result<Policy, String> {
+    let wrong = |problem: String| format!("{}: {problem}", own.source);
+    let mut policy = match &own.text {
+        Some(text) => Policy::parse(text, places).map_err(wrong)?,
+        None => Policy::default(),
     };
     let real = real(&places.directory).unwrap_or_default();
     let is_repository = places.project.join(".git").exists();

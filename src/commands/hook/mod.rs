@@ -4,7 +4,7 @@
 mod ask;
 pub mod files;
 mod prepare;
-mod report;
+pub mod report;
 mod turn;
 
 use std::io::{self, Write as _};
@@ -20,10 +20,11 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::ask::Asking;
+use self::ask::{Asking, agent_session};
 use self::report::observe;
 use self::turn::{TurnMark, stop_with_agent};
 use super::ending::Ending;
+use super::guard::{GuardAddress, INTERRUPTED, ObservedEvent};
 use super::stop_signals;
 use super::terminal::parse_duration;
 
@@ -55,6 +56,9 @@ pub struct HookArgs {
     /// Ask about every call, also about those that the policy lets pass.
     #[arg(long)]
     every_call: bool,
+    /// The guard to ask through: the user that it runs as, and its socket. The profile and the policy are those of the guard.
+    #[arg(long, value_name = "USER:SOCKET")]
+    guard: Option<GuardAddress>,
 }
 
 fn agents() -> impl clap::builder::TypedValueParser<Value = Agent> {
@@ -95,8 +99,6 @@ async fn gate(args: &HookArgs) -> Output {
     output
 }
 
-const INTERRUPTED: &str = "interrupted before there was a decision";
-
 async fn answer(
     args: &HookArgs,
     event: Event,
@@ -112,6 +114,7 @@ async fn answer(
             agent,
             every_call: args.every_call,
             file,
+            guard: args.guard.as_ref(),
             deadline,
             stop,
         };
@@ -120,15 +123,30 @@ async fn answer(
     if let (EventKind::TurnEnd, Some(mark)) = (&event.kind, mark)
         && let Err(error) = mark.set()
     {
-        // Those who wait are not told, and people may approve without effect; the agent goes on.
-        let problem = format!("countersign: the end of the turn cannot be noted: {error}");
+        // The waiting hooks do not learn it, so a person may approve without effect. The agent continues.
+        let problem = format!(
+            "countersign: cannot record the end of the turn: {error}; its requests stay in the inbox"
+        );
         return Output {
             stderr: problem,
             ..Output::of(agent, &event, &Verdict::NotAsked, None)
         };
     }
+    let observing = async {
+        let session = agent_session(agent, &event)?;
+        let observed = match event.kind {
+            EventKind::SessionStart => ObservedEvent::Start,
+            EventKind::Prompt => ObservedEvent::Prompt,
+            EventKind::SessionEnd => ObservedEvent::End,
+            EventKind::Call(_) | EventKind::TurnEnd | EventKind::Other => return None,
+        };
+        match &args.guard {
+            Some(guard) => guard.observe(session, observed).await.ok().flatten(),
+            None => observe(&session, observed, &file).await,
+        }
+    };
     let context = tokio::select! {
-        context = observe(agent, &event, file) => context,
+        context = observing => context,
         () = stop.cancelled() => None,
     };
     Output::of(agent, &event, &Verdict::NotAsked, context.as_deref())

@@ -4,7 +4,7 @@
 use countersign::agent::{Agent, Base, Event, Judgement, Places, Proposal};
 use countersign::client::profile::ProfileFile;
 
-use super::files;
+use super::files::{self, OwnPolicy};
 
 pub enum Prepared {
     Denied(String),
@@ -22,20 +22,27 @@ pub struct Ask {
     bases: Vec<Base>,
 }
 
-pub fn prepare(agent: Agent, event: &Event, file: &ProfileFile, every_call: bool) -> Prepared {
-    prepared(agent, event, file, every_call).unwrap_or_else(Prepared::Denied)
+pub fn prepare(
+    agent: Agent,
+    event: &Event,
+    file: &ProfileFile,
+    own_policy: &OwnPolicy,
+    every_call: bool,
+) -> Prepared {
+    prepared(agent, event, file, own_policy, every_call).unwrap_or_else(Prepared::Denied)
 }
 
 fn prepared(
     agent: Agent,
     event: &Event,
     file: &ProfileFile,
+    own_policy: &OwnPolicy,
     every_call: bool,
 ) -> Result<Prepared, String> {
     let call = event.call().ok_or("it is not a call")?;
     let directory = event.directory.as_deref().unwrap_or_default();
     let places = files::places(directory, file)?;
-    let policy = files::policy(&places, file)?;
+    let policy = files::policy(&places, own_policy)?;
     let names = call.named_paths();
     let named = names.and_then(|names| files::named(&places, &names));
     let may_be_granted = match policy.judge(agent, call, &places, named.as_deref()) {

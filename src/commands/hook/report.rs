@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use countersign::agent::{Agent, Event, EventKind, takes_context};
+use countersign::agent::Agent;
 use countersign::client::enforcer::{Enforcer, TakenPrompt};
 use countersign::client::profile::ProfileFile;
 use countersign::client::{ClientError, visible, visible_lines};
@@ -14,39 +14,50 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::commands::guard::{AgentSession, ObservedEvent};
+
 /// All reports of one event.
 const WITHIN: Duration = Duration::from_secs(5);
 /// After a decision the agent waits for us.
 const AFTER_DECISION: Duration = Duration::from_secs(3);
 
-/// The session that an event belongs to, as the protocol calls it.
-pub fn session_of(enforcer: &Enforcer, agent: Agent, event: &Event) -> Option<SessionId> {
-    let id = event.session.as_deref()?;
-    enforcer.session(agent.as_str(), id).ok()
+/// The session as the protocol calls it.
+pub fn session_of(enforcer: &Enforcer, session: &AgentSession) -> Option<SessionId> {
+    enforcer.session(&session.agent, &session.id).ok()
 }
 
 /// Reports an event that is no call. What it returns is for the model.
-pub async fn observe(agent: Agent, event: &Event, file: ProfileFile) -> Option<String> {
-    let mut enforcer = Enforcer::open(&file, &Clock::system()).ok()?;
-    let session = session_of(&enforcer, agent, event)?;
+pub async fn observe(
+    session: &AgentSession,
+    event: ObservedEvent,
+    file: &ProfileFile,
+) -> Option<String> {
+    let mut enforcer = Enforcer::open(file, &Clock::system()).ok()?;
+    let id = session_of(&enforcer, session)?;
     let deadline = Instant::now() + WITHIN;
-    let _unheard = match &event.kind {
-        EventKind::SessionStart => {
-            let host = agent.title();
-            enforcer.start_session(&session, host, deadline).await
+    let _unheard = match event {
+        ObservedEvent::Start => {
+            let host = title_of(session);
+            enforcer.start_session(&id, host, deadline).await
         }
-        EventKind::Prompt => {
+        ObservedEvent::Prompt => {
             let state = SessionState::Planning;
-            enforcer.session_status(&session, state, deadline).await
+            enforcer.session_status(&id, state, deadline).await
         }
-        EventKind::SessionEnd => {
+        ObservedEvent::End => {
             let reason = EndReason::UserEnd;
-            let _unheard = enforcer.end_session(&session, reason, deadline).await;
+            let _unheard = enforcer.end_session(&id, reason, deadline).await;
             return None;
         }
-        EventKind::Call(_) | EventKind::TurnEnd | EventKind::Other => return None,
     };
-    prompts(&mut enforcer, agent, event, &session, deadline).await
+    prompts(&mut enforcer, session, &id, deadline).await
+}
+
+fn title_of(session: &AgentSession) -> &str {
+    match session.agent.parse::<Agent>() {
+        Ok(agent) => agent.title(),
+        Err(_) => &session.agent,
+    }
 }
 
 /// Says that an agent waits, until it does not wait any more. It has a connection of its own, so that asking never waits for it.
@@ -63,22 +74,22 @@ enum Decided {
 }
 
 impl Waiting {
-    pub fn begin(agent: Agent, event: Event, file: ProfileFile) -> Self {
+    pub fn begin(session: AgentSession, file: ProfileFile) -> Self {
         let (decided, until) = oneshot::channel();
         let reporting = tokio::spawn(async move {
             let opening = move || Enforcer::open(&file, &Clock::system());
             let mut enforcer = tokio::task::spawn_blocking(opening).await.ok()?.ok()?;
-            let session = session_of(&enforcer, agent, &event)?;
+            let id = session_of(&enforcer, &session)?;
             let state = SessionState::WaitingApproval;
             let deadline = Instant::now() + WITHIN;
-            let _unheard = enforcer.session_status(&session, state, deadline).await;
+            let _unheard = enforcer.session_status(&id, state, deadline).await;
             let Ok(Decided::Answered) = until.await else {
                 return None;
             };
             let deadline = Instant::now() + AFTER_DECISION;
             let state = SessionState::Executing;
-            let _unheard = enforcer.session_status(&session, state, deadline).await;
-            prompts(&mut enforcer, agent, &event, &session, deadline).await
+            let _unheard = enforcer.session_status(&id, state, deadline).await;
+            prompts(&mut enforcer, &session, &id, deadline).await
         });
         Self { decided, reporting }
     }
@@ -98,19 +109,17 @@ impl Waiting {
 /// Takes the prompts that wait for this session, as one text for the model; or rejects them if the agent has no way to take them.
 async fn prompts(
     enforcer: &mut Enforcer,
-    agent: Agent,
-    event: &Event,
-    session: &SessionId,
+    session: &AgentSession,
+    id: &SessionId,
     deadline: Instant,
 ) -> Option<String> {
-    if takes_context(agent, event) {
-        let taken = enforcer.take_prompts(Some(session), deadline).await;
+    if session.takes_context {
+        let taken = enforcer.take_prompts(Some(id), deadline).await;
         return taken.ok().and_then(|taken| as_context(&taken));
     }
-    let reason = format!("{} has no way to take prompts", agent.title());
-    let _unheard: Result<usize, ClientError> = enforcer
-        .refuse_prompts(Some(session), &reason, deadline)
-        .await;
+    let reason = format!("{} has no way to take prompts", title_of(session));
+    let refused = enforcer.refuse_prompts(Some(id), &reason, deadline);
+    let _unheard: Result<usize, ClientError> = refused.await;
     None
 }
 

@@ -1,22 +1,22 @@
-//! When nobody waits for a hook's answer any more: the agent has ended, or the turn in which it asked. The request is then withdrawn, so
-//! that nobody approves something without effect.
+//! Detects that nobody waits for a hook's answer: the agent or its turn has ended. The hook then withdraws the request, so that nobody
+//! approves it without effect.
 
 use std::fs;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use countersign::agent::{Agent, Event};
 use countersign::client::profile::ProfileFile;
 use countersign::protocol::canonical::Sha256Hex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::os::fd::AsFd as _;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// No hook waits longer.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Agents wait at most a day for a hook, so that older marks concern nobody.
 const MARK_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The file that says that a turn has ended.
@@ -31,7 +31,7 @@ impl TurnMark {
         Some(Self(directory.join(name.to_string())))
     }
 
-    /// Writes that the turn has ended, and removes what no hook waits for any more.
+    /// Writes that the turn has ended, and removes old marks.
     pub fn set(&self) -> io::Result<()> {
         let Some(directory) = self.0.parent() else {
             return Ok(());
@@ -41,29 +41,38 @@ impl TurnMark {
             .mode(0o700)
             .create(directory)?;
         fs::write(&self.0, "")?;
-        for entry in fs::read_dir(directory)?.flatten() {
-            let changed = entry.metadata().and_then(|metadata| metadata.modified());
-            let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let age = written_at(&entry.path()).and_then(|at| at.elapsed().ok());
             if age.is_some_and(|age| age > MARK_LIFETIME) {
-                fs::remove_file(entry.path())?;
+                // Another hook may have removed it.
+                let _gone = fs::remove_file(entry.path());
             }
         }
         Ok(())
     }
 }
 
+fn written_at(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path)
+        .and_then(|metadata| metadata.modified())
+        .ok()
+}
+
 /// Cancels `stop` once nobody waits for the answer.
 pub async fn stop_with_agent(mark: Option<TurnMark>, stop: CancellationToken) {
+    // A turn can go on after its end, if another hook of the agent wants it to: an older mark says nothing.
+    let look = || mark.as_ref().and_then(|mark| written_at(&mark.0));
+    let before = look();
     loop {
-        let is_over = mark.as_ref().is_some_and(|mark| mark.0.exists());
+        let is_over = look() != before;
         if is_over || has_no_reader() {
             return stop.cancel();
         }
-        sleep(LOOK_INTERVAL).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Whether standard output is a pipe that nobody reads.
+/// Whether nobody reads standard output: a pipe or a pair of sockets whose other end is closed.
 fn has_no_reader() -> bool {
     let output = io::stdout();
     let mut polled = [PollFd::new(output.as_fd(), PollFlags::empty())];
@@ -71,5 +80,5 @@ fn has_no_reader() -> bool {
     found.is_ok()
         && polled[0]
             .revents()
-            .is_some_and(|events| events.contains(PollFlags::POLLERR))
+            .is_some_and(|events| events.intersects(PollFlags::POLLERR | PollFlags::POLLHUP))
 }

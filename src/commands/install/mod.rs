@@ -33,6 +33,7 @@ use self::place::{Places, Scope};
 use self::shell::{Hook, Limiter};
 use self::show::{report, show};
 use super::ending::{Ending, FAILURE, MALFORMED, USAGE};
+use super::guard::GuardAddress;
 use super::remark;
 use super::terminal::confirm;
 
@@ -77,6 +78,9 @@ pub struct InstallArgs {
     /// The profile that the hook uses; otherwise it follows `COUNTERSIGN_PROFILE`, or uses `default`.
     #[arg(long, value_name = "NAME", conflicts_with = "remove")]
     profile: Option<String>,
+    /// The guard that the hook asks through: the user that it runs as, and its socket. See `countersign guard`.
+    #[arg(long, value_name = "USER:SOCKET", conflicts_with_all = ["remove", "profile"])]
+    guard: Option<GuardAddress>,
     /// Where the files of the system are.
     #[arg(long, value_name = "DIR", hide = true)]
     system_root: Option<PathBuf>,
@@ -138,6 +142,7 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
             agent: args.agent,
             program: program.context("the path of this program")?,
             profile: args.profile.clone(),
+            guard: args.guard.clone(),
             every_call: args.every_call,
             limiter: Limiter::find(),
         },

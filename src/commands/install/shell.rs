@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use countersign::agent::Agent;
 use serde_json::Value;
 
+use crate::commands::guard::GuardAddress;
+
 /// The hook's own deadline.
 pub const HOOK_TIMEOUT: &str = "9m";
 /// When a hook that hangs is killed: after its own deadline, and before the agent gives up.
@@ -24,6 +26,7 @@ pub struct Hook {
     /// The absolute path of this program.
     pub program: PathBuf,
     pub profile: Option<String>,
+    pub guard: Option<GuardAddress>,
     pub every_call: bool,
     pub limiter: Option<Limiter>,
 }
@@ -59,6 +62,9 @@ impl Hook {
         if let Some(profile) = &self.profile {
             text = format!("{text} --profile {}", quoted(profile));
         }
+        if let Some(guard) = &self.guard {
+            text = format!("{text} --guard {}", quoted(&guard.to_string()));
+        }
         text
     }
 
@@ -93,6 +99,9 @@ impl Hook {
         let mut words = vec!["hook".to_owned(), self.agent.to_string()];
         if let Some(profile) = &self.profile {
             words.extend(["--profile".to_owned(), profile.clone()]);
+        }
+        if let Some(guard) = &self.guard {
+            words.extend(["--guard".to_owned(), guard.to_string()]);
         }
         if call {
             words.extend(["--timeout".to_owned(), HOOK_TIMEOUT.to_owned()]);

@@ -8,6 +8,7 @@ use countersign::e2e::Hints;
 use serde_json::{Value, json};
 
 use crate::commands::enforcer::cause;
+use crate::commands::guard::{AskOutcome, AskReply};
 
 /// Without the members that have no value.
 fn answer(mut members: Value) -> Value {
@@ -43,6 +44,26 @@ pub fn denied(id: Option<&str>, denial: &Denial) -> Value {
         "approverId": approver,
         "reason": hints.reason,
         "actionId": hints.action_id,
+    }))
+}
+
+/// What a guard replied.
+pub fn replied(reply: AskReply) -> Value {
+    let (outcome, cause, message) = match reply.outcome {
+        AskOutcome::Approved { .. } => {
+            let who = reply.approver.as_deref().unwrap_or_default();
+            ("approved", None, format!("{who} approved it"))
+        }
+        AskOutcome::Denied { cause, message } => ("denied", Some(cause), message),
+    };
+    answer(json!({
+        "outcome": outcome,
+        "cause": cause,
+        "message": message,
+        "requestId": reply.request_id,
+        "approverId": reply.approver,
+        "reason": reply.reason,
+        "actionId": reply.action_id,
     }))
 }
 

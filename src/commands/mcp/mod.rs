@@ -25,6 +25,7 @@ use self::server::Server;
 use super::client::ClientOptions;
 use super::ending::{Ending, FAILURE};
 use super::enforcer::signals;
+use super::guard::GuardAddress;
 use super::terminal::Screen;
 
 pub const EXAMPLES: &str = r#"Examples:
@@ -49,6 +50,9 @@ const END_WITHIN: Duration = Duration::from_secs(6);
 pub struct McpArgs {
     #[command(flatten)]
     options: ClientOptions,
+    /// Ask through this guard: the user that it runs as, and its socket.
+    #[arg(long, env = "COUNTERSIGN_GUARD", value_name = "USER:SOCKET")]
+    guard: Option<GuardAddress>,
 }
 
 /// Ends with its input, or by a signal.
@@ -63,8 +67,9 @@ pub async fn run(args: McpArgs) -> anyhow::Result<Ending> {
         screen.say("countersign: this speaks MCP with an agent; see: countersign mcp --help");
     }
     let stop = CancellationToken::new();
-    let requests = Requests::new(args.options, stop.clone());
-    if let Err(problem) = requests.enforcer() {
+    let is_guarded = args.guard.is_some();
+    let requests = Requests::new(args.options, args.guard, stop.clone());
+    if !is_guarded && let Err(problem) = requests.enforcer() {
         screen.say(&format!(
             "countersign: every request is denied: {problem:#}"
         ));

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::answers;
 use crate::commands::client::ClientOptions;
 use crate::commands::enforcer::Wanted;
+use crate::commands::guard::{AskCall, GuardAddress};
 
 /// So many may wait for a decision at once.
 pub const MAX_PENDING: usize = 64;
@@ -122,6 +123,7 @@ struct Known {
 
 pub struct Requests {
     options: ClientOptions,
+    guard: Option<GuardAddress>,
     slots: Arc<Semaphore>,
     known: Mutex<Known>,
     tasks: TaskTracker,
@@ -130,9 +132,14 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub fn new(options: ClientOptions, stop: CancellationToken) -> Arc<Self> {
+    pub fn new(
+        options: ClientOptions,
+        guard: Option<GuardAddress>,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
         Arc::new(Self {
             options,
+            guard,
             slots: Arc::new(Semaphore::new(MAX_PENDING)),
             known: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -152,13 +159,17 @@ impl Requests {
                 "{MAX_PENDING} requests wait already; wait for one with check_approval, or take one back with withdraw_approval"
             )
         })?;
-        let enforcer = self.enforcer()?;
+        let enforcer = match self.guard {
+            Some(_) => None,
+            None => Some(self.enforcer()?),
+        };
+        let trouble = (enforcer.as_ref()).map(|enforcer| enforcer.client().trouble());
         let limit = wanted.timeout;
         let question = wanted.question()?;
         let (states, state) = watch::channel(State::Asking);
         let request = Request {
             state,
-            trouble: enforcer.client().trouble(),
+            trouble: trouble.unwrap_or_else(|| watch::channel(None).1),
             withdrawal: self.stop.child_token(),
             begun: Instant::now(),
             timeout: limit,
@@ -166,9 +177,17 @@ impl Requests {
         let (requests, asking) = (Arc::clone(self), request.clone());
         self.tasks.spawn(async move {
             let mut id = None;
-            let answer = requests
-                .ask(enforcer, question, &asking, &states, &mut id)
-                .await;
+            let answer = match (enforcer, &requests.guard) {
+                (Some(enforcer), _) => {
+                    let asked = requests.ask(enforcer, question, &asking, &states, &mut id);
+                    asked.await
+                }
+                (None, Some(guard)) => {
+                    let asked = requests.ask_guard(guard, question, &asking, &states, &mut id);
+                    asked.await
+                }
+                (None, None) => answers::failed("there is nobody to ask"),
+            };
             states.send_replace(State::Ended(answer));
             drop(slot);
             if let Some(id) = id {
@@ -223,6 +242,44 @@ impl Requests {
             Some(Ok(accepted)) => answers::approved(&id, &accepted),
             Some(Err(denial)) => answers::denied(Some(&id), &denial),
             None => answers::withdrawn(Some(&id), pending.withdraw("withdrawn by the agent").await),
+        }
+    }
+
+    /// The same through a guard, which withdraws the request when the connection ends.
+    async fn ask_guard(
+        &self,
+        guard: &GuardAddress,
+        question: Question,
+        request: &Request,
+        states: &watch::Sender<State>,
+        known_as: &mut Option<String>,
+    ) -> Value {
+        let call = AskCall {
+            artifact_type: question.artifact_type,
+            repository: question.repository,
+            payload: question.payload,
+            members: question.members,
+            approver: question.approver,
+            session: None,
+            may_be_granted: false,
+            timeout_ms: question.timeout.as_millis().try_into().unwrap_or(u64::MAX),
+        };
+        let asked = |id: &str, approvers: &[String], seconds| {
+            self.known().requests.insert(id.to_owned(), request.clone());
+            *known_as = Some(id.to_owned());
+            states.send_replace(State::Waiting {
+                id: id.to_owned(),
+                asked: approvers.join(", "),
+                until: Instant::now() + Duration::from_secs(seconds),
+            });
+        };
+        tokio::select! {
+            biased;
+            replied = guard.ask(call, asked, async || Ok(())) => match replied {
+                Ok(reply) => answers::replied(reply),
+                Err(problem) => answers::failed(&problem),
+            },
+            () = request.withdrawal.cancelled() => answers::withdrawn(None, Ok(())),
         }
     }
 

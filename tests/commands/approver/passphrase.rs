@@ -1,12 +1,21 @@
 //! Keys under a passphrase: they are used with it, and without it by nobody.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use super::{Ran, asked, prepared, run};
 use crate::client::people::{World, command};
+
+/// As a file of one's own.
+fn write(file: &Path, text: &str) {
+    std::fs::write(file, text).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
 
 /// The same command with a passphrase from a file.
 fn with(world: &World, passphrase: &str, arguments: &[&str]) -> Ran {
     let file = world.directory.path().join("passphrase");
-    std::fs::write(&file, format!("{passphrase}\nnot this line\n")).unwrap();
+    write(&file, &format!("{passphrase}\nnot this line\n"));
     let mut command = prepared(world, "laptop", arguments);
     command.env("COUNTERSIGN_PASSPHRASE_FILE", file);
     command.output().unwrap().into()
@@ -14,7 +23,7 @@ fn with(world: &World, passphrase: &str, arguments: &[&str]) -> Ran {
 
 fn set(world: &World, current: Option<&str>, new: &str) -> Ran {
     let file = world.directory.path().join("new");
-    std::fs::write(&file, new).unwrap();
+    write(&file, new);
     let arguments = ["passphrase", "--new-file", file.to_str().unwrap()];
     match current {
         Some(current) => with(world, current, &arguments),
@@ -45,7 +54,7 @@ async fn a_passphrase_is_needed_for_everything_that_uses_the_keys() {
     ] {
         let refused = run(&world, "laptop", arguments).expect(78);
         assert!(
-            refused.err.contains("under a passphrase"),
+            refused.err.contains("COUNTERSIGN_PASSPHRASE_FILE"),
             "{}",
             refused.err
         );
@@ -65,6 +74,13 @@ async fn a_passphrase_is_needed_for_everything_that_uses_the_keys() {
     with(&world, "correct horse battery", &["inbox"]).expect(78);
     with(&world, "another passphrase", &["inbox"]).expect(0);
     run(&world, "laptop", &["passphrase", "--remove"]).expect(78);
+    let file_of = world.directory.path().join("exposed");
+    write(&file_of, "another passphrase");
+    std::fs::set_permissions(&file_of, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut exposed = prepared(&world, "laptop", &["inbox"]);
+    exposed.env("COUNTERSIGN_PASSPHRASE_FILE", &file_of);
+    let exposed = Ran::from(exposed.output().unwrap()).expect(78);
+    assert!(exposed.err.contains("chmod 600"), "{}", exposed.err);
     with(&world, "another passphrase", &["passphrase", "--remove"]).expect(0);
     run(&world, "laptop", &["inbox"]).expect(0);
     assert!(text().contains(&key), "the same device");

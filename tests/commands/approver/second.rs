@@ -13,6 +13,7 @@ fn approve(world: &World, profile: &str, id: &str) {
     let arguments = ["approve", id, "--wait", "20s", "--json"];
     let done = run(world, profile, &arguments).expect(0).json();
     assert_eq!(done["state"], "delivered");
+    assert_eq!(done["outcome"], "allowed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,61 @@
+//! The guard that hooks ask through: whether it answers, and whether an agent of this user could take its place.
+
+use countersign::client::profile::ProfileFile;
+use nix::unistd::{AccessFlags, Uid, access};
+
+use crate::commands::findings::Report;
+use crate::commands::guard::GuardAddress;
+use crate::commands::hook::files::OwnPolicy;
+
+const CHECK: &str = "guard";
+
+/// The policy that the guard has, or why there is none.
+pub async fn check(
+    address: &GuardAddress,
+    file: &ProfileFile,
+    report: &mut Report,
+) -> Result<OwnPolicy, String> {
+    let text = match address.policy().await {
+        Ok(text) => text,
+        Err(problem) => {
+            let remedy = "start the guard, and correct --guard; until then every call is denied";
+            report.fail(CHECK, problem.clone(), remedy);
+            return Err(problem);
+        }
+    };
+    report.ok(CHECK, format!("{address} answers"));
+    if address.uid().is_ok_and(|uid| uid == Uid::current()) {
+        report.fail(
+            CHECK,
+            "it runs as this user, so that an agent of this user can edit its files",
+            "run the guard as a user of its own",
+        );
+    } else {
+        report.ok(CHECK, "it runs as another user than this one");
+    }
+    let mut places = address.socket().ancestors().skip(1);
+    let writable = places.find(|place| access(*place, AccessFlags::W_OK).is_ok());
+    match writable {
+        Some(place) if !Uid::effective().is_root() => report.fail(
+            CHECK,
+            format!(
+                "this user can write {}, and put another socket in its place",
+                place.display()
+            ),
+            "put the socket where only root and the guard's user can write",
+        ),
+        _ => report.ok(CHECK, "this user cannot replace its socket"),
+    }
+    if file.load().is_ok_and(|profile| profile.enforcer.is_some()) {
+        report.warn(
+            CHECK,
+            format!(
+                "{} still has an enforcer of this user",
+                file.path().display()
+            ),
+            "remove it: a hook without --guard would ask with it",
+        );
+    }
+    let source = "the policy of the guard".to_owned();
+    Ok(OwnPolicy { source, text })
+}

@@ -1,0 +1,172 @@
+//! One question, from the grants to the answer: for a hook with a profile of its own, and for a guard on behalf of another user.
+
+use std::time::Duration;
+
+use countersign::client::enforcer::{Accepted, Act, Denial, Enforcer, Question};
+use countersign::client::profile::ProfileFile;
+use countersign::client::visible;
+use countersign::clock::Clock;
+use countersign::e2e::Hints;
+use serde_json::Map;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::message::{AskCall, AskOutcome, AskReply};
+use crate::commands::enforcer::{cause, describe};
+use crate::commands::hook::report::{Waiting, session_of};
+
+/// Whether something was permitted before is found out in this time, or somebody is asked.
+const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A decision that came in time is still judged.
+const JUDGE_TIMEOUT: Duration = Duration::from_secs(10);
+pub const INTERRUPTED: &str = "interrupted before there was a decision";
+
+/// Who is asked, once the request is ready: its id, the approvers, and for how many seconds.
+pub type AskedReport<'r> = &'r mut (dyn FnMut(&str, Vec<String>, u64) + Send);
+
+/// Answers a question. Whatever is not an accepted approval, or a grant, denies; so does `stop`, which withdraws the request.
+pub async fn answer(
+    file: &ProfileFile,
+    call: AskCall,
+    stop: &CancellationToken,
+    asked: AskedReport<'_>,
+    still_holds: impl AsyncFnOnce() -> Result<(), String>,
+) -> AskReply {
+    let until = Instant::now() + Duration::from_millis(call.timeout_ms);
+    let mut enforcer = match Enforcer::open(file, &Clock::system()) {
+        Ok(enforcer) => enforcer,
+        Err(error) => return AskReply::denied("error", error.to_string()),
+    };
+    let session = (call.session.as_ref()).and_then(|session| session_of(&enforcer, session));
+    let interrupted = || AskReply::denied("interrupted", INTERRUPTED);
+    let granted = tokio::select! {
+        granted = granted(&mut enforcer, &call, session.as_ref(), until) => granted,
+        () = stop.cancelled() => return interrupted(),
+    };
+    if let Some(reply) = granted {
+        return reply;
+    }
+    let waiting = call.session.map(|it| Waiting::begin(it, file.clone()));
+    let mut members: Map<_, _> = call.members;
+    if let Some(session) = &session {
+        members.insert("sessionId".to_owned(), session.as_str().into());
+    }
+    let left = until.saturating_duration_since(Instant::now());
+    let question = Question {
+        artifact_type: call.artifact_type,
+        repository: call.repository,
+        payload: call.payload,
+        members,
+        approver: call.approver,
+        timeout: left,
+        submit_timeout: left,
+    };
+    let deciding = decide(&mut enforcer, question, until, stop, asked, still_holds);
+    let mut reply = deciding.await;
+    let Some(waiting) = waiting else {
+        return reply;
+    };
+    if reply.approver.is_some() {
+        reply.context = waiting.answered().await;
+    } else {
+        waiting.not_answered();
+    }
+    reply
+}
+
+/// The reply of a grant, if one permits it. In doubt none does.
+async fn granted(
+    enforcer: &mut Enforcer,
+    call: &AskCall,
+    session: Option<&countersign::protocol::id::SessionId>,
+    until: Instant,
+) -> Option<AskReply> {
+    let act = Act::of(&call.payload, &call.repository).filter(|_| call.may_be_granted)?;
+    let deadline = until.min(Instant::now() + GRANT_TIMEOUT);
+    let only = call.approver.as_deref();
+    let used = enforcer.granted_by(only, &act, session, deadline).await;
+    let used = used.ok()??;
+    Some(AskReply {
+        outcome: AskOutcome::Approved {
+            until: Some(used.grant.until.to_string()),
+            kept: None,
+        },
+        request_id: Some(used.request_id),
+        approver: Some(visible(used.approver.as_str())),
+        reason: None,
+        action_id: None,
+        context: None,
+    })
+}
+
+async fn decide(
+    enforcer: &mut Enforcer,
+    question: Question,
+    until: Instant,
+    stop: &CancellationToken,
+    asked: AskedReport<'_>,
+    still_holds: impl AsyncFnOnce() -> Result<(), String>,
+) -> AskReply {
+    let prepared = tokio::select! {
+        prepared = enforcer.prepare(question) => prepared,
+        () = stop.cancelled() => return AskReply::denied("interrupted", INTERRUPTED),
+    };
+    let mut pending = match prepared {
+        Ok(pending) => pending,
+        Err(denial) => return denied(None, &denial),
+    };
+    let id = pending.request_id().to_string();
+    let approvers = pending.asked().map(|id| visible(id.as_str())).collect();
+    asked(&id, approvers, pending.time_left().as_secs());
+    let outcome = tokio::select! {
+        outcome = pending.decision_if(|| {}, still_holds) => Some(outcome),
+        () = stop.cancelled() => None,
+        () = sleep_until(until + JUDGE_TIMEOUT) => None,
+    };
+    match outcome {
+        Some(Ok(accepted)) => approved(enforcer, id, &accepted),
+        Some(Err(denial)) => denied(Some(id), &denial),
+        None => {
+            let message = match pending.withdraw("interrupted").await {
+                Ok(()) => format!("{INTERRUPTED}; the request was withdrawn"),
+                Err(error) => format!("{INTERRUPTED}; the request stays: {error}"),
+            };
+            AskReply {
+                request_id: Some(id),
+                ..AskReply::denied("interrupted", message)
+            }
+        }
+    }
+}
+
+fn approved(enforcer: &Enforcer, id: String, accepted: &Accepted) -> AskReply {
+    // This once it is approved. A grant that cannot be kept is asked for again.
+    let kept = enforcer.keep(accepted).ok().flatten();
+    let approval = &accepted.approval;
+    AskReply {
+        outcome: AskOutcome::Approved {
+            until: None,
+            kept: kept.map(|grant| describe(&grant)),
+        },
+        request_id: Some(id),
+        approver: Some(visible(approval.approver.as_str())),
+        reason: approval.hints.reason.as_deref().map(visible),
+        action_id: approval.hints.action_id.clone(),
+        context: None,
+    }
+}
+
+fn denied(id: Option<String>, denial: &Denial) -> AskReply {
+    let none = Hints::default();
+    let (approver, hints) = match denial {
+        Denial::Rejected(rejection) => (Some(&rejection.approver), &rejection.hints),
+        _ => (None, &none),
+    };
+    AskReply {
+        request_id: id,
+        approver: approver.map(|id| visible(id.as_str())),
+        reason: hints.reason.as_deref().map(visible),
+        action_id: hints.action_id.clone(),
+        ..AskReply::denied(cause(denial), denial.to_string())
+    }
+}

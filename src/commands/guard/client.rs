@@ -1,0 +1,147 @@
+//! Asking a guard. It is believed only if it runs as the user that the caller names.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use nix::unistd::{Uid, User};
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+
+use super::message::{
+    AgentSession, AskCall, AskReply, GuardCall, GuardReply, Holding, ObservedEvent, read, write,
+};
+
+/// Where a guard listens, and as which user it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardAddress {
+    user: String,
+    socket: PathBuf,
+}
+
+impl FromStr for GuardAddress {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected =
+            "expected USER:SOCKET, such as countersign-guard:/run/countersign-guard/socket";
+        let (user, socket) = text.split_once(':').ok_or(expected)?;
+        let socket = PathBuf::from(socket);
+        if user.is_empty() || !socket.is_absolute() {
+            return Err(expected);
+        }
+        Ok(Self {
+            user: user.to_owned(),
+            socket,
+        })
+    }
+}
+
+impl fmt::Display for GuardAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.user, self.socket.display())
+    }
+}
+
+impl GuardAddress {
+    pub fn socket(&self) -> &PathBuf {
+        &self.socket
+    }
+
+    /// The user that the guard must run as.
+    pub fn uid(&self) -> Result<Uid, String> {
+        match User::from_name(&self.user) {
+            Ok(Some(user)) => Ok(user.uid),
+            Ok(None) => Err(format!("there is no user {}", self.user)),
+            Err(error) => Err(format!("the user {}: {error}", self.user)),
+        }
+    }
+
+    async fn connect(&self) -> Result<BufReader<UnixStream>, String> {
+        let shown = self.socket.display();
+        let away = |error: io::Error| format!("the guard at {shown} cannot be reached: {error}");
+        let stream = UnixStream::connect(&self.socket).await.map_err(away)?;
+        let peer = stream.peer_cred().map_err(away)?.uid();
+        if peer != self.uid()?.as_raw() {
+            return Err(format!(
+                "the guard at {shown} does not run as {}, so it is not believed",
+                self.user
+            ));
+        }
+        Ok(BufReader::new(stream))
+    }
+
+    async fn begin(&self, call: &GuardCall) -> Result<BufReader<UnixStream>, String> {
+        let mut stream = self.connect().await?;
+        write(&mut stream, call)
+            .await
+            .map_err(|error| broken(&error))?;
+        Ok(stream)
+    }
+
+    /// The policy that counts.
+    pub async fn policy(&self) -> Result<Option<String>, String> {
+        let mut stream = self.begin(&GuardCall::Policy).await?;
+        match next(&mut stream).await? {
+            GuardReply::Policy { text } => Ok(text),
+            other => Err(refused(other)),
+        }
+    }
+
+    pub async fn observe(
+        &self,
+        session: AgentSession,
+        event: ObservedEvent,
+    ) -> Result<Option<String>, String> {
+        let mut stream = self.begin(&GuardCall::Observe { session, event }).await?;
+        match next(&mut stream).await? {
+            GuardReply::Observed { context } => Ok(context),
+            other => Err(refused(other)),
+        }
+    }
+
+    /// Asks. Whoever drops this takes the question back.
+    pub async fn ask(
+        &self,
+        call: AskCall,
+        mut asked: impl FnMut(&str, &[String], u64),
+        still_holds: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<AskReply, String> {
+        let mut stream = self.begin(&GuardCall::Ask(Box::new(call))).await?;
+        let mut still_holds = Some(still_holds);
+        loop {
+            match next(&mut stream).await? {
+                GuardReply::Asked {
+                    request_id,
+                    approvers,
+                    seconds,
+                } => asked(&request_id, &approvers, seconds),
+                GuardReply::Holds => {
+                    let check = still_holds.take().ok_or("the guard asks twice")?;
+                    let change = check().await.err();
+                    let answer = write(&mut stream, &Holding { change }).await;
+                    answer.map_err(|error| broken(&error))?;
+                }
+                GuardReply::Answered(reply) => return Ok(reply),
+                other => return Err(refused(other)),
+            }
+        }
+    }
+}
+
+async fn next(stream: &mut BufReader<UnixStream>) -> Result<GuardReply, String> {
+    let reply = read(stream).await.map_err(|error| broken(&error))?;
+    reply.ok_or_else(|| "the guard has ended the connection".to_owned())
+}
+
+fn broken(error: &io::Error) -> String {
+    format!("the connection to the guard is broken: {error}")
+}
+
+fn refused(reply: GuardReply) -> String {
+    match reply {
+        GuardReply::Failed { message } => message,
+        _ => "the guard's answer is not what was expected".to_owned(),
+    }
+}

@@ -1,0 +1,159 @@
+//! The messages between a guard and those who ask it: one line of JSON each. A caller makes one call on a connection. It ends a question
+//! by closing the connection.
+
+use std::io;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
+};
+
+/// More than the largest question: an artifact has at most 4 MiB, and takes more when it is escaped.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "camelCase")]
+pub enum GuardCall {
+    /// The policy that counts here.
+    Policy,
+    Ask(Box<AskCall>),
+    Observe {
+        session: AgentSession,
+        event: ObservedEvent,
+    },
+}
+
+/// A question, as the agent's user puts it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AskCall {
+    pub artifact_type: String,
+    pub repository: String,
+    pub payload: Map<String, Value>,
+    /// Further members of the artifact.
+    pub members: Map<String, Value>,
+    /// Only this approver.
+    pub approver: Option<String>,
+    pub session: Option<AgentSession>,
+    /// Whether a grant may answer it.
+    pub may_be_granted: bool,
+    pub timeout_ms: u64,
+}
+
+/// The session of an agent, as the agent calls it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentSession {
+    pub agent: String,
+    pub id: String,
+    /// Whether the model gets to see what people tell it.
+    pub takes_context: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ObservedEvent {
+    Start,
+    Prompt,
+    End,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "camelCase")]
+pub enum GuardReply {
+    Policy {
+        text: Option<String>,
+    },
+    /// Who is asked. More follows.
+    Asked {
+        request_id: String,
+        approvers: Vec<String>,
+        seconds: u64,
+    },
+    /// It was approved. Does it still hold? The caller answers with a [`Holding`].
+    Holds,
+    Answered(AskReply),
+    Observed {
+        context: Option<String>,
+    },
+    Failed {
+        message: String,
+    },
+}
+
+/// Whether the approved call would still do what was shown.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Holding {
+    pub change: Option<String>,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskReply {
+    pub outcome: AskOutcome,
+    pub request_id: Option<String>,
+    /// The person who decided.
+    pub approver: Option<String>,
+    pub reason: Option<String>,
+    pub action_id: Option<String>,
+    /// What people have to tell the agent.
+    pub context: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AskOutcome {
+    Approved {
+        /// The end of the grant that permits it, if a person was not asked.
+        until: Option<String>,
+        /// The grant that was kept.
+        kept: Option<String>,
+    },
+    Denied {
+        /// One word for programs.
+        cause: String,
+        message: String,
+    },
+}
+
+impl AskReply {
+    pub fn denied(cause: &str, message: impl Into<String>) -> Self {
+        Self {
+            outcome: AskOutcome::Denied {
+                cause: cause.to_owned(),
+                message: message.into(),
+            },
+            request_id: None,
+            approver: None,
+            reason: None,
+            action_id: None,
+            context: None,
+        }
+    }
+}
+
+/// The next message; `None` at the end of the connection.
+pub async fn read<T: DeserializeOwned>(
+    from: &mut (impl AsyncBufRead + Unpin),
+) -> io::Result<Option<T>> {
+    let mut line = Vec::new();
+    from.take(MAX_LINE_BYTES)
+        .read_until(b'\n', &mut line)
+        .await?;
+    match line.as_slice() {
+        [] => Ok(None),
+        [.., b'\n'] => Ok(Some(serde_json::from_slice(&line)?)),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+pub async fn write(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line).await?;
+    to.flush().await
+}

@@ -1,0 +1,61 @@
+//! `guard`: a process of another user than the agent's. It has the profile, the pins, the grants and the policy, and answers on a socket.
+//! Those who may connect can ask, and nothing else: an agent that edits its user's files changes nothing.
+
+mod answer;
+mod client;
+mod message;
+mod server;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use nix::unistd::User;
+
+use super::client::ClientOptions;
+use super::ending::Ending;
+use super::{remark, stop_signals};
+
+pub use self::answer::{INTERRUPTED, answer};
+pub use self::client::GuardAddress;
+pub use self::message::{AgentSession, AskCall, AskOutcome, AskReply, ObservedEvent};
+
+pub const EXAMPLES: &str = "\
+Example:
+  countersign guard --socket /run/countersign-guard/socket --user dave
+deploy/countersign-guard.service runs it; docs/agents/guard.md says how to set it up.";
+
+#[derive(Args)]
+pub struct GuardArgs {
+    #[command(flatten)]
+    options: ClientOptions,
+    /// Where to listen. Only the guard's user may be able to write the directory.
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+    /// A user who may ask; more than one can be given.
+    #[arg(long = "user", value_name = "NAME", required = true)]
+    users: Vec<String>,
+}
+
+pub async fn run(args: GuardArgs) -> anyhow::Result<Ending> {
+    let file = args.options.file()?;
+    // A guard without an enforcer would deny everything.
+    let profile = file.load()?;
+    anyhow::ensure!(
+        profile.enforcer.is_some(),
+        "the profile {} has no enforcer; join with an invitation for one: countersign join LINK",
+        file.path().display()
+    );
+    let mut users = HashSet::new();
+    for name in &args.users {
+        let user = User::from_name(name)?.with_context(|| format!("there is no user {name}"))?;
+        users.insert(user.uid.as_raw());
+    }
+    let stop = stop_signals()?;
+    let listener = server::listen(&args.socket)?;
+    remark(&format!("listening on {}", args.socket.display()));
+    server::serve(&listener, &file, &users, &stop).await;
+    std::fs::remove_file(&args.socket).context("the socket")?;
+    Ok(Ending::DONE)
+}

@@ -1,0 +1,338 @@
+//! `guard`: an enforcer of another user, that hooks, `run` and `mcp` ask through. Here it is the same user, whose files are elsewhere.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use countersign::client::approver::{Approver, Item};
+use countersign::client::profile::ProfileFile;
+use countersign::protocol::decision::Verdict;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::client::people::{PATIENCE, World, because, choice, pair};
+use crate::support::process::{Process, countersign};
+use crate::support::until;
+
+/// `bot` belongs to the guard; the agent works with a home of its own.
+struct Scene {
+    world: World,
+    alice: Approver,
+    guard: Process,
+}
+
+fn own_name() -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).unwrap();
+    user.unwrap().name
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let world = World::start().await;
+        let mut enforcer = world.enforcer("bot").await;
+        let mut alice = world.approver("alice", "laptop").await;
+        pair(&mut enforcer, &mut alice).await;
+        let guard = start_guard(&world, &own_name());
+        let scene = Self {
+            world,
+            alice,
+            guard,
+        };
+        std::fs::create_dir_all(scene.project().join(".git")).unwrap();
+        std::fs::create_dir_all(scene.agent_home()).unwrap();
+        scene
+    }
+
+    fn project(&self) -> PathBuf {
+        self.world.directory.path().join("project")
+    }
+
+    fn agent_home(&self) -> PathBuf {
+        self.world.directory.path().join("agent")
+    }
+
+    fn address(&self) -> String {
+        format!("{}:{}", own_name(), socket(&self.world).display())
+    }
+
+    /// A command of the agent's user, with nothing of the guard's.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = countersign();
+        command
+            .env("XDG_CONFIG_HOME", self.agent_home())
+            .env("HOME", self.agent_home())
+            .current_dir(self.project())
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn hook(&self, input: &Value) -> Child {
+        let address = self.address();
+        let mut child = self
+            .command(&["hook", "claude", "--guard", &address])
+            .spawn()
+            .unwrap();
+        let text = input.to_string();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        child
+    }
+
+    fn bash(&self, command: &str) -> Value {
+        json!({
+            "session_id": "s-1", "cwd": self.project(), "hook_event_name": "PreToolUse",
+            "tool_name": "Bash", "tool_input": { "command": command },
+        })
+    }
+
+    async fn item(&self) -> Item {
+        until("one request waits", PATIENCE, async || {
+            self.alice.find("").await.unwrap().len() == 1
+        })
+        .await;
+        self.alice.find("").await.unwrap().remove(0)
+    }
+
+    async fn decide(&self, verdict: Verdict) {
+        let item = self.item().await;
+        let choice = because(verdict, "Because.");
+        self.alice.decide(&item, &choice).await.unwrap();
+    }
+}
+
+fn socket(world: &World) -> PathBuf {
+    world.directory.path().join("socket")
+}
+
+fn start_guard(world: &World, user: &str) -> Process {
+    let guard = Process::start(
+        countersign()
+            .env("XDG_CONFIG_HOME", world.directory.path())
+            .env("COUNTERSIGN_PROFILE", "bot")
+            .args(["guard", "--user", user, "--socket"])
+            .arg(socket(world)),
+    );
+    let began = std::time::Instant::now();
+    while std::os::unix::net::UnixStream::connect(socket(world)).is_err() {
+        assert!(began.elapsed() < PATIENCE, "the guard listens");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    guard
+}
+
+async fn end(child: Child) -> (i32, String, String) {
+    let ended = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap());
+    let output = tokio::time::timeout(PATIENCE * 2, ended)
+        .await
+        .unwrap()
+        .unwrap();
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_and_run_ask_through_a_guard() {
+    let scene = Scene::start().await;
+    let child = scene.hook(&scene.bash("make"));
+    scene.decide(Verdict::Approve).await;
+    let (code, out, err) = end(child).await;
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("approved by alice: Because."), "{out}");
+    let child = scene.hook(&scene.bash("make"));
+    scene.decide(Verdict::Reject).await;
+    let (code, out, _) = end(child).await;
+    assert_eq!(code, 2);
+    assert!(out.contains("alice rejected it: Because."), "{out}");
+
+    let address = scene.address();
+    let run = ["run", "--guard", &address, "--", "echo", "hello"];
+    let child = scene.command(&run).spawn().unwrap();
+    scene.decide(Verdict::Approve).await;
+    let (code, out, err) = end(child).await;
+    assert_eq!((code, out.as_str()), (0, "hello\n"), "{err}");
+    assert!(err.contains("approved by alice"), "{err}");
+    let child = scene.command(&run).spawn().unwrap();
+    scene.decide(Verdict::Reject).await;
+    let (code, out, err) = end(child).await;
+    assert_eq!((code, out.as_str()), (77, ""), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_edits_its_own_files_changes_nothing() {
+    let scene = Scene::start().await;
+    // A profile that names another gateway, and a policy that allows everything.
+    let own = scene.agent_home().join("countersign");
+    std::fs::create_dir_all(&own).unwrap();
+    let profile = std::fs::read_to_string(scene.world.file("bot").path()).unwrap();
+    let liar = profile.replace("http://127.0.0.1", "http://127.0.0.2");
+    for (name, text) in [
+        ("default.toml", liar.as_str()),
+        ("policy.toml", "[allow]\ntools = [\"all\"]\n"),
+    ] {
+        std::fs::write(own.join(name), text).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(own.join(name), mode).unwrap();
+    }
+    assert!(ProfileFile::at(own.join("default.toml")).load().is_ok());
+    let child = scene.hook(&scene.bash("make"));
+    scene.decide(Verdict::Reject).await;
+    assert_eq!(end(child).await.0, 2);
+    // The guard's own policy counts.
+    let policy = scene.world.directory.path().join("countersign/policy.toml");
+    std::fs::write(&policy, "[allow]\ncommands = [\"make\"]\n").unwrap();
+    std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let (code, out, err) = end(scene.hook(&scene.bash("make"))).await;
+    assert_eq!((code, out.as_str()), (0, ""), "{err}");
+    std::fs::write(&policy, "nonsense").unwrap();
+    let (code, _, err) = end(scene.hook(&scene.bash("make"))).await;
+    assert_eq!(code, 2, "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_ends_or_a_guard_that_ends_takes_the_request_back() {
+    let mut scene = Scene::start().await;
+    let mut child = scene.hook(&scene.bash("make"));
+    scene.item().await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let none = async || scene.alice.find("").await.unwrap().is_empty();
+    until("the request is withdrawn", PATIENCE, none).await;
+
+    let child = scene.hook(&scene.bash("make"));
+    scene.item().await;
+    scene.guard.kill();
+    let (code, out, _) = end(child).await;
+    assert_eq!(code, 2);
+    assert!(out.contains("the guard has ended the connection"), "{out}");
+    let (code, out, _) = end(scene.hook(&scene.bash("make"))).await;
+    assert_eq!(code, 2);
+    assert!(out.contains("cannot be reached"), "{out}");
+    // A socket that was left behind is replaced.
+    scene.guard = start_guard(&scene.world, &own_name());
+    let request = scene.item().await;
+    let reject = choice(Verdict::Reject);
+    scene.alice.decide(&request, &reject).await.unwrap();
+    let child = scene.hook(&scene.bash("make"));
+    scene.decide(Verdict::Approve).await;
+    assert_eq!(end(child).await.0, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_of_another_user_is_not_believed() {
+    let scene = Scene::start().await;
+    let other = if own_name() == "root" {
+        "nobody"
+    } else {
+        "root"
+    };
+    for (address, expected) in [
+        (
+            format!("{other}:{}", socket(&scene.world).display()),
+            "does not run as",
+        ),
+        (
+            format!("no-such-user:{}", socket(&scene.world).display()),
+            "there is no user",
+        ),
+        (
+            format!("{}:/nowhere/socket", own_name()),
+            "cannot be reached",
+        ),
+    ] {
+        let mut child = scene
+            .command(&["hook", "claude", "--guard", &address])
+            .spawn()
+            .unwrap();
+        let text = scene.bash("make").to_string();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        let (code, out, err) = end(child).await;
+        assert_eq!(code, 2, "{address}");
+        assert!(out.contains(expected), "{address}: {out} {err}");
+        let run = ["run", "--guard", &address, "--", "echo", "hello"];
+        let (code, out, err) = end(scene.command(&run).spawn().unwrap()).await;
+        assert_eq!((code, out.as_str()), (77, ""), "{err}");
+        assert!(err.contains(expected), "{address}: {err}");
+    }
+    for nonsense in ["/socket", "user:socket", ":/socket"] {
+        let child = scene.command(&["run", "--guard", nonsense, "--", "true"]);
+        assert_eq!(end({ child }.spawn().unwrap()).await.0, 2, "{nonsense}");
+    }
+    assert!(scene.alice.find("").await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_ask_is_not_heard() {
+    let world = World::start().await;
+    let mut enforcer = world.enforcer("bot").await;
+    let mut alice = world.approver("alice", "laptop").await;
+    pair(&mut enforcer, &mut alice).await;
+    let other = if own_name() == "root" {
+        "nobody"
+    } else {
+        "root"
+    };
+    let _guard = start_guard(&world, other);
+    let mut stream = tokio::net::UnixStream::connect(socket(&world))
+        .await
+        .unwrap();
+    let _refused = stream.write_all(b"{\"call\":\"policy\"}\n").await;
+    let mut answer = String::new();
+    let _reset = stream.read_to_string(&mut answer).await;
+    assert_eq!(answer, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
+    let scene = Scene::start().await;
+    for nonsense in [
+        "nonsense\n",
+        "{}\n",
+        "{\"call\":\"become\"}\n",
+        "{\"call\":\"ask\"}\n",
+    ] {
+        let mut stream = tokio::net::UnixStream::connect(socket(&scene.world))
+            .await
+            .unwrap();
+        stream.write_all(nonsense.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.contains("\"failed\""), "{nonsense}: {answer}");
+    }
+    let address = scene.address();
+    let doctor = ["doctor", "claude", "--json", "--guard", &address];
+    let (_, out, _) = end(scene.command(&doctor).spawn().unwrap()).await;
+    assert!(out.contains("answers"), "{out}");
+    assert!(out.contains("it runs as this user"), "{out}");
+    let install = ["install", "claude", "--yes", "--guard", &address];
+    let (code, _, err) = end(scene.command(&install).spawn().unwrap()).await;
+    assert_eq!(code, 0, "{err}");
+    let settings = scene.agent_home().join(".claude/settings.json");
+    let settings = std::fs::read_to_string(settings).unwrap();
+    assert!(
+        settings.contains(&format!("--guard '{address}'")),
+        "{settings}"
+    );
+    // The canary asks nobody.
+    let (_, out, _) = end(scene.command(&doctor).spawn().unwrap()).await;
+    assert!(
+        out.contains("a call that nobody can approve is denied"),
+        "{out}"
+    );
+    assert!(scene.alice.find("").await.unwrap().is_empty());
+}
