@@ -18,6 +18,8 @@ use super::channel::{self, Address, By, Received};
 use super::enforcer::{ack, retryable};
 use super::record::{Decision, Fact, Party, Refusal};
 
+/// Exchanges that are decided about when they expire live for three seconds.
+const LATE_MS: u64 = 2_600;
 const HASH: &str = "8e326e1f69e5859a3b5b12965f06b5829f09b12d1748aa2fddb609fb44f831c1";
 
 pub struct Approver {
@@ -25,7 +27,6 @@ pub struct Approver {
     id: String,
     entrance: usize,
     clients: Arc<Clients>,
-    key: SigningKey,
     /// Where frames go, if its channel is a socket.
     socket: Option<mpsc::UnboundedSender<Value>>,
     /// Who waits for the answer to a frame, by its id.
@@ -50,7 +51,6 @@ impl Approver {
             id,
             entrance,
             clients: Arc::clone(clients),
-            key: key_of(number),
             socket: (by == By::Socket).then_some(ends.send),
             answers: Mutex::default(),
             seen: Mutex::default(),
@@ -145,7 +145,10 @@ impl Approver {
                 approver.acknowledge(number, &request, message).await;
             }
             if decides {
-                let think = approver.clients.random.next() % 30;
+                let think = match letter {
+                    'l' => LATE_MS + approver.clients.random.next() % 800,
+                    _ => approver.clients.random.next() % 30,
+                };
                 sleep(Duration::from_millis(think)).await;
                 approver.decide(number, &request, true).await;
             }
@@ -219,6 +222,31 @@ impl Approver {
             }
         };
         book.note(number, fact);
+        if matches!(fact, Fact::Decided(_)) && random.percent(10) {
+            self.look_elsewhere(number, request).await;
+        }
+    }
+
+    /// Reads the exchange on another node, which must know the decision.
+    async fn look_elsewhere(&self, number: usize, request: &str) {
+        let entrance = 1 + (self.entrance + self.clients.random.below(2)) % 3;
+        let path = format!("/v1/exchanges/{request}");
+        let call = Call {
+            timed: false,
+            ..Call::get(entrance, &path, &self.clients.keys.approver)
+        };
+        let Some(answer) = self.clients.definite(&call).await else {
+            return;
+        };
+        let state = answer.body.pointer("/body/state").and_then(Value::as_str);
+        match (answer.status, state) {
+            (200, Some("pendingApproval")) => self.clients.book.note(number, Fact::Stale),
+            (200, _) => {}
+            (status, _) => {
+                let what = format!("{}: reading {request} answered {status}", self.id);
+                self.clients.book.odd(what);
+            }
+        }
     }
 
     /// The answer to a frame, if its channel is a socket and there is one in time.
@@ -237,22 +265,28 @@ impl Approver {
     }
 
     fn decision(&self, request: &str, decision: Decision) -> Value {
-        let verdict = if decision.approve {
-            "approve"
-        } else {
-            "reject"
-        };
-        let mut body = json!({
-            "artifactHash": HASH,
-            "decision": verdict,
-            "nonce": decision.nonce.to_string(),
-            "signerKeyId": "key-1",
-        });
-        // Sorted and without spaces, as it is, this is the canonical form.
-        let signature = self.key.sign(body.to_string().as_bytes());
-        body["signature"] = json!(URL_SAFE_NO_PAD.encode(signature.to_bytes()));
+        let body = signed_body(decision);
         envelope("decision.submit", request, "approver", &self.id, &body)
     }
+}
+
+/// The body of a decision, as its approver signs it.
+pub fn signed_body(decision: Decision) -> Value {
+    let verdict = if decision.approve {
+        "approve"
+    } else {
+        "reject"
+    };
+    let mut body = json!({
+        "artifactHash": HASH,
+        "decision": verdict,
+        "nonce": decision.nonce.to_string(),
+        "signerKeyId": "key-1",
+    });
+    // Sorted and without spaces, as it is, this is the canonical form.
+    let signature = key_of(decision.approver).sign(body.to_string().as_bytes());
+    body["signature"] = json!(URL_SAFE_NO_PAD.encode(signature.to_bytes()));
+    body
 }
 
 fn key_of(number: u16) -> SigningKey {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::record::{Decision, Exchange, Fact, Kind, Party, Record, Refusal};
+use super::record::{Decision, Exchange, Fact, Party, Record, Refusal};
 use super::rows::Row;
 use super::states;
 
@@ -22,6 +22,10 @@ pub enum Rule {
     Lost,
     /// There are two decisions, or somebody was told another one.
     Decision,
+    /// It was decided after its expiry.
+    Late,
+    /// A node showed what was no longer true.
+    Stale,
     /// A message went to somebody it is not for, or never to whom it is for.
     Delivery,
     /// A message came again too soon.
@@ -110,9 +114,16 @@ fn told(exchange: &Exchange, row: &Row, found: &mut Found) {
     {
         found.push((Rule::Decision, format!("nobody made {decision:?}")));
     }
+    if row.is_late {
+        found.push((Rule::Late, "it was decided after its expiry".to_owned()));
+    }
     let mut delivered = false;
     for (_, fact) in &exchange.facts {
         match *fact {
+            Fact::Stale => {
+                let what = "a node showed it as pending after its decision".to_owned();
+                found.push((Rule::Stale, what));
+            }
             Fact::Decided(decision) if row.decision != Some(decision) => {
                 let what = format!("{decision:?} was accepted, {:?} is stored", row.decision);
                 found.push((Rule::Decision, what));
@@ -125,7 +136,7 @@ fn told(exchange: &Exchange, row: &Row, found: &mut Found) {
             }
             Fact::NotDecided(_, Refusal::Expired) | Fact::Ended { withdrawn: false }
                 if row.state != "expired"
-                    && !(row.state == "pendingApproval" && exchange.kind == Kind::Expiring) =>
+                    && !(row.state == "pendingApproval" && exchange.kind.is_short()) =>
             {
                 let what = format!("told that it expired, it is {}", row.state);
                 found.push((Rule::Decision, what));

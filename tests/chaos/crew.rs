@@ -110,7 +110,8 @@ impl Crew {
         let kind = match random.below(100) {
             0..6 => Kind::Withdrawn,
             6..10 => Kind::Expiring,
-            10..22 => Kind::Team,
+            10..14 => Kind::Late,
+            14..26 => Kind::Team,
             _ => Kind::Plain,
         };
         let (enforcer, approvers) = if kind == Kind::Team {

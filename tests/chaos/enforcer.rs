@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use uuid::Uuid;
 
+use super::approver::signed_body;
 use super::calls::{Answer, Call, Clients, PATIENCE, code, envelope, in_seconds};
 use super::channel::{self, Address, By, Received};
 use super::record::{Decision, Fact, Kind, Party, Refusal};
@@ -95,14 +96,14 @@ impl Enforcer {
     ) -> Option<()> {
         let Clients { book, random, .. } = &*self.clients;
         let life = match kind {
-            Kind::Expiring => SHORT_LIFE,
+            kind if kind.is_short() => SHORT_LIFE,
             _ => 3_600,
         };
         let call = self.submission(request, approvers, life);
         let answer = self.clients.definite(&call).await?;
         match (answer.status, answer.code()) {
             (202, _) => book.note(number, Fact::Accepted),
-            (422, "EXPIRED") if kind == Kind::Expiring => {
+            (422, "EXPIRED") if kind.is_short() => {
                 book.finish(number);
                 return Some(());
             }
@@ -115,7 +116,7 @@ impl Enforcer {
                 return Some(());
             }
         }
-        if self.has_channel && kind != Kind::Expiring {
+        if self.has_channel && !kind.is_short() {
             let over = &self.clients.over;
             over.run_until_cancelled(tell).await?.ok()?;
             book.finish(number);
@@ -229,6 +230,13 @@ impl Enforcer {
             self.clients.book.odd(what);
             return None;
         };
+        if delivered["body"] != signed_body(decision) {
+            let what = format!(
+                "{}: a decision is not what was signed: {delivered}",
+                self.id
+            );
+            self.clients.book.odd(what);
+        }
         let enforcer = self.number;
         let fact = Fact::Told {
             enforcer,

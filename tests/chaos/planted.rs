@@ -11,7 +11,7 @@ use super::record::{Decision, Exchange, Fact, Party, Record};
 use super::rows;
 
 /// Statements with `$id` for the exchange, and what they must be found as.
-const IN_DATABASE: [(&str, &str, Rule); 15] = [
+const IN_DATABASE: [(&str, &str, Rule); 17] = [
     ("an exchange deleted", "delete from exchanges where request_id = '$id'", Rule::Lost),
     ("an exchange deleted with all its rows",
      "delete from exchanges where request_id = '$id'; delete from exchange_payloads where request_id = '$id';
@@ -28,6 +28,11 @@ const IN_DATABASE: [(&str, &str, Rule); 15] = [
     ("a decision body replaced",
      "update exchange_payloads set body = '{\"nonce\": \"1\", \"decision\": \"approve\"}'
        where request_id = '$id' and part = 'decision'", Rule::State),
+    ("a signature replaced",
+     "update exchange_payloads set body = replace(body::text, '\"signature\":\"', '\"signature\":\"A')::json
+       where request_id = '$id' and part = 'decision'", Rule::State),
+    ("a decision after the expiry",
+     "update exchanges set expires_at = decided_at - interval '1 s' where request_id = '$id'", Rule::Late),
     ("an artifact deleted",
      "delete from exchange_payloads where request_id = '$id' and part = 'artifact'", Rule::State),
     ("an inbox item deleted", "delete from inbox_items where request_id = '$id'", Rule::State),
@@ -50,7 +55,12 @@ const IN_DATABASE: [(&str, &str, Rule); 15] = [
 type Change = fn(&mut Exchange, &Delivery, Duration, u32);
 
 /// Changes of what clients were told, and what they must be found as.
-const IN_RECORD: [(&str, Change, Rule); 10] = [
+const IN_RECORD: [(&str, Change, Rule); 11] = [
+    (
+        "a stale read",
+        |exchange, _, end, _| exchange.facts.push((end, Fact::Stale)),
+        Rule::Stale,
+    ),
     (
         "a delivery dropped",
         |exchange, _, _, _| {

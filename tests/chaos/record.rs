@@ -45,17 +45,25 @@ pub enum Kind {
     Withdrawn,
     /// Nobody decides it.
     Expiring,
+    /// It is decided about when it expires.
+    Late,
     /// Only a fault decides it.
     Held,
 }
 
 impl Kind {
+    /// Whether it expires within seconds.
+    pub fn is_short(self) -> bool {
+        matches!(self, Self::Expiring | Self::Late)
+    }
+
     pub fn letter(self) -> char {
         match self {
             Self::Plain => 'p',
             Self::Team => 't',
             Self::Withdrawn => 'w',
             Self::Expiring => 'e',
+            Self::Late => 'l',
             Self::Held => 'h',
         }
     }
@@ -85,6 +93,8 @@ pub enum Fact {
     /// A decision was sent at least once.
     Tried(Decision),
     Decided(Decision),
+    /// Another node showed it as pending after its decision was accepted.
+    Stale,
     NotDecided(Decision, Refusal),
     TriedWithdrawal,
     Withdrawn,

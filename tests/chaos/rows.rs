@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::record::{Decision, Party};
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts about one exchange")]
 pub struct Row {
     pub state: String,
     pub enforcer: Option<Party>,
@@ -15,10 +16,12 @@ pub struct Row {
     pub message: Option<Uuid>,
     /// Pending half a minute after its expiry.
     pub overdue: bool,
+    /// Decided at or after its expiry.
+    pub is_late: bool,
     pub has_artifact: bool,
     pub has_key: bool,
-    /// The nonce and verdict of the stored decision body.
-    pub body: Option<(String, String)>,
+    /// The stored decision body.
+    pub body: Option<String>,
     pub items: Vec<Item>,
     pub messages: Vec<Message>,
     /// Where the exchange came from and where it went, in order.
@@ -50,6 +53,7 @@ type ExchangeColumns = (
     Option<String>,
     Option<Uuid>,
     bool,
+    Option<bool>,
 );
 
 /// Every exchange, by its request id.
@@ -57,12 +61,13 @@ pub async fn load(connection: &mut PgConnection) -> anyhow::Result<HashMap<Strin
     let mut rows: HashMap<String, Row> = HashMap::new();
     let exchanges: Vec<ExchangeColumns> = sqlx::query_as(
         "select request_id, state::text, enforcer_id, decision::text, decided_by, nonce, decision_message_id,
-                state = 'pendingApproval' and expires_at < clock_timestamp() - interval '30 s'
+                state = 'pendingApproval' and expires_at < clock_timestamp() - interval '30 s',
+                decided_at >= expires_at
            from exchanges",
     )
     .fetch_all(&mut *connection)
     .await?;
-    for (request, state, enforcer, verdict, by, nonce, message, overdue) in exchanges {
+    for (request, state, enforcer, verdict, by, nonce, message, overdue, is_late) in exchanges {
         let decision = match (verdict, by.as_deref().and_then(Party::parse), nonce) {
             (Some(verdict), Some(Party::Approver(approver)), Some(nonce)) => Some(Decision {
                 approver,
@@ -75,17 +80,18 @@ pub async fn load(connection: &mut PgConnection) -> anyhow::Result<HashMap<Strin
         row.state = state;
         row.enforcer = Party::parse(&enforcer);
         (row.decision, row.message, row.overdue) = (decision, message, overdue);
+        row.is_late = is_late.unwrap_or_default();
     }
-    let payloads: Vec<(String, String, Option<String>, Option<String>)> = sqlx::query_as(
-        "select request_id, part::text, body ->> 'nonce', body ->> 'decision' from exchange_payloads",
+    let payloads: Vec<(String, String, String)> = sqlx::query_as(
+        "select request_id, part::text, case part when 'decision' then body::text else '' end from exchange_payloads",
     )
     .fetch_all(&mut *connection)
     .await?;
-    for (request, part, nonce, verdict) in payloads {
+    for (request, part, body) in payloads {
         let row = rows.entry(request).or_default();
         match part.as_str() {
             "artifact" => row.has_artifact = true,
-            _ => row.body = nonce.zip(verdict),
+            _ => row.body = Some(body),
         }
     }
     let items: Vec<(String, String, Uuid, bool, Option<String>)> = sqlx::query_as(

@@ -1,7 +1,8 @@
 //! Whether the tables agree with each other about one exchange.
 
+use super::approver::signed_body;
 use super::check::Rule;
-use super::record::{Decision, Exchange, Fact, Kind, Party};
+use super::record::{Exchange, Fact, Party};
 use super::rows::Row;
 
 pub fn check(exchange: &Exchange, row: &Row, found: &mut Vec<(Rule, String)>) {
@@ -23,14 +24,13 @@ pub fn check(exchange: &Exchange, row: &Row, found: &mut Vec<(Rule, String)>) {
         decided == row.body.is_some(),
         "state and decision body differ",
     );
-    if let (Some(decision), Some((nonce, verdict))) = (row.decision, &row.body) {
-        let Decision { approve, .. } = decision;
-        let same = *nonce == decision.nonce.to_string() && (verdict == "approve") == approve;
-        require(same, "decision and decision body differ");
+    if let (Some(decision), Some(body)) = (row.decision, &row.body) {
+        let signed = signed_body(decision).to_string();
+        require(*body == signed, "its decision body is not what was signed");
     }
     require(!row.overdue, "its expiry was not written");
     let finished = exchange.finished.is_some();
-    let expected = exchange.kind == Kind::Expiring || row.state != "pendingApproval";
+    let expected = exchange.kind.is_short() || row.state != "pendingApproval";
     require(
         !finished || expected,
         "it is pending, its enforcer was told otherwise",

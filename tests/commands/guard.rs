@@ -291,7 +291,7 @@ async fn whoever_may_not_ask_is_not_heard() {
     let mut stream = tokio::net::UnixStream::connect(socket(&world))
         .await
         .unwrap();
-    let _refused = stream.write_all(b"{\"call\":\"policy\"}\n").await;
+    let _refused = stream.write_all(b"\"policy\"\n").await;
     let mut answer = String::new();
     let _reset = stream.read_to_string(&mut answer).await;
     assert_eq!(answer, "");
@@ -300,12 +300,7 @@ async fn whoever_may_not_ask_is_not_heard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
     let scene = Scene::start().await;
-    for nonsense in [
-        "nonsense\n",
-        "{}\n",
-        "{\"call\":\"become\"}\n",
-        "{\"call\":\"ask\"}\n",
-    ] {
+    for nonsense in ["nonsense\n", "{}\n", "\"become\"\n", "{\"ask\":{}}\n"] {
         let mut stream = tokio::net::UnixStream::connect(socket(&scene.world))
             .await
             .unwrap();
@@ -324,6 +319,7 @@ async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
     assert_eq!(code, 0, "{err}");
     let settings = scene.agent_home().join(".claude/settings.json");
     let settings = std::fs::read_to_string(settings).unwrap();
+    assert!(out.contains("our hook is not installed"), "{out}");
     assert!(
         settings.contains(&format!("--guard '{address}'")),
         "{settings}"
@@ -334,5 +330,34 @@ async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
         out.contains("a call that nobody can approve is denied"),
         "{out}"
     );
+    assert!(out.contains("the hook asks through"), "{out}");
+    let (_, out, _) = end(scene
+        .command(&["doctor", "claude", "--json"])
+        .spawn()
+        .unwrap())
+    .await;
+    assert!(out.contains("which was not checked"), "{out}");
+    assert!(scene.alice.find("").await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_comes_unasked_ends_the_question() {
+    let scene = Scene::start().await;
+    let mut stream = tokio::net::UnixStream::connect(socket(&scene.world))
+        .await
+        .unwrap();
+    let call = json!({ "ask": {
+        "artifactType": "command.review", "repository": "r", "payload": { "kind": "command", "command": "ls" },
+        "members": {}, "mayBeGranted": false, "mayKeep": false, "timeoutMs": 600_000, "submitTimeoutMs": 60_000,
+    } });
+    stream
+        .write_all(format!("{call}\n").as_bytes())
+        .await
+        .unwrap();
+    scene.item().await;
+    stream.write_all(b"{\"change\":null}\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.contains("the request was withdrawn"), "{answer}");
     assert!(scene.alice.find("").await.unwrap().is_empty());
 }

@@ -11,7 +11,9 @@ use tokio::process::Command;
 use super::config::{self, Configuration};
 use super::{canary, holes, switches};
 use crate::commands::findings::Report;
+use crate::commands::guard::GuardAddress;
 use crate::commands::install::place::{Places, Scope};
+use crate::commands::install::shell::guard_of;
 
 const VERSION_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -23,7 +25,12 @@ pub fn is_here(agent: Agent, places: &Places) -> bool {
         || !configuration.malformed.is_empty()
 }
 
-pub async fn check(agent: Agent, places: &Places, report: &mut Report) {
+pub async fn check(
+    agent: Agent,
+    places: &Places,
+    guard: Option<&GuardAddress>,
+    report: &mut Report,
+) {
     version(agent, report).await;
     let configuration = config::read(agent, places);
     for problem in &configuration.malformed {
@@ -34,6 +41,9 @@ pub async fn check(agent: Agent, places: &Places, report: &mut Report) {
         );
     }
     installed(agent, &configuration, report);
+    for found in &configuration.installed {
+        check_guard(agent, &found.command, guard, report);
+    }
     let off = switches::found(agent, places, &configuration);
     for switch in &off {
         report.fail(
@@ -65,6 +75,30 @@ pub async fn check(agent: Agent, places: &Places, report: &mut Report) {
         ),
         format!("the guide docs/agents/{agent}.md of Countersign says what they mean"),
     );
+}
+
+/// Whether a hook asks through the guard that is checked, or through none.
+fn check_guard(agent: Agent, command: &str, guard: Option<&GuardAddress>, report: &mut Report) {
+    let check = format!("{agent} guard");
+    match (guard_of(command), guard.map(ToString::to_string)) {
+        (None, None) => {}
+        (Some(used), Some(given)) if used == given => {
+            report.ok(check, format!("the hook asks through {used}"));
+        }
+        (Some(used), None) => report.warn(
+            check,
+            format!("the hook asks through {used}, which was not checked"),
+            format!("run: countersign doctor {agent} --guard {used}"),
+        ),
+        (used, Some(given)) => report.fail(
+            check,
+            match used {
+                Some(used) => format!("the hook asks through {used} instead"),
+                None => "the hook asks through no guard".to_owned(),
+            },
+            format!("run: countersign install {agent} --guard {given}, with the same scope"),
+        ),
+    }
 }
 
 fn installed(agent: Agent, configuration: &Configuration, report: &mut Report) {

@@ -14,6 +14,7 @@ use tokio::process::Command;
 
 use crate::commands::findings::Report;
 use crate::commands::install::place::Places;
+use crate::commands::install::shell::guard_of;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// No profile can be here, whatever its name: so no gateway is reached and nobody is asked.
@@ -24,7 +25,9 @@ const SHOWN: usize = 200;
 pub async fn check(agent: Agent, command: &str, places: &Places, report: &mut Report) {
     let name = format!("{agent} canary");
     let remedy = format!("run: countersign install {agent}; then doctor again");
-    let command = without_guard(command);
+    let Some(command) = without_guard(command) else {
+        return report.fail(name, "its guard cannot be told from the command", remedy);
+    };
     match tokio::time::timeout(PATIENCE, run(agent, &command, places)).await {
         Err(_) => report.fail(
             name,
@@ -43,14 +46,12 @@ pub async fn check(agent: Agent, command: &str, places: &Places, report: &mut Re
     }
 }
 
-/// The command with a guard that cannot be: a real one would ask a person.
-fn without_guard(command: &str) -> String {
-    const OPTION: &str = " --guard '";
-    let Some((before, rest)) = command.split_once(OPTION) else {
-        return command.to_owned();
+/// The command with a guard that cannot be, since a real one would ask a person. `None` if that is not certain.
+fn without_guard(command: &str) -> Option<String> {
+    let Some(guard) = guard_of(command) else {
+        return (!command.contains("--guard")).then(|| command.to_owned());
     };
-    let after = rest.split_once('\'').map_or("", |(_, after)| after);
-    format!("{before}{OPTION}root:{NOWHERE}'{after}")
+    Some(command.replace(&guard, &format!("root:{NOWHERE}")))
 }
 
 /// Kills the hook with all that it started, if nobody waits any more.

@@ -1,5 +1,8 @@
 //! The guard that hooks ask through: whether it answers, and whether an agent of this user could take its place.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
 use countersign::client::profile::ProfileFile;
 use nix::unistd::{AccessFlags, Uid, access};
 
@@ -33,19 +36,7 @@ pub async fn check(
     } else {
         report.ok(CHECK, "it runs as another user than this one");
     }
-    let mut places = address.socket().ancestors().skip(1);
-    let writable = places.find(|place| access(*place, AccessFlags::W_OK).is_ok());
-    match writable {
-        Some(place) if !Uid::effective().is_root() => report.fail(
-            CHECK,
-            format!(
-                "this user can write {}, and put another socket in its place",
-                place.display()
-            ),
-            "put the socket where only root and the guard's user can write",
-        ),
-        _ => report.ok(CHECK, "this user cannot replace its socket"),
-    }
+    check_directory(address, report);
     if file.load().is_ok_and(|profile| profile.enforcer.is_some()) {
         report.warn(
             CHECK,
@@ -58,4 +49,36 @@ pub async fn check(
     }
     let source = "the policy of the guard".to_owned();
     Ok(OwnPolicy { source, text })
+}
+
+/// Whether this user could put another socket in the guard's place.
+fn check_directory(address: &GuardAddress, report: &mut Report) {
+    if Uid::effective().is_root() {
+        return report.warn(
+            CHECK,
+            "root can replace its socket, so that this was not checked",
+            "run doctor as the user whom the agent runs as",
+        );
+    }
+    let directory = address.socket().parent().map(Path::canonicalize);
+    let Some(Ok(directory)) = directory else {
+        return report.fail(CHECK, "its socket has no directory", "correct --guard");
+    };
+    let writable = directory.ancestors().find(|place| {
+        let is_own = place
+            .metadata()
+            .is_ok_and(|it| it.uid() == Uid::current().as_raw());
+        is_own || access(*place, AccessFlags::W_OK).is_ok()
+    });
+    match writable {
+        Some(place) => report.fail(
+            CHECK,
+            format!(
+                "this user can write {}, and put another socket in its place",
+                place.display()
+            ),
+            "put the socket where only root and the guard's user can write",
+        ),
+        None => report.ok(CHECK, "this user cannot replace its socket"),
+    }
 }

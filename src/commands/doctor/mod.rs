@@ -76,7 +76,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Ending> {
         );
     }
     for agent in agents {
-        agent::check(agent, &places, &mut report).await;
+        agent::check(agent, &places, args.guard.as_ref(), &mut report).await;
     }
     if args.options.json {
         print_json(&report.json())?;

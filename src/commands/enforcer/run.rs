@@ -174,6 +174,7 @@ async fn ask_guard(
     screen: &mut Screen,
     json: bool,
 ) -> anyhow::Result<Result<(), Ending>> {
+    let time = args.timeout.as_millis().try_into().unwrap_or(u64::MAX);
     let call = AskCall {
         artifact_type: "command.review".to_owned(),
         repository: act.repository().to_owned(),
@@ -182,7 +183,9 @@ async fn ask_guard(
         approver: args.approver.clone(),
         session: None,
         may_be_granted: !args.always_ask,
-        timeout_ms: args.timeout.as_millis().try_into().unwrap_or(u64::MAX),
+        may_keep: true,
+        timeout_ms: time,
+        submit_timeout_ms: time,
     };
     let asked = |_: &str, approvers: &[String], _| {
         screen.progress(&format!("waiting for {} …", approvers.join(", ")));

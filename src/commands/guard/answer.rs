@@ -19,6 +19,7 @@ use crate::commands::hook::report::{Waiting, session_of};
 const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A decision that came in time is still judged.
 const JUDGE_TIMEOUT: Duration = Duration::from_secs(10);
+const LONGEST_QUESTION: Duration = Duration::from_secs(24 * 60 * 60);
 pub const INTERRUPTED: &str = "interrupted before there was a decision";
 
 /// Who is asked, once the request is ready: its id, the approvers, and for how many seconds.
@@ -32,7 +33,8 @@ pub async fn answer(
     asked: AskedReport<'_>,
     still_holds: impl AsyncFnOnce() -> Result<(), String>,
 ) -> AskReply {
-    let until = Instant::now() + Duration::from_millis(call.timeout_ms);
+    let time = Duration::from_millis(call.timeout_ms).min(LONGEST_QUESTION);
+    let until = Instant::now() + time;
     let mut enforcer = match Enforcer::open(file, &Clock::system()) {
         Ok(enforcer) => enforcer,
         Err(error) => return AskReply::denied("error", error.to_string()),
@@ -59,14 +61,26 @@ pub async fn answer(
         members,
         approver: call.approver,
         timeout: left,
-        submit_timeout: left,
+        submit_timeout: left.min(Duration::from_millis(call.submit_timeout_ms)),
     };
-    let deciding = decide(&mut enforcer, question, until, stop, asked, still_holds);
+    let may_keep = call.may_keep;
+    let deciding = decide(
+        &mut enforcer,
+        question,
+        may_keep,
+        until,
+        stop,
+        asked,
+        still_holds,
+    );
     let mut reply = deciding.await;
     let Some(waiting) = waiting else {
         return reply;
     };
-    if reply.approver.is_some() {
+    // A person has decided, also if the files have changed since.
+    let is_changed =
+        matches!(&reply.outcome, AskOutcome::Denied { cause, .. } if cause == "changed");
+    if reply.approver.is_some() || is_changed {
         reply.context = waiting.answered().await;
     } else {
         waiting.not_answered();
@@ -102,6 +116,7 @@ async fn granted(
 async fn decide(
     enforcer: &mut Enforcer,
     question: Question,
+    may_keep: bool,
     until: Instant,
     stop: &CancellationToken,
     asked: AskedReport<'_>,
@@ -117,14 +132,19 @@ async fn decide(
     };
     let id = pending.request_id().to_string();
     let approvers = pending.asked().map(|id| visible(id.as_str())).collect();
-    asked(&id, approvers, pending.time_left().as_secs());
+    let seconds = pending.time_left().as_secs();
+    let submitted = || asked(&id, approvers, seconds);
     let outcome = tokio::select! {
-        outcome = pending.decision_if(|| {}, still_holds) => Some(outcome),
+        outcome = pending.decision_if(submitted, still_holds) => Some(outcome),
         () = stop.cancelled() => None,
         () = sleep_until(until + JUDGE_TIMEOUT) => None,
     };
     match outcome {
-        Some(Ok(accepted)) => approved(enforcer, id, &accepted),
+        Some(Ok(accepted)) => {
+            // This once it is approved. A grant that cannot be kept is asked for again.
+            let kept = may_keep.then(|| enforcer.keep(&accepted).ok().flatten());
+            approved(id, &accepted, kept.flatten().map(|grant| describe(&grant)))
+        }
         Some(Err(denial)) => denied(Some(id), &denial),
         None => {
             let message = match pending.withdraw("interrupted").await {
@@ -139,15 +159,10 @@ async fn decide(
     }
 }
 
-fn approved(enforcer: &Enforcer, id: String, accepted: &Accepted) -> AskReply {
-    // This once it is approved. A grant that cannot be kept is asked for again.
-    let kept = enforcer.keep(accepted).ok().flatten();
+fn approved(id: String, accepted: &Accepted, kept: Option<String>) -> AskReply {
     let approval = &accepted.approval;
     AskReply {
-        outcome: AskOutcome::Approved {
-            until: None,
-            kept: kept.map(|grant| describe(&grant)),
-        },
+        outcome: AskOutcome::Approved { until: None, kept },
         request_id: Some(id),
         approver: Some(visible(approval.approver.as_str())),
         reason: approval.hints.reason.as_deref().map(visible),

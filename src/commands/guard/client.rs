@@ -4,14 +4,21 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use nix::unistd::{Uid, User};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 use super::message::{
     AgentSession, AskCall, AskReply, GuardCall, GuardReply, Holding, ObservedEvent, read, write,
 };
+
+/// A guard answers a call that needs nobody else in this time.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The answer to a question may come later by this.
+const ANSWER_GRACE: Duration = Duration::from_secs(20);
 
 /// Where a guard listens, and as which user it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +70,11 @@ impl GuardAddress {
         let away = |error: io::Error| format!("the guard at {shown} cannot be reached: {error}");
         let stream = UnixStream::connect(&self.socket).await.map_err(away)?;
         let peer = stream.peer_cred().map_err(away)?.uid();
-        if peer != self.uid()?.as_raw() {
+        let named = self.clone();
+        // A directory of users may be away.
+        let expected = tokio::task::spawn_blocking(move || named.uid()).await;
+        let expected = expected.map_err(|error| error.to_string())??;
+        if peer != expected.as_raw() {
             return Err(format!(
                 "the guard at {shown} does not run as {}, so it is not believed",
                 self.user
@@ -80,10 +91,19 @@ impl GuardAddress {
         Ok(stream)
     }
 
+    /// A call that needs nobody but the guard.
+    async fn call(&self, call: &GuardCall) -> Result<GuardReply, String> {
+        let answering = async {
+            let mut stream = self.begin(call).await?;
+            next(&mut stream).await
+        };
+        let answered = timeout(CALL_TIMEOUT, answering).await;
+        answered.unwrap_or_else(|_| Err(format!("the guard at {self} does not answer")))
+    }
+
     /// The policy that counts.
     pub async fn policy(&self) -> Result<Option<String>, String> {
-        let mut stream = self.begin(&GuardCall::Policy).await?;
-        match next(&mut stream).await? {
+        match self.call(&GuardCall::Policy).await? {
             GuardReply::Policy { text } => Ok(text),
             other => Err(refused(other)),
         }
@@ -94,15 +114,25 @@ impl GuardAddress {
         session: AgentSession,
         event: ObservedEvent,
     ) -> Result<Option<String>, String> {
-        let mut stream = self.begin(&GuardCall::Observe { session, event }).await?;
-        match next(&mut stream).await? {
+        match self.call(&GuardCall::Observe { session, event }).await? {
             GuardReply::Observed { context } => Ok(context),
             other => Err(refused(other)),
         }
     }
 
-    /// Asks. Whoever drops this takes the question back.
+    /// Asks, for as long as the question may take. Dropping this takes the question back.
     pub async fn ask(
+        &self,
+        call: AskCall,
+        asked: impl FnMut(&str, &[String], u64),
+        still_holds: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<AskReply, String> {
+        let time = Duration::from_millis(call.timeout_ms).saturating_add(ANSWER_GRACE);
+        let answered = timeout(time, self.ask_on(call, asked, still_holds)).await;
+        answered.unwrap_or_else(|_| Err("the guard did not answer in time".to_owned()))
+    }
+
+    async fn ask_on(
         &self,
         call: AskCall,
         mut asked: impl FnMut(&str, &[String], u64),

@@ -11,10 +11,10 @@ use tokio::io::{
 };
 
 /// More than the largest question: an artifact has at most 4 MiB, and takes more when it is escaped.
-const MAX_LINE_BYTES: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "call", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub enum GuardCall {
     /// The policy that counts here.
     Policy,
@@ -39,7 +39,11 @@ pub struct AskCall {
     pub session: Option<AgentSession>,
     /// Whether a grant may answer it.
     pub may_be_granted: bool,
+    /// Whether a grant that is given with the approval is kept.
+    pub may_keep: bool,
     pub timeout_ms: u64,
+    /// If the gateway does not take the question in this time, nobody is asked.
+    pub submit_timeout_ms: u64,
 }
 
 /// The session of an agent, as the agent calls it.
@@ -61,7 +65,7 @@ pub enum ObservedEvent {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "reply", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub enum GuardReply {
     Policy {
         text: Option<String>,

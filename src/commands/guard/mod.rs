@@ -1,12 +1,11 @@
 //! `guard`: a process of another user than the agent's. It has the profile, the pins, the grants and the policy, and answers on a socket.
-//! Those who may connect can ask, and nothing else: an agent that edits its user's files changes nothing.
+//! The one who may connect can ask, and nothing else: an agent that edits its user's files changes nothing.
 
 mod answer;
 mod client;
 mod message;
 mod server;
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -33,9 +32,9 @@ pub struct GuardArgs {
     /// Where to listen. Only the guard's user may be able to write the directory.
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// A user who may ask; more than one can be given.
-    #[arg(long = "user", value_name = "NAME", required = true)]
-    users: Vec<String>,
+    /// The user who may ask. Grants and prompts are for that one, so that each user needs a guard.
+    #[arg(long, value_name = "NAME")]
+    user: String,
 }
 
 pub async fn run(args: GuardArgs) -> anyhow::Result<Ending> {
@@ -47,15 +46,12 @@ pub async fn run(args: GuardArgs) -> anyhow::Result<Ending> {
         "the profile {} has no enforcer; join with an invitation for one: countersign join LINK",
         file.path().display()
     );
-    let mut users = HashSet::new();
-    for name in &args.users {
-        let user = User::from_name(name)?.with_context(|| format!("there is no user {name}"))?;
-        users.insert(user.uid.as_raw());
-    }
+    let user = User::from_name(&args.user)?;
+    let user = user.with_context(|| format!("there is no user {}", args.user))?;
     let stop = stop_signals()?;
     let listener = server::listen(&args.socket)?;
     remark(&format!("listening on {}", args.socket.display()));
-    server::serve(&listener, &file, &users, &stop).await;
+    server::serve(&listener, &file, user.uid, &stop).await;
     std::fs::remove_file(&args.socket).context("the socket")?;
     Ok(Ending::DONE)
 }

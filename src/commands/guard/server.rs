@@ -1,14 +1,15 @@
 //! The guard's socket: one call on each connection, from the users who may ask.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use countersign::client::profile::ProfileFile;
+use nix::unistd::Uid;
 use tokio::io::BufReader;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -21,10 +22,9 @@ use super::answer::{INTERRUPTED, answer};
 use super::message::{AskCall, GuardCall, GuardReply, Holding, read, write};
 use crate::commands::hook::files::own_policy;
 use crate::commands::hook::report::observe;
-use crate::commands::remark;
 
 /// Connections at once. Another one waits.
-const MAX_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 64;
 /// A caller writes its call at once, and looks at its files in this time.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests that wait are withdrawn within this time when the guard ends.
@@ -32,8 +32,18 @@ const END_TIMEOUT: Duration = Duration::from_secs(6);
 /// After an error of the system, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
+/// A caller says in so many characters what has changed.
+const MAX_CHANGE_CHARS: usize = 1_000;
+
 /// Binds the socket. A socket that a guard has left behind is replaced; anything else is not.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let metadata = fs::metadata(directory)?;
+    let owners = [0, Uid::effective().as_raw()];
+    if !owners.contains(&metadata.uid()) || metadata.mode() & 0o022 != 0 {
+        let message = format!("others can write {}", directory.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
@@ -53,7 +63,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
 pub async fn serve(
     listener: &UnixListener,
     file: &ProfileFile,
-    users: &HashSet<u32>,
+    user: Uid,
     stop: &CancellationToken,
 ) {
     let tasks = TaskTracker::new();
@@ -68,12 +78,12 @@ pub async fn serve(
             continue;
         };
         let peer = stream.peer_cred().map(|peer| peer.uid());
-        if !peer.as_ref().is_ok_and(|uid| users.contains(uid)) {
-            remark("a user who may not ask has connected");
+        if !peer.is_ok_and(|uid| uid == user.as_raw()) {
             continue;
         }
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-            break;
+        let permit = tokio::select! {
+            permit = Arc::clone(&room).acquire_owned() => permit,
+            () = stop.cancelled() => break,
         };
         let (file, stop) = (file.clone(), stop.child_token());
         tasks.spawn(async move {
@@ -89,12 +99,16 @@ pub async fn serve(
 async fn attend(stream: UnixStream, file: &ProfileFile, stop: CancellationToken) -> io::Result<()> {
     let (from, mut to) = stream.into_split();
     let mut from = BufReader::new(from);
-    let call = match timeout(CALLER_TIMEOUT, read(&mut from)).await {
+    let heard = tokio::select! {
+        heard = timeout(CALLER_TIMEOUT, read(&mut from)) => heard,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let call = match heard {
         Ok(Ok(Some(call))) => call,
         Ok(Ok(None)) | Err(_) => return Ok(()),
-        Ok(Err(error)) => {
-            let message = format!("the guard does not understand this: {error}");
-            return write(&mut to, &GuardReply::Failed { message }).await;
+        Ok(Err(_)) => {
+            let message = "the guard does not understand this".to_owned();
+            return tell(&mut to, &GuardReply::Failed { message }).await;
         }
     };
     let reply = match call {
@@ -107,7 +121,13 @@ async fn attend(stream: UnixStream, file: &ProfileFile, stop: CancellationToken)
         },
         GuardCall::Ask(call) => return ask(from, to, file, *call, stop).await,
     };
-    write(&mut to, &reply).await
+    tell(&mut to, &reply).await
+}
+
+/// A caller that does not read is left alone.
+async fn tell(to: &mut OwnedWriteHalf, reply: &GuardReply) -> io::Result<()> {
+    let told = timeout(CALLER_TIMEOUT, write(to, reply)).await;
+    told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// A question. It ends with the connection.
@@ -120,9 +140,12 @@ async fn ask(
 ) -> io::Result<()> {
     let (heard, mut hearing) = mpsc::channel(1);
     let gone = stop.clone();
+    let is_expected = Arc::new(AtomicBool::new(false));
+    let expected = Arc::clone(&is_expected);
+    // Whatever comes unasked ends the question, as the end of the connection does.
     let listening = tokio::spawn(async move {
         while let Ok(Some(holding)) = read::<Holding>(&mut from).await {
-            if heard.send(holding).await.is_err() {
+            if !expected.swap(false, Ordering::Relaxed) || heard.try_send(holding).is_err() {
                 break;
             }
         }
@@ -139,12 +162,13 @@ async fn ask(
         });
     };
     let still_holds = async || {
+        is_expected.store(true, Ordering::Relaxed);
         let _gone = say.send(GuardReply::Holds);
         match timeout(CALLER_TIMEOUT, hearing.recv()).await {
             Ok(Some(Holding { change: None })) => Ok(()),
             Ok(Some(Holding {
                 change: Some(change),
-            })) => Err(change),
+            })) => Err(change.chars().take(MAX_CHANGE_CHARS).collect()),
             Ok(None) | Err(_) => Err(INTERRUPTED.to_owned()),
         }
     };
@@ -154,10 +178,10 @@ async fn ask(
         tokio::select! {
             biased;
             // A caller that is gone is noticed by `listening`, and its request withdrawn.
-            Some(message) = said.recv() => drop(write(&mut to, &message).await),
+            Some(message) = said.recv() => drop(tell(&mut to, &message).await),
             reply = &mut answering => break reply,
         }
     };
     listening.abort();
-    write(&mut to, &GuardReply::Answered(reply)).await
+    tell(&mut to, &GuardReply::Answered(reply)).await
 }

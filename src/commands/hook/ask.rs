@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign::agent::{Action, Agent, Event, Output, Verdict, takes_context};
 use countersign::client::profile::ProfileFile;
 use serde_json::Map;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::files::{self, OwnPolicy};
@@ -19,8 +19,6 @@ use crate::commands::guard::{
 
 /// Files are read in this time, or the answer is no: a disk that is away may keep a program waiting for ever.
 const FILES_WITHIN: Duration = Duration::from_secs(20);
-/// A guard answers within this time of the deadline, or the answer is no.
-const GUARD_GRACE: Duration = Duration::from_secs(20);
 
 pub struct Asking<'a> {
     pub agent: Agent,
@@ -103,6 +101,7 @@ impl Asking<'_> {
     async fn ask(&self, event: &Event, ask: &Arc<Ask>) -> Result<AskReply, String> {
         let (directory, is_real) = call_directory(event);
         let left = self.deadline.saturating_duration_since(Instant::now());
+        let left = left.as_millis().try_into().unwrap_or(u64::MAX);
         let call = AskCall {
             artifact_type: ask.proposal.artifact_type.to_owned(),
             repository: repository_name(&directory),
@@ -111,7 +110,9 @@ impl Asking<'_> {
             approver: None,
             session: agent_session(self.agent, event),
             may_be_granted: ask.may_be_granted && is_real,
-            timeout_ms: left.as_millis().try_into().unwrap_or(u64::MAX),
+            may_keep: true,
+            timeout_ms: left,
+            submit_timeout_ms: left,
         };
         let holds = async || still_holds(ask).await;
         let Some(guard) = self.guard else {
@@ -122,9 +123,6 @@ impl Asking<'_> {
             reply = guard.ask(call, |_, _, _| {}, holds) => reply,
             // The guard withdraws the request when the connection ends.
             () = self.stop.cancelled() => Err(INTERRUPTED.to_owned()),
-            () = sleep_until(self.deadline + GUARD_GRACE) => {
-                Err("the guard did not answer in time".to_owned())
-            }
         }
     }
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::ask::{Asking, agent_session};
 use self::report::observe;
-use self::turn::{TurnMark, stop_with_agent};
+use self::turn::{AgentWatch, TurnMark};
 use super::ending::Ending;
 use super::guard::{GuardAddress, INTERRUPTED, ObservedEvent};
 use super::stop_signals;
@@ -109,7 +109,7 @@ async fn answer(
     let agent = args.agent;
     let mark = TurnMark::of(agent, &event, &file);
     if let EventKind::Call(_) = event.kind {
-        tokio::spawn(stop_with_agent(mark, stop.clone()));
+        tokio::spawn(AgentWatch::begin(mark).cancel_with_agent(stop.clone()));
         let asking = Asking {
             agent,
             every_call: args.every_call,

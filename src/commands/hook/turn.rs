@@ -58,18 +58,30 @@ fn written_at(path: &Path) -> Option<SystemTime> {
         .ok()
 }
 
-/// Cancels `stop` once nobody waits for the answer.
-pub async fn stop_with_agent(mark: Option<TurnMark>, stop: CancellationToken) {
-    // A turn can go on after its end, if another hook of the agent wants it to: an older mark says nothing.
-    let look = || mark.as_ref().and_then(|mark| written_at(&mark.0));
-    let before = look();
-    loop {
-        let is_over = look() != before;
-        if is_over || has_no_reader() {
-            return stop.cancel();
-        }
-        sleep(POLL_INTERVAL).await;
+/// Looks whether anybody still waits for the answer.
+pub struct AgentWatch {
+    mark: Option<TurnMark>,
+    /// A turn can go on after its end, if another hook of the agent wants it to: an older mark says nothing.
+    before: Option<SystemTime>,
+}
+
+impl AgentWatch {
+    pub fn begin(mark: Option<TurnMark>) -> Self {
+        let before = look(mark.as_ref());
+        Self { mark, before }
     }
+
+    /// Cancels `stop` once nobody waits for the answer.
+    pub async fn cancel_with_agent(self, stop: CancellationToken) {
+        while look(self.mark.as_ref()) == self.before && !has_no_reader() {
+            sleep(POLL_INTERVAL).await;
+        }
+        stop.cancel();
+    }
+}
+
+fn look(mark: Option<&TurnMark>) -> Option<SystemTime> {
+    mark.and_then(|mark| written_at(&mark.0))
 }
 
 /// Whether nobody reads standard output: a pipe or a pair of sockets whose other end is closed.

@@ -290,6 +290,10 @@ fn warnings(request: &Request) -> anyhow::Result<Vec<String>> {
             "the files of a project are shared: they will say {program}, which must exist wherever they are used"
         ));
     }
+    if request.hook.guard.is_some() {
+        // The guard has the profile.
+        return Ok(warnings);
+    }
     let name = request.hook.profile.clone();
     let name = name.or_else(|| std::env::var("COUNTERSIGN_PROFILE").ok());
     let file = ProfileFile::named(name.as_deref().unwrap_or("default"))?;

@@ -144,6 +144,13 @@ pub fn program_of(agent: Agent, command: &str) -> Option<PathBuf> {
     found.map(|words| PathBuf::from(&words[0]))
 }
 
+/// The guard that a command asks through.
+pub fn guard_of(command: &str) -> Option<String> {
+    let words = words(command);
+    let at = words.iter().position(|word| word == "--guard")?;
+    words.get(at + 1).cloned()
+}
+
 /// Splits a command at spaces, and takes quotes away. Enough for what we write ourselves; of other commands it says only that
 /// they are not ours.
 pub fn words(command: &str) -> Vec<String> {

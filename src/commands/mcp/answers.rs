@@ -54,6 +54,9 @@ pub fn replied(reply: AskReply) -> Value {
             let who = reply.approver.as_deref().unwrap_or_default();
             ("approved", None, format!("{who} approved it"))
         }
+        AskOutcome::Denied { cause, message } if cause == "interrupted" => {
+            ("denied", Some("withdrawn".to_owned()), message)
+        }
         AskOutcome::Denied { cause, message } => ("denied", Some(cause), message),
     };
     answer(json!({

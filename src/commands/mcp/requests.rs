@@ -254,6 +254,7 @@ impl Requests {
         states: &watch::Sender<State>,
         known_as: &mut Option<String>,
     ) -> Value {
+        let milliseconds = |time: Duration| time.as_millis().try_into().unwrap_or(u64::MAX);
         let call = AskCall {
             artifact_type: question.artifact_type,
             repository: question.repository,
@@ -262,7 +263,9 @@ impl Requests {
             approver: question.approver,
             session: None,
             may_be_granted: false,
-            timeout_ms: question.timeout.as_millis().try_into().unwrap_or(u64::MAX),
+            may_keep: false,
+            timeout_ms: milliseconds(question.timeout),
+            submit_timeout_ms: milliseconds(question.submit_timeout),
         };
         let asked = |id: &str, approvers: &[String], seconds| {
             self.known().requests.insert(id.to_owned(), request.clone());
