@@ -4,7 +4,7 @@
 import { uuidv7 } from './bytes.js';
 import { Reader, parse } from './canonical.js';
 import { Channel } from './channel.js';
-import { decide, describeDecision, isSameDecision, readState, recordForeign, wasDecidedOtherwise } from './exchange.js';
+import { describeDecision, isSameDecision, readState, recordForeign, wasDecidedOtherwise } from './exchange.js';
 import { isHidden, loaded, sleep } from './gateway.js';
 import { inboxPages, isAboutSame, isShown, isStillUnopened, readItem, readMessage, strangersOf, wantsIntroduction } from './item.js';
 import { LiveValue } from './live.js';
@@ -408,6 +408,7 @@ export class InboxModel {
     this.items.set(requestId, { ...item, state: 'deciding' });
     this.publish();
     try {
+      const { decide } = await loaded(import('./deciding.js'));
       await this.keep(item, await decide(this.session, item, choice));
     } catch (error) {
       this.items.set(requestId, item);
