@@ -66,6 +66,10 @@ fn every_recorded_input_is_understood() {
                 "UserPromptSubmit" | "userPromptSubmitted" | "BeforeAgent" => {
                     assert_eq!(read.kind, EventKind::Prompt, "{agent} {name}");
                 }
+                "Stop" if agent == Agent::Codex => {
+                    assert_eq!(read.kind, EventKind::TurnEnd, "{agent} {name}");
+                    assert!(read.turn.is_some(), "{agent} {name}");
+                }
                 _ => assert_eq!(read.kind, EventKind::Other, "{agent} {name}"),
             }
         }
