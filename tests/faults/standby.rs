@@ -56,12 +56,18 @@ async fn a_name_that_led_to_a_standby_for_a_while_leaves_no_connection_there() {
     let follower = Database {
         url: standby.to_owned(),
     };
-    until(
-        "the standby has followed",
-        Duration::from_secs(15),
-        async || follower.number("select count(*) from exchanges").await == 1,
-    )
-    .await;
+    // The tables first: a query for one that is not there yet fails.
+    for followed in [
+        "select count(*) from pg_class where relname = 'exchanges' and relkind = 'r'",
+        "select count(*) from exchanges",
+    ] {
+        until(
+            "the standby has followed",
+            Duration::from_secs(15),
+            async || follower.number(followed).await == 1,
+        )
+        .await;
+    }
 
     let client = cluster.client(None);
     proxy.lead_to(standby);
