@@ -169,7 +169,7 @@ pub(super) fn read_label(reader: &mut Reader<'_, '_>) -> Result<Option<String>, 
     Ok(label.map(str::to_owned))
 }
 
-/// What an enforcer offers at pairing: its id and key, what people call it, and randomness that makes every attempt differ.
+/// The offer of an enforcer at pairing: its id, key and label, and randomness that makes every attempt differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnforcerBundle {
     enforcer_id: EnforcerId,
@@ -193,7 +193,7 @@ impl EnforcerBundle {
         })
     }
 
-    /// With what people call the enforcer. A label that may not be shown is left out.
+    /// Adds the label. A label that may not be shown is left out.
     #[must_use]
     pub fn labelled(mut self, label: Option<&str>) -> Self {
         self.label = label.filter(|label| is_label(label)).map(str::to_owned);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{Choice, Confirmation, Unopened, requested_actions};
+use countersign::client::approver::{Choice, DeliveryConfirmation, Unopened, requested_actions};
 use countersign::client::enforcer::Denial;
 use countersign::client::{ClientError, Record};
 use countersign::e2e::{self, GrantMatch, GrantOutcome, Hints, OutcomeEffect, Scope};
@@ -35,7 +35,7 @@ async fn a_person_reads_approves_and_sees_it_delivered() {
     assert_eq!(accepted.decision, decided.body, "byte for byte");
     let patience = Duration::from_secs(20);
     let confirmation = alice.delivered(&item, &decided, patience).await;
-    let allowed = Confirmation::ByEnforcer(OutcomeEffect::Allowed);
+    let allowed = DeliveryConfirmation::ByEnforcer(OutcomeEffect::Allowed);
     assert_eq!(confirmation.unwrap(), allowed);
     assert!(alice.find("").await.unwrap().is_empty());
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{Approver, Confirmation, Decided, Item};
+use countersign::client::approver::{Approver, Decided, DeliveryConfirmation, Item};
 use countersign::e2e::{DenialCause, OutcomeEffect};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn a_rejection_is_confirmed_as_a_denial() {
     let (alice, item, decided) = decided(&world, Verdict::Reject).await;
     let confirmation = alice.delivered(&item, &decided, PATIENCE).await.unwrap();
     let denied = OutcomeEffect::Denied(DenialCause::Rejected);
-    assert_eq!(confirmation, Confirmation::ByEnforcer(denied));
+    assert_eq!(confirmation, DeliveryConfirmation::ByEnforcer(denied));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,7 +40,10 @@ async fn an_outcome_that_the_gateway_invents_or_takes_from_elsewhere_is_noticed(
     let world = World::start().await;
     let (alice, item, approved) = decided(&world, Verdict::Approve).await;
     let served = alice.delivered(&item, &approved, PATIENCE).await.unwrap();
-    assert_eq!(served, Confirmation::ByEnforcer(OutcomeEffect::Allowed));
+    assert_eq!(
+        served,
+        DeliveryConfirmation::ByEnforcer(OutcomeEffect::Allowed)
+    );
 
     let mut other = world.enforcer("other").await;
     let mut alice = alice;
@@ -82,7 +85,7 @@ async fn an_outcome_that_the_gateway_invents_or_takes_from_elsewhere_is_noticed(
         .await;
         let deceived = world.through("laptop", vec![liar.url.clone()]);
         let noticed = deceived.delivered(&item, &approved, PATIENCE).await;
-        assert_eq!(noticed.unwrap(), Confirmation::Forged, "{name}");
+        assert_eq!(noticed.unwrap(), DeliveryConfirmation::Forged, "{name}");
     }
 }
 
@@ -105,7 +108,7 @@ async fn a_gateway_that_claims_delivery_is_quoted_and_no_more() {
     let deceived = world.through("laptop", vec![liar.url.clone()]);
     let decided = deceived.decide(&item, &choice(Verdict::Approve)).await;
     let confirmation = deceived.delivered(&item, &decided.unwrap(), PATIENCE).await;
-    assert_eq!(confirmation.unwrap(), Confirmation::ByGateway);
+    assert_eq!(confirmation.unwrap(), DeliveryConfirmation::ByGateway);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,5 +131,5 @@ async fn a_gateway_that_knows_no_outcomes_still_learns_that_the_decision_arrived
     let decided = alice.decide(&item, &choice(Verdict::Approve)).await;
     asked.end().await.1.unwrap();
     let confirmation = alice.delivered(&item, &decided.unwrap(), PATIENCE).await;
-    assert_eq!(confirmation.unwrap(), Confirmation::ByGateway);
+    assert_eq!(confirmation.unwrap(), DeliveryConfirmation::ByGateway);
 }

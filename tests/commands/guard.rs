@@ -16,7 +16,7 @@ use crate::support::process::{Process, countersign};
 use crate::support::until;
 
 /// `bot` belongs to the guard; the agent works with a home of its own.
-struct Scene {
+struct GuardScene {
     world: World,
     alice: Approver,
     guard: Process,
@@ -27,7 +27,7 @@ fn own_name() -> String {
     user.unwrap().name
 }
 
-impl Scene {
+impl GuardScene {
     async fn start() -> Self {
         let world = World::start().await;
         let mut enforcer = world.enforcer("bot").await;
@@ -143,7 +143,7 @@ async fn end(child: Child) -> (i32, String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_and_run_ask_through_a_guard() {
-    let scene = Scene::start().await;
+    let scene = GuardScene::start().await;
     let child = scene.hook(&scene.bash("make"));
     scene.decide(Verdict::Approve).await;
     let (code, out, err) = end(child).await;
@@ -170,7 +170,7 @@ async fn hooks_and_run_ask_through_a_guard() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_edits_its_own_files_changes_nothing() {
-    let scene = Scene::start().await;
+    let scene = GuardScene::start().await;
     // A profile that names another gateway, and a policy that allows everything.
     let own = scene.agent_home().join("countersign");
     std::fs::create_dir_all(&own).unwrap();
@@ -201,7 +201,7 @@ async fn an_agent_that_edits_its_own_files_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_ends_or_a_guard_that_ends_takes_the_request_back() {
-    let mut scene = Scene::start().await;
+    let mut scene = GuardScene::start().await;
     let mut child = scene.hook(&scene.bash("make"));
     scene.item().await;
     child.kill().unwrap();
@@ -230,7 +230,7 @@ async fn a_hook_that_ends_or_a_guard_that_ends_takes_the_request_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guard_of_another_user_is_not_believed() {
-    let scene = Scene::start().await;
+    let scene = GuardScene::start().await;
     let other = if own_name() == "root" {
         "nobody"
     } else {
@@ -299,7 +299,7 @@ async fn whoever_may_not_ask_is_not_heard() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
-    let scene = Scene::start().await;
+    let scene = GuardScene::start().await;
     for nonsense in ["nonsense\n", "{}\n", "\"become\"\n", "{\"ask\":{}}\n"] {
         let mut stream = tokio::net::UnixStream::connect(socket(&scene.world))
             .await
@@ -342,7 +342,7 @@ async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_that_comes_unasked_ends_the_question() {
-    let scene = Scene::start().await;
+    let scene = GuardScene::start().await;
     let mut stream = tokio::net::UnixStream::connect(socket(&scene.world))
         .await
         .unwrap();

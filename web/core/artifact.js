@@ -162,7 +162,7 @@ function readDevices(extensions) {
 }
 
 /**
- * The key that the enforcer made for the outcome of this request. One of a later version is as good as none.
+ * The key that the enforcer made for the outcome of this request. Null for a version that this page does not know.
  * @param {Node | undefined} extensions
  */
 function readOutcomeKey(extensions) {

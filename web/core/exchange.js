@@ -1,4 +1,4 @@
-// What becomes of a request: the gateway's word about its state is read, and who decided is verified.
+// Reads the gateway's word about the state of a request, and verifies who decided.
 
 import { Reader, canonicalNode, parse } from './canonical.js';
 import { readDecision, verifyDecision } from './decision.js';

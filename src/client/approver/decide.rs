@@ -45,9 +45,9 @@ pub struct Decided {
     pub expires_at: Timestamp,
 }
 
-/// Who says that the enforcer got a decision.
+/// The source of the news that the enforcer got a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confirmation {
+pub enum DeliveryConfirmation {
     /// Nobody yet.
     Missing,
     /// The gateway alone.
@@ -198,7 +198,7 @@ impl Approver {
         item: &Item,
         decided: &Decided,
         time: Duration,
-    ) -> Result<Confirmation, ClientError> {
+    ) -> Result<DeliveryConfirmation, ClientError> {
         let request_id = &item.request_id;
         let call = Call::get(path(&["v1", "exchanges", request_id.as_str()]));
         let until = Instant::now() + time;
@@ -216,7 +216,7 @@ impl Approver {
                 return self.confirmation(item, decided).await;
             }
             if Instant::now() + pause >= until {
-                return Ok(Confirmation::Missing);
+                return Ok(DeliveryConfirmation::Missing);
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_POLL);
@@ -228,20 +228,20 @@ impl Approver {
         &self,
         item: &Item,
         decided: &Decided,
-    ) -> Result<Confirmation, ClientError> {
+    ) -> Result<DeliveryConfirmation, ClientError> {
         let Ok(opened) = &item.content else {
-            return Ok(Confirmation::ByGateway);
+            return Ok(DeliveryConfirmation::ByGateway);
         };
         let artifact = opened.artifact();
         if artifact.outcome_key().is_none() {
-            return Ok(Confirmation::ByGateway);
+            return Ok(DeliveryConfirmation::ByGateway);
         }
         let request = path(&["v1", "exchanges", item.request_id.as_str(), "outcome"]);
         let answer = (self.client)
             .expect(&Call::get(request), &[200, 404], deadline())
             .await?;
         if answer.status == 404 {
-            return Ok(Confirmation::ByGateway);
+            return Ok(DeliveryConfirmation::ByGateway);
         }
         let node = wire::parse(&answer.body)?;
         let body = wire::Message::read(&node)?.body.as_object();
@@ -252,8 +252,8 @@ impl Approver {
         let enforcer = opened.enforcer().id();
         let verified = verify_outcome(outcome, artifact, &self.tenant, enforcer, &decision);
         Ok(match verified {
-            Ok(statement) => Confirmation::ByEnforcer(statement.effect),
-            Err(_) => Confirmation::Forged,
+            Ok(statement) => DeliveryConfirmation::ByEnforcer(statement.effect),
+            Err(_) => DeliveryConfirmation::Forged,
         })
     }
 

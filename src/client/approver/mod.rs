@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-pub use self::decide::{Choice, Confirmation, Decided, RequestedAction, requested_actions};
+pub use self::decide::{Choice, Decided, DeliveryConfirmation, RequestedAction, requested_actions};
 pub use self::devices::{DeviceStanding, Devices, ListedDevice};
 pub use self::inbox::{Item, StrangeDevice, Unopened};
 pub use self::introductions::Introducer;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use countersign::client::approver::{Approver, Choice, Confirmation, Decided, Item};
+use countersign::client::approver::{Approver, Choice, Decided, DeliveryConfirmation, Item};
 use countersign::client::{ClientError, visible};
 use countersign::e2e::{DenialCause, GrantMatch, Hints, MAX_GRANT, OutcomeEffect, Scope};
 use countersign::protocol::decision::Verdict;
@@ -230,13 +230,15 @@ fn report(
     screen: &mut Screen,
     item: &Item,
     decided: &Decided,
-    delivered: Result<Confirmation, ClientError>,
+    delivered: Result<DeliveryConfirmation, ClientError>,
 ) -> anyhow::Result<Ending> {
     let state = match &delivered {
-        Ok(Confirmation::ByGateway | Confirmation::ByEnforcer(_) | Confirmation::Forged) => {
-            "delivered"
-        }
-        Ok(Confirmation::Missing) | Err(_) => "decided",
+        Ok(
+            DeliveryConfirmation::ByGateway
+            | DeliveryConfirmation::ByEnforcer(_)
+            | DeliveryConfirmation::Forged,
+        ) => "delivered",
+        Ok(DeliveryConfirmation::Missing) | Err(_) => "decided",
     };
     if args.options.json {
         let mut shown = json!({
@@ -246,29 +248,31 @@ fn report(
             "state": state,
         });
         match &delivered {
-            Ok(Confirmation::ByEnforcer(effect)) => shown["outcome"] = effect.to_string().into(),
-            Ok(Confirmation::Forged) => shown["outcome"] = "forged".into(),
-            Ok(Confirmation::ByGateway | Confirmation::Missing) => {}
+            Ok(DeliveryConfirmation::ByEnforcer(effect)) => {
+                shown["outcome"] = effect.to_string().into();
+            }
+            Ok(DeliveryConfirmation::Forged) => shown["outcome"] = "forged".into(),
+            Ok(DeliveryConfirmation::ByGateway | DeliveryConfirmation::Missing) => {}
             Err(error) => shown["problem"] = error.to_string().into(),
         }
         print_json(&shown)?;
     }
     match delivered {
-        Ok(Confirmation::ByEnforcer(effect)) => screen.remark(&format!(
+        Ok(DeliveryConfirmation::ByEnforcer(effect)) => screen.remark(&format!(
             "confirmed by the agent's machine: {}",
             outcome_text(effect)
         )),
-        Ok(Confirmation::ByGateway) => {
+        Ok(DeliveryConfirmation::ByGateway) => {
             screen.remark(
                 "delivered, as the gateway says; this device has no signature of the agent's machine about it",
             );
         }
-        Ok(Confirmation::Forged) => {
+        Ok(DeliveryConfirmation::Forged) => {
             let alarm = "the gateway shows a confirmation that does not belong to this decision; someone may be interfering: tell the operator of the gateway";
             screen.say(&screen.paint(Colour::Red, alarm));
             return Ok(Ending::code(FAILURE));
         }
-        Ok(Confirmation::Missing) => {
+        Ok(DeliveryConfirmation::Missing) => {
             screen.remark("decided; the agent's machine has not confirmed it yet");
         }
         Err(error) => screen.remark(&format!("decided; the confirmation failed: {error}")),

@@ -15,17 +15,17 @@ use super::message::{AskCall, AskOutcome, AskReply};
 use crate::commands::enforcer::{cause, describe};
 use crate::commands::hook::report::{Waiting, session_of};
 
-/// Whether something was permitted before is found out in this time, or somebody is asked.
+/// If no grant is found in this time, a person is asked.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A decision that came in time is still judged.
 const JUDGE_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_QUESTION: Duration = Duration::from_secs(24 * 60 * 60);
 pub const INTERRUPTED: &str = "interrupted before there was a decision";
 
-/// Who is asked, once the request is ready: its id, the approvers, and for how many seconds.
+/// Called once the gateway has the request: with its id, the approvers who are asked, and the seconds left.
 pub type AskedReport<'r> = &'r mut (dyn FnMut(&str, Vec<String>, u64) + Send);
 
-/// Answers a question. Whatever is not an accepted approval, or a grant, denies; so does `stop`, which withdraws the request.
+/// Answers a question. Only an accepted approval or a grant allows. `stop` denies, and withdraws the request.
 pub async fn answer(
     file: &ProfileFile,
     call: AskCall,
@@ -141,7 +141,7 @@ async fn decide(
     };
     match outcome {
         Some(Ok(accepted)) => {
-            // This once it is approved. A grant that cannot be kept is asked for again.
+            // The approval counts once, also if its grant cannot be kept.
             let kept = may_keep.then(|| enforcer.keep(&accepted).ok().flatten());
             approved(id, &accepted, kept.flatten().map(|grant| describe(&grant)))
         }

@@ -12,7 +12,8 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::message::{
-    AgentSession, AskCall, AskReply, GuardCall, GuardReply, Holding, ObservedEvent, read, write,
+    AgentSession, AskCall, AskReply, ChangeReport, GuardCall, GuardReply, ObservedEvent, read,
+    write,
 };
 
 /// A guard answers a call that needs nobody else in this time.
@@ -150,7 +151,7 @@ impl GuardAddress {
                 GuardReply::Holds => {
                     let check = still_holds.take().ok_or("the guard asks twice")?;
                     let change = check().await.err();
-                    let answer = write(&mut stream, &Holding { change }).await;
+                    let answer = write(&mut stream, &ChangeReport { change }).await;
                     answer.map_err(|error| broken(&error))?;
                 }
                 GuardReply::Answered(reply) => return Ok(reply),

@@ -70,13 +70,13 @@ pub enum GuardReply {
     Policy {
         text: Option<String>,
     },
-    /// Who is asked. More follows.
+    /// The request was sent to these approvers. More follows.
     Asked {
         request_id: String,
         approvers: Vec<String>,
         seconds: u64,
     },
-    /// It was approved. Does it still hold? The caller answers with a [`Holding`].
+    /// The request was approved. The caller answers with a [`ChangeReport`].
     Holds,
     Answered(AskReply),
     Observed {
@@ -87,14 +87,14 @@ pub enum GuardReply {
     },
 }
 
-/// Whether the approved call would still do what was shown.
+/// The reason why an approved call would no longer do what was shown, if there is one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Holding {
+pub struct ChangeReport {
     pub change: Option<String>,
 }
 
-/// What became of a question.
+/// The end of a question.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskReply {
@@ -104,7 +104,7 @@ pub struct AskReply {
     pub approver: Option<String>,
     pub reason: Option<String>,
     pub action_id: Option<String>,
-    /// What people have to tell the agent.
+    /// Messages of people to the agent.
     pub context: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The guard's socket: one call on each connection, from the users who may ask.
+//! The guard's socket: one call on each connection, from the user who may ask.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::answer::{INTERRUPTED, answer};
-use super::message::{AskCall, GuardCall, GuardReply, Holding, read, write};
+use super::message::{AskCall, ChangeReport, GuardCall, GuardReply, read, write};
 use crate::commands::hook::files::own_policy;
 use crate::commands::hook::report::observe;
 
@@ -31,8 +31,7 @@ const CALLER_TIMEOUT: Duration = Duration::from_secs(30);
 const END_TIMEOUT: Duration = Duration::from_secs(6);
 /// After an error of the system, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-
-/// A caller says in so many characters what has changed.
+/// The reason that a caller gives for a change is cut after this many characters.
 const MAX_CHANGE_CHARS: usize = 1_000;
 
 /// Binds the socket. A socket that a guard has left behind is replaced; anything else is not.
@@ -124,7 +123,7 @@ async fn attend(stream: UnixStream, file: &ProfileFile, stop: CancellationToken)
     tell(&mut to, &reply).await
 }
 
-/// A caller that does not read is left alone.
+/// Writes a reply. A caller that does not read it in time loses it.
 async fn tell(to: &mut OwnedWriteHalf, reply: &GuardReply) -> io::Result<()> {
     let told = timeout(CALLER_TIMEOUT, write(to, reply)).await;
     told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -142,9 +141,9 @@ async fn ask(
     let gone = stop.clone();
     let is_expected = Arc::new(AtomicBool::new(false));
     let expected = Arc::clone(&is_expected);
-    // Whatever comes unasked ends the question, as the end of the connection does.
+    // A message that comes unasked ends the question, as the end of the connection does.
     let listening = tokio::spawn(async move {
-        while let Ok(Some(holding)) = read::<Holding>(&mut from).await {
+        while let Ok(Some(holding)) = read::<ChangeReport>(&mut from).await {
             if !expected.swap(false, Ordering::Relaxed) || heard.try_send(holding).is_err() {
                 break;
             }
@@ -165,8 +164,8 @@ async fn ask(
         is_expected.store(true, Ordering::Relaxed);
         let _gone = say.send(GuardReply::Holds);
         match timeout(CALLER_TIMEOUT, hearing.recv()).await {
-            Ok(Some(Holding { change: None })) => Ok(()),
-            Ok(Some(Holding {
+            Ok(Some(ChangeReport { change: None })) => Ok(()),
+            Ok(Some(ChangeReport {
                 change: Some(change),
             })) => Err(change.chars().take(MAX_CHANGE_CHARS).collect()),
             Ok(None) | Err(_) => Err(INTERRUPTED.to_owned()),

@@ -25,7 +25,7 @@ pub struct Asking<'a> {
     /// Whatever the policy says.
     pub every_call: bool,
     pub file: ProfileFile,
-    /// Who has the policy and asks, if that is another user.
+    /// The guard that has the policy and asks, if there is one.
     pub guard: Option<&'a GuardAddress>,
     pub deadline: Instant,
     pub stop: &'a CancellationToken,
@@ -89,7 +89,7 @@ impl Asking<'_> {
         let mut answered = Answered::from(reply);
         answered.remark = (ask.ask_all_reason.as_ref())
             .map(|reason| format!("countersign: everything is asked: {reason}"));
-        // Once more, as late as can be: the approver was told meanwhile.
+        // Checked again: a file can change while the acknowledgement is sent.
         if let Verdict::Approved(_) = answered.verdict
             && let Err(changed) = still_holds(&ask).await
         {

@@ -47,7 +47,7 @@ pub fn denied(id: Option<&str>, denial: &Denial) -> Value {
     }))
 }
 
-/// What a guard replied.
+/// The answer of a guard, as the output schema has it.
 pub fn replied(reply: AskReply) -> Value {
     let (outcome, cause, message) = match reply.outcome {
         AskOutcome::Approved { .. } => {
