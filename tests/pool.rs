@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
+use countersign::config::Secret;
 use countersign::store::connect::connect_options;
+use countersign::store::error::StoreError;
 use countersign::store::pool::Pool;
 use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::support::cluster::{config, metrics};
 use crate::support::database::Database;
+use crate::support::proxy::Proxy;
 use crate::support::scrape::{read, whole};
 use crate::support::until;
 
@@ -97,10 +101,7 @@ async fn an_exhausted_pool_says_so_in_time() {
         gauges() == [1, 0, 1, 1]
     });
     let (refused, ()) = tokio::join!(pool.lease(TenantScope::All), waits);
-    assert!(matches!(
-        refused.err(),
-        Some(countersign::store::error::StoreError::Unavailable(_))
-    ));
+    assert!(matches!(refused.err(), Some(StoreError::Unavailable(_))));
     held.settle(Ok(())).unwrap();
     assert_eq!(gauges(), [0, 1, 0, 1]);
     pool.lease(TenantScope::All)
@@ -108,6 +109,71 @@ async fn an_exhausted_pool_says_so_in_time() {
         .unwrap()
         .settle(Ok(()))
         .unwrap();
+}
+
+/// A call gives up before its connection is there. If the attempt ended with it, no call would ever get one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_slow_to_connect_is_connected_to_all_the_same() {
+    const SIZE: usize = 4;
+    let database = Database::create().await;
+    let proxy = Proxy::start(&database.url).await;
+    proxy.delay(1_500);
+    let mut config = config(&database).database;
+    config.url = Secret::from(proxy.url.as_str());
+    config.acquire_timeout_ms = 300;
+    let pool = Pool::new("tests", &metrics(), &config, SIZE).unwrap();
+    let refused = pool.lease(TenantScope::All).await.err();
+    assert!(
+        matches!(refused, Some(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    until(
+        "a later call gets the connection",
+        Duration::from_secs(20),
+        async || match pool.lease(TenantScope::All).await {
+            Ok(lease) => lease.settle(Ok(())).is_ok(),
+            Err(_) => false,
+        },
+    )
+    .await;
+    assert!(proxy.accepted() <= SIZE, "{}", proxy.accepted());
+}
+
+/// One connection without an answer says nothing of the others while the server answers on them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_says_nothing_does_not_close_those_that_are_answered() {
+    let database = Database::create().await;
+    let proxy = Proxy::start(&database.url).await;
+    let mut config = config(&database).database;
+    config.url = Secret::from(proxy.url.as_str());
+    let pool = Pool::new("tests", &metrics(), &config, 4).unwrap();
+    let silent = pool.lease(TenantScope::All).await.unwrap();
+    let silence = proxy.silence_later();
+    let mut other = pool.lease(TenantScope::All).await.unwrap();
+    let mut busy = pool.lease(TenantScope::All).await.unwrap();
+    let backend = async |connection: &mut PgConnection| -> i32 {
+        let asked = sqlx::query_scalar("select pg_backend_pid()");
+        asked.fetch_one(connection).await.unwrap()
+    };
+    let kept = backend(other.connection().unwrap()).await;
+    let answering = pool.clone();
+    let answered = tokio::spawn(async move {
+        loop {
+            let asked = sqlx::query("select").execute(busy.connection().unwrap());
+            answering.within(asked).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    other.settle(Ok(())).unwrap();
+    // The one that was given back last is taken first.
+    silent.settle(Ok(())).unwrap();
+    silence();
+    // Connections that were just used are not tested.
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let mut lease = pool.lease(TenantScope::All).await.unwrap();
+    assert_eq!(backend(lease.connection().unwrap()).await, kept);
+    assert_eq!(proxy.accepted(), 3);
+    answered.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,20 +2,81 @@
 
 use std::io;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Row};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
 
 use super::error::{Result, StoreError};
+use super::pulse::ServerPulse;
 use crate::config;
 use crate::jitter::jitter;
 
+/// How long an attempt to connect may take, whoever waits for it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Attempts of a pool that begin at once. One that takes longer than `SLOW_CONNECT` may hang, so that others begin beside it.
+const CONCURRENT_ATTEMPTS: usize = 8;
+const SLOW_CONNECT: Duration = Duration::from_secs(2);
+/// A connection that nobody took for so long is not worth testing.
+const SPARE_LIFETIME: Duration = Duration::from_secs(10);
+
+/// Connects for a pool. An attempt goes on when the call that needed it has given up, and its connection serves the next one.
+/// Otherwise a server that is slow to connect would never be connected to: every attempt would be thrown away and begun again,
+/// which keeps the server slow.
 pub struct Manager {
-    pub(super) options: PgConnectOptions,
+    options: PgConnectOptions,
     /// How long a connection is used, give or take a fifth: those of a name that leads elsewhere now must end some day.
-    pub(super) max_age: Duration,
+    max_age: Duration,
+    spares: Arc<Spares>,
+    attempts: Arc<Semaphore>,
+    pub(super) pulse: Arc<ServerPulse>,
+}
+
+/// Connections whose calls had given up.
+struct Spares {
+    most: usize,
+    connections: Mutex<Vec<PooledConnection>>,
+}
+
+impl Spares {
+    fn take(&self) -> Option<PooledConnection> {
+        let mut connections = self.lock();
+        connections.retain(|spare| spare.answered.elapsed() < SPARE_LIFETIME);
+        connections.pop()
+    }
+
+    fn keep(&self, spare: PooledConnection) {
+        let mut connections = self.lock();
+        if connections.len() < self.most {
+            connections.push(spare);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<PooledConnection>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Manager {
+    /// For a pool of this size.
+    pub(super) fn new(config: &config::Database, size: usize) -> sqlx::Result<Self> {
+        Ok(Self {
+            options: connect_options(config)?,
+            max_age: Duration::from_secs(config.connection_max_age_seconds),
+            spares: Arc::new(Spares {
+                most: size,
+                connections: Mutex::default(),
+            }),
+            attempts: Arc::new(Semaphore::new(CONCURRENT_ATTEMPTS.min(size))),
+            pulse: Arc::default(),
+        })
+    }
 }
 
 pub struct PooledConnection {
@@ -32,14 +93,42 @@ impl managed::Manager for Manager {
     type Error = StoreError;
 
     async fn create(&self) -> Result<PooledConnection> {
-        // Boxed, or every future that takes a connection would be six kilobytes larger.
-        let connection = Box::pin(connect(&self.options)).await?;
-        Ok(PooledConnection {
-            connection,
-            tenants: None,
-            answered: Instant::now(),
-            max_age: jitter(self.max_age),
-        })
+        if let Some(spare) = self.spares.take() {
+            return Ok(spare);
+        }
+        let closed = || StoreError::Unavailable("the node is stopping".into());
+        let attempts = Arc::clone(&self.attempts).acquire_owned().await;
+        let permit = attempts.map_err(|_| closed())?;
+        // A call before this one may have given up meanwhile.
+        if let Some(spare) = self.spares.take() {
+            return Ok(spare);
+        }
+        let (options, max_age) = (self.options.clone(), jitter(self.max_age));
+        let spares = Arc::clone(&self.spares);
+        let (connected, waiting) = oneshot::channel();
+        tokio::spawn(async move {
+            let mut connecting = Box::pin(timeout(CONNECT_TIMEOUT, connect(&options)));
+            let result = if let Ok(result) = timeout(SLOW_CONNECT, &mut connecting).await {
+                result
+            } else {
+                drop(permit);
+                connecting.await
+            };
+            let result = result.unwrap_or_else(|_| {
+                let silence = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+                Err(cannot_connect(&options, &silence.into()))
+            });
+            let result = result.map(|connection| PooledConnection {
+                connection,
+                tenants: None,
+                answered: Instant::now(),
+                max_age,
+            });
+            if let Err(Ok(unwanted)) = connected.send(result) {
+                spares.keep(unwanted);
+            }
+        });
+        waiting.await.unwrap_or_else(|_| Err(closed()))
     }
 
     async fn recycle(

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::timeout;
 
 use super::connect::{Manager, PooledConnection};
-use super::error::{Class, Result, classify, unanswered};
+use super::error::{Class, Result, classify, is_unanswered, unanswered};
 
 /// How long a connection may be idle before it is tested.
 const PING_AFTER: Duration = Duration::from_secs(1);
@@ -81,11 +81,10 @@ impl Lease {
             if let Some(mut object) = self.object.take() {
                 object.answered = Instant::now();
             }
-        } else if result
-            .as_ref()
-            .is_err_and(|error| classify(error) == Class::Lost)
+        } else if let Err(error) = &result
+            && classify(error) == Class::Lost
         {
-            self.close_idle();
+            self.close_idle(error);
         }
         result
     }
@@ -98,10 +97,12 @@ impl Lease {
         }
     }
 
-    /// Closes the pool's idle connections: where one broke, or is silent, or leads to a standby, the others most likely do
-    /// too, and the next call would only get the next dead one.
-    fn close_idle(&self) {
-        if let Some(pool) = self.object.as_ref().and_then(Object::pool) {
+    /// Closes the pool's idle connections: where one broke, or leads to a standby, or is silent while the server answers nobody, the
+    /// others most likely do too, and the next call would only get the next dead one.
+    fn close_idle(&self, error: &sqlx::Error) {
+        if let Some(pool) = self.object.as_ref().and_then(Object::pool)
+            && !(is_unanswered(error) && pool.manager().pulse.is_alive())
+        {
             pool.retain(|_, _| false);
         }
     }

@@ -57,6 +57,7 @@ pub mod pool;
 pub mod presence;
 pub mod prompt;
 pub mod prompt_status;
+mod pulse;
 pub mod refresh;
 mod retention;
 mod retry;

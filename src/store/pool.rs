@@ -15,9 +15,10 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::{Map, Query};
 use tokio::time::timeout;
 
-use super::connect::{Manager, connect_options};
+use super::connect::Manager;
 use super::error::{Class, Result, StoreError, classify, is_unanswered, unanswered};
 use super::lease::Lease;
+use super::pulse::ServerPulse;
 use super::tenant_scope::TenantScope;
 use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
@@ -26,10 +27,6 @@ use crate::telemetry::instrument::{Histogram, as_f64};
 /// What a commit may take beyond the statement's timeout, which does not cover it; and how long a retry may take that
 /// follows a statement without an answer, so that the two of them do not take twice as long.
 const COMMIT_ALLOWANCE: Duration = Duration::from_secs(2);
-
-/// How long ago a call may have been answered if a pool without a free connection is to count as busy, not as dead. Longer
-/// than calls usually wait for a lock.
-const BUSY_FOR: Duration = Duration::from_secs(3);
 
 /// How often the log says that there are no connections.
 const WARN_EVERY: Duration = Duration::from_secs(5);
@@ -48,8 +45,7 @@ pub struct Pool {
     limit: Duration,
     /// Whether connections that were used before are closed instead of reused.
     only_new: bool,
-    /// When the server last answered on any of the connections.
-    answered: Arc<Mutex<Instant>>,
+    pulse: Arc<ServerPulse>,
     /// When the log last said why there are no connections. At first the time of creation: whoever starts with an
     /// unreachable database reports the error itself.
     warned: Arc<Mutex<Instant>>,
@@ -65,10 +61,8 @@ impl Pool {
         config: &config::Database,
         size: usize,
     ) -> Result<Self> {
-        let manager = Manager {
-            options: connect_options(config)?,
-            max_age: Duration::from_secs(config.connection_max_age_seconds),
-        };
+        let manager = Manager::new(config, size)?;
+        let pulse = Arc::clone(&manager.pulse);
         let pool = managed::Pool::builder(manager)
             .max_size(size)
             // The connection returned last is reused first: a few warm ones do better than many cold ones.
@@ -77,15 +71,14 @@ impl Pool {
             .build()
             .map_err(|error| StoreError::Fault(error.to_string()))?;
         observe(&pool, name, metrics);
-        let now = Instant::now();
         Ok(Self {
             pool,
             row_security: config.row_security,
             wait: Duration::from_millis(config.acquire_timeout_ms),
             limit: Duration::from_millis(config.statement_timeout_ms) + COMMIT_ALLOWANCE,
             only_new: false,
-            answered: Arc::new(Mutex::new(now)),
-            warned: Arc::new(Mutex::new(now)),
+            pulse,
+            warned: Arc::new(Mutex::new(Instant::now())),
             acquire_time: metrics.pool_acquire.of([name]),
             metrics: Arc::clone(metrics),
         })
@@ -97,7 +90,7 @@ impl Pool {
     #[must_use]
     pub fn after(&self, error: &sqlx::Error) -> Self {
         Self {
-            only_new: classify(error) == Class::Lost,
+            only_new: self.distrusts(error),
             limit: if is_unanswered(error) {
                 COMMIT_ALLOWANCE
             } else {
@@ -105,6 +98,11 @@ impl Pool {
             },
             ..self.clone()
         }
+    }
+
+    /// Whether the other connections are most likely as dead as the one that failed so.
+    fn distrusts(&self, error: &sqlx::Error) -> bool {
+        classify(error) == Class::Lost && !(is_unanswered(error) && self.pulse.is_alive())
     }
 
     /// Takes a connection for a call about these tenants.
@@ -126,7 +124,7 @@ impl Pool {
             Err(error) if classify(&error) == Class::Lost => {
                 // Nothing of the call has been sent yet.
                 tracing::debug!(%error, "an idle connection was dead");
-                let lease = self.take(true).await?;
+                let lease = self.take(self.distrusts(&error)).await?;
                 Ok(lease.prepare(tenants, self.wait).await?)
             }
             lease => Ok(lease?),
@@ -158,7 +156,7 @@ impl Pool {
             return Err(unanswered());
         };
         if matches!(answer, Ok(_) | Err(sqlx::Error::Database(_))) {
-            *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            self.pulse.beat();
         }
         answer
     }
@@ -219,33 +217,21 @@ impl Pool {
         self.row_security
     }
 
-    /// Runs a check of the server within `limit`. If it does not end in time, the idle connections are closed, and the next
-    /// check gets a new one. `None` if all connections are in use, by calls that are being answered.
+    /// Runs a check of the server within `limit`. If it fails, the idle connections are closed, and the next check gets a new one.
+    /// `None` if it did not end and the server answers others: it is busy.
     pub async fn check<T>(
         &self,
         limit: Duration,
         check: impl Future<Output = Result<T>>,
     ) -> Result<Option<T>> {
-        let checked = timeout(limit, check).await;
-        match checked.unwrap_or_else(|_| Err(unanswered().into())) {
-            Err(_) if self.is_busy() => Ok(None),
-            Err(error) => {
-                self.pool.retain(|_, _| false);
-                Err(error)
-            }
-            Ok(found) => Ok(Some(found)),
-        }
-    }
-
-    fn is_busy(&self) -> bool {
-        let Status {
-            available,
-            size,
-            max_size,
-            ..
-        } = self.pool.status();
-        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        available == 0 && size >= max_size && answered.elapsed() < BUSY_FOR
+        let failed = match timeout(limit, check).await {
+            Ok(Ok(found)) => return Ok(Some(found)),
+            Err(_) if self.pulse.is_alive() => return Ok(None),
+            Ok(Err(error)) => error,
+            Err(_) => unanswered().into(),
+        };
+        self.pool.retain(|_, _| false);
+        Err(failed)
     }
 
     /// Open connections, and how many of them are idle.

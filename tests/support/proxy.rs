@@ -1,8 +1,9 @@
 //! A TCP proxy that a test can put between a node and PostgreSQL, to lose bytes in either direction, silence or cut
 //! connections, or lead new ones to another server.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,6 +15,10 @@ struct Mood {
     swallow_up: AtomicBool,
     swallow_down: AtomicBool,
     refuse: AtomicBool,
+    /// How long new connections take to be made.
+    delay_ms: AtomicU64,
+    /// How many were accepted.
+    accepted: AtomicUsize,
     /// The address that new connections lead to.
     target: Mutex<String>,
 }
@@ -81,6 +86,16 @@ impl Proxy {
         self.mood.refuse.store(refuse, Ordering::SeqCst);
     }
 
+    /// Has new connections wait so long before anything passes.
+    pub fn delay(&self, delay_ms: u64) {
+        self.mood.delay_ms.store(delay_ms, Ordering::SeqCst);
+    }
+
+    /// How many connections were ever made.
+    pub fn accepted(&self) -> usize {
+        self.mood.accepted.load(Ordering::SeqCst)
+    }
+
     /// Leads new connections to the server of this URL.
     pub fn lead_to(&self, url: &str) {
         parts(url)
@@ -97,9 +112,14 @@ impl Proxy {
     /// Silences every connection under way: nothing arrives any more, and nobody learns that the other side has closed. New
     /// ones work.
     pub fn silence(&self) {
+        self.silence_later()();
+    }
+
+    /// The same, when the returned function is called, for those that are under way now.
+    pub fn silence_later(&self) -> impl FnOnce() + use<> {
         let mut fate = self.fate.lock().expect("no panic");
         let silent = std::mem::take(&mut fate.silent);
-        silent.store(true, Ordering::SeqCst);
+        move || silent.store(true, Ordering::SeqCst)
     }
 }
 
@@ -107,6 +127,9 @@ async fn relay(client: TcpStream, mood: &Mood, silent: &AtomicBool) {
     if mood.refuse.load(Ordering::SeqCst) {
         return;
     }
+    mood.accepted.fetch_add(1, Ordering::SeqCst);
+    let delay = mood.delay_ms.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(delay)).await;
     let target = mood.target.lock().expect("no panic").clone();
     let Ok(server) = TcpStream::connect(target).await else {
         return;
