@@ -36,24 +36,32 @@ pub struct Approver {
 }
 
 impl Approver {
+    /// One that has no channel.
+    pub fn new(clients: &Arc<Clients>, number: u16, entrance: usize) -> Self {
+        Self {
+            number,
+            id: Party::Approver(number).id(),
+            entrance,
+            clients: Arc::clone(clients),
+            socket: None,
+            answers: Mutex::default(),
+            seen: Mutex::default(),
+        }
+    }
+
     pub fn start(clients: &Arc<Clients>, number: u16, entrance: usize, by: By) -> Arc<Self> {
-        let id = Party::Approver(number).id();
+        let approver = Self::new(clients, number, entrance);
         let address = Address {
             by,
             entrance,
             role: "approver",
-            id: id.clone(),
+            id: approver.id.clone(),
             key: clients.keys.approver.clone(),
         };
         let mut ends = channel::open(clients, address);
         let approver = Arc::new(Self {
-            number,
-            id,
-            entrance,
-            clients: Arc::clone(clients),
             socket: (by == By::Socket).then_some(ends.send),
-            answers: Mutex::default(),
-            seen: Mutex::default(),
+            ..approver
         });
         let listening = Arc::clone(&approver);
         tokio::spawn(async move {
@@ -153,6 +161,25 @@ impl Approver {
                 approver.decide(number, &request, true).await;
             }
         });
+    }
+
+    /// Decides everything in its inbox that it has not decided yet.
+    pub async fn look(self: &Arc<Self>) {
+        let path = format!("/v1/approvers/{}/inbox?limit=200", self.id);
+        let call = Call::get(self.entrance, &path, &self.clients.keys.approver);
+        let Some(answer) = self.clients.definite(&call).await else {
+            return;
+        };
+        let items = answer.body.pointer("/body/items").and_then(Value::as_array);
+        for item in items.into_iter().flatten() {
+            let request = item["requestId"].as_str().unwrap_or_default();
+            let message = item["msgId"].as_str().and_then(|id| id.parse().ok());
+            if let (Some((number, letter)), Some(message)) =
+                (self.clients.book.parse(request), message)
+            {
+                self.consider("approval.request", number, letter, request, message);
+            }
+        }
     }
 
     async fn acknowledge(&self, number: usize, request: &str, message: Uuid) {

@@ -20,9 +20,13 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
 pub struct Keys {
+    pub tenant: String,
     pub enforcer: String,
     pub approver: String,
     pub admin: String,
+    /// Those of the real commands, each of one identity.
+    pub bot: String,
+    pub person: String,
 }
 
 /// What all clients share.

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::record::{Decision, Exchange, Fact, Party, Record, Refusal};
+use super::record::{Decision, Exchange, Fact, Kind, Party, Record, Refusal};
 use super::rows::Row;
-use super::states;
+use super::{states, trials};
 
 /// How long anybody may wait, faults not counted.
 pub const BOUND: Duration = Duration::from_secs(20);
+/// How long a notification may take: a node that dies leaves its claim for half a minute, the next sweep finds it a quarter later, and
+/// each of two failures adds a pause.
+const NOTIFIED: Duration = Duration::from_secs(75);
 /// A message that was on its way when it was acknowledged over another channel arrives within this time.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 /// Offers of a message over one channel are at least 10 s apart; the clients' clock and ours differ by less than the rest.
@@ -32,6 +35,10 @@ pub enum Rule {
     Repeated,
     /// A message came after its confirmed acknowledgement.
     AfterAck,
+    /// A command had an effect that was not approved, or not the one that was.
+    Effect,
+    /// An approver was not notified.
+    Notification,
     /// Somebody waited beyond the bound.
     Waiting,
     /// The tables contradict each other.
@@ -69,6 +76,7 @@ pub fn check(record: &Record, rows: &HashMap<String, Row>) -> Vec<Violation> {
         }
         pushed(exchange, record, &mut found);
         waited(exchange, record, &mut found);
+        notified(exchange, record, &mut found);
         known.insert(request.clone());
         let named = found.into_iter().map(|(rule, what)| Violation {
             rule,
@@ -90,6 +98,7 @@ pub fn check(record: &Record, rows: &HashMap<String, Row>) -> Vec<Violation> {
         what: what.clone(),
     });
     violations.extend(odd);
+    violations.extend(trials::check(record));
     violations
 }
 
@@ -277,18 +286,53 @@ fn last_fault(record: &Record, from: Duration, to: Duration) -> Duration {
     during.map(|span| span.ended).fold(from, Duration::max)
 }
 
+/// Whether somebody waited no longer than the bound, faults not counted.
+pub fn undisturbed(record: &Record, from: Duration, to: Duration) -> bool {
+    without_faults(record, from, to) <= BOUND
+}
+
+fn without_faults(record: &Record, from: Duration, to: Duration) -> Duration {
+    let mut time = to.saturating_sub(from);
+    for span in &record.spans {
+        let (begun, ended) = (span.begun.max(from), span.ended.min(to));
+        time = time.saturating_sub(ended.saturating_sub(begun));
+    }
+    time
+}
+
 fn waited(exchange: &Exchange, record: &Record, found: &mut Found) {
     let Some(finished) = exchange.finished else {
         let what = format!("its enforcer ({:?}) never knew its end", exchange.kind);
         return found.push((Rule::Waiting, what));
     };
-    let (begun, mut time) = (exchange.begun, finished.saturating_sub(exchange.begun));
-    for span in &record.spans {
-        let (from, to) = (span.begun.max(begun), span.ended.min(finished));
-        time = time.saturating_sub(to.saturating_sub(from));
-    }
-    if time > BOUND {
+    let bound = match exchange.kind {
+        Kind::Notified => BOUND + NOTIFIED,
+        _ => BOUND,
+    };
+    let time = without_faults(record, exchange.begun, finished);
+    if time > bound {
         let what = format!("its enforcer waited {:.1} s", time.as_secs_f64());
         found.push((Rule::Waiting, what));
+    }
+}
+
+/// An approver without a channel learns of a request by a notification alone.
+fn notified(exchange: &Exchange, record: &Record, found: &mut Found) {
+    let mut facts = exchange.facts.iter();
+    let accepted = facts.find(|(_, fact)| *fact == Fact::Accepted);
+    let Some((accepted, _)) = accepted.filter(|_| exchange.kind == Kind::Notified) else {
+        return;
+    };
+    let mut arrivals = record.notified.iter().copied();
+    // It may arrive before the answer to the submission does.
+    match arrivals.find(|at| *at >= exchange.begun) {
+        None => found.push((Rule::Notification, "nobody was notified".to_owned())),
+        Some(at) => {
+            let time = without_faults(record, *accepted, at);
+            if time > NOTIFIED {
+                let what = format!("its notification took {:.1} s", time.as_secs_f64());
+                found.push((Rule::Notification, what));
+            }
+        }
     }
 }

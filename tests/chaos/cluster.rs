@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use super::calls::Keys;
+use super::commands;
 use super::database::{Database, NAME};
 use super::nodes::{Balancer, COUNT, Node, countersign};
 
@@ -16,7 +17,7 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     pub keys: Keys,
     balancer: Balancer,
-    directory: TempDir,
+    pub directory: TempDir,
 }
 
 impl Cluster {
@@ -29,16 +30,18 @@ impl Cluster {
         let url = database.primary().url(NAME, NAME);
         countersign(&url, &["migrate"]).await?;
         let tenant = countersign(&url, &["tenant", "create", "chaos"]).await?;
-        let key = async |role: &str| {
+        let key = async |role: &str, bound: &[&str]| {
             let create = ["credential", "create", "--tenant", &tenant, "--role", role];
-            // One credential stands for all enforcers, one for all approvers.
-            let any: &[&str] = if role == "admin" { &[] } else { &["--unbound"] };
-            countersign(&url, &[&create, any].concat()).await
+            countersign(&url, &[&create, bound].concat()).await
         };
         let keys = Keys {
-            enforcer: key("enforcer").await?,
-            approver: key("approver").await?,
-            admin: key("admin").await?,
+            // One credential stands for all enforcers, one for all approvers.
+            enforcer: key("enforcer", &["--unbound"]).await?,
+            approver: key("approver", &["--unbound"]).await?,
+            admin: key("admin", &[]).await?,
+            bot: key("enforcer", &["--bound-id", commands::ENFORCER]).await?,
+            person: key("approver", &["--bound-id", commands::APPROVER]).await?,
+            tenant: tenant.clone(),
         };
         let mut nodes = Vec::new();
         for number in 0..COUNT {

@@ -14,6 +14,7 @@ use super::calls::{Answer, Call, Clients};
 use super::channel::By::{self, Socket, Stream};
 use super::enforcer::Enforcer;
 use super::record::{Fact, Kind};
+use super::webhook;
 
 /// Exchanges that may be under way before no new ones begin: an outage must not end in a flood.
 const AT_ONCE: usize = 300;
@@ -56,6 +57,8 @@ const ASKED: usize = 7;
 const TEAM: [u16; 3] = [1, 7, 8];
 /// Has no client: nobody decides what probes submit.
 const NOBODY: u16 = 9;
+/// Has a webhook and no channel.
+const NOTIFIED: u16 = 11;
 
 pub struct Crew {
     pub clients: Arc<Clients>,
@@ -73,6 +76,8 @@ impl Crew {
                 expect(&clients, &call).await?;
             }
         }
+        let webhook = webhook::start(&clients, NOTIFIED).await?;
+        expect(&clients, &webhook).await?;
         for approver in TEAM {
             pair(&clients, PAIRED, approver).await?;
         }
@@ -112,13 +117,16 @@ impl Crew {
             6..10 => Kind::Expiring,
             10..14 => Kind::Late,
             14..26 => Kind::Team,
+            26..29 => Kind::Notified,
             _ => Kind::Plain,
         };
-        let (enforcer, approvers) = if kind == Kind::Team {
-            (PAIRED, TEAM.to_vec())
-        } else {
-            let approver = u16::try_from(random.below(ASKED)).unwrap_or_default();
-            (random.below(SUBMITTING), vec![approver])
+        let (enforcer, approvers) = match kind {
+            Kind::Team => (PAIRED, TEAM.to_vec()),
+            Kind::Notified => (random.below(SUBMITTING), vec![NOTIFIED]),
+            _ => {
+                let approver = u16::try_from(random.below(ASKED)).unwrap_or_default();
+                (random.below(SUBMITTING), vec![approver])
+            }
         };
         self.begin(kind, enforcer, approvers);
     }
@@ -169,7 +177,11 @@ impl Crew {
 async fn expect(clients: &Clients, call: &Call) -> anyhow::Result<Value> {
     let answer = clients.definite(call).await.context("no answer")?;
     let Answer { status, body, .. } = answer;
-    anyhow::ensure!(status == 200, "{} answered {status}: {body}", call.path);
+    anyhow::ensure!(
+        matches!(status, 200 | 201),
+        "{} answered {status}: {body}",
+        call.path
+    );
     Ok(body)
 }
 

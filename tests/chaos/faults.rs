@@ -14,10 +14,10 @@ use super::calls::{Call, in_seconds};
 use super::cluster::Cluster;
 use super::crew::Crew;
 use super::database::NAME;
-use super::failover;
 use super::nodes::{COUNT, Node, WITH_CLOCK, faketime};
 use super::programs::is_root;
 use super::record::Kind;
+use super::{failover, overload};
 
 /// Every fault with what it does, in the order of the first round.
 pub const FAULTS: &[(&str, &str)] = &[
@@ -42,6 +42,11 @@ pub const FAULTS: &[(&str, &str)] = &[
     ),
     ("connections", "the database accepts no more connections"),
     ("disk-full", "the database's disk is full"),
+    ("disk-stall", "the database's disk takes no writes"),
+    (
+        "overload",
+        "nodes and database get a tenth of one processor",
+    ),
     ("clock", "one node's clock jumps ahead and back"),
     ("db-crash", "PostgreSQL is killed and started again"),
     ("db-restart", "PostgreSQL is restarted"),
@@ -87,6 +92,7 @@ pub async fn inject(
     }
     let victim = crew.clients.random.below(COUNT);
     let mut crash = false;
+    let mut remarks = Vec::new();
     let target = match name {
         "node-kill" | "node-stop" | "node-drain" | "node-silent" => {
             on_nodes(name, victim, cluster).await?
@@ -117,6 +123,17 @@ pub async fn inject(
             }
             Target::None
         }
+        "disk-stall" => match overload::stall_disk(cluster, crew).await? {
+            Ok((target, remark)) => {
+                remarks.push(remark);
+                target
+            }
+            Err(why) => return Ok(Err(why)),
+        },
+        "overload" => match overload::starve(cluster).await? {
+            Ok(target) => target,
+            Err(why) => return Ok(Err(why)),
+        },
         "disk-full" if !is_root() => {
             return Ok(Err("mounting a small file system needs root".to_owned()));
         }
@@ -125,7 +142,6 @@ pub async fn inject(
             on_database(name, cluster).await?
         }
     };
-    let remarks = Vec::new();
     Ok(Ok(Effect {
         target,
         crash,

@@ -7,6 +7,7 @@ mod campaign;
 mod channel;
 mod check;
 mod cluster;
+mod commands;
 mod crew;
 mod database;
 mod enforcer;
@@ -16,6 +17,7 @@ mod figures;
 mod link;
 mod nodes;
 mod options;
+mod overload;
 mod patroni;
 mod planted;
 mod programs;
@@ -25,6 +27,8 @@ mod report;
 mod rows;
 mod server;
 mod states;
+mod trials;
+mod webhook;
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
@@ -40,6 +44,7 @@ use tokio_util::task::TaskTracker;
 
 use self::calls::Clients;
 use self::cluster::Cluster;
+use self::commands::Commands;
 use self::crew::Crew;
 use self::options::Options;
 use self::random::Random;
@@ -48,7 +53,7 @@ use self::record::Book;
 /// How long the calm run of the self-test lasts.
 const SELF_TEST: Duration = Duration::from_secs(12);
 /// How long the last exchanges have to finish, redeliveries included.
-const FINISHING: Duration = Duration::from_secs(45);
+const FINISHING: Duration = Duration::from_secs(100);
 /// How many of a hundred calls clients abort at any time.
 const ABORTS: usize = 2;
 /// Set once we have mounts of our own.
@@ -117,8 +122,10 @@ async fn with_cluster(options: &Options, seed: u64, cluster: &mut Cluster) -> an
         tasks: TaskTracker::new(),
     });
     let crew = Crew::start(Arc::clone(&clients)).await?;
+    let commands = Commands::start(&clients, cluster.directory.path()).await?;
     clients.abort_percent.store(ABORTS, Ordering::Relaxed);
     let work = tokio::spawn(Arc::clone(&crew).work(options.rate));
+    tokio::spawn(commands.work(crew.stop.clone()));
     let mut lines = Vec::new();
     if options.self_test {
         println!("calm for {} s", SELF_TEST.as_secs());
@@ -137,10 +144,12 @@ async fn with_cluster(options: &Options, seed: u64, cluster: &mut Cluster) -> an
     drop(timeout(Duration::from_secs(5), clients.tasks.wait()).await);
     let record = clients.book.lock().clone();
     let mut connection = cluster.database.connect().await?;
-    let rows = rows::load(&mut connection).await?;
+    let rows = rows::load(&mut connection, &record.run).await?;
     let violations = check::check(&record, &rows);
     let aborted = clients.aborted.load(Ordering::Relaxed);
     println!("{aborted} calls were aborted by their clients");
+    let (trials, notified) = (record.trials.len(), record.notified.len());
+    println!("{trials} calls of run and hook, {notified} notifications");
     let well = report::print(&mut lines, &violations, record.exchanges.len());
     if !options.self_test {
         return Ok(well);

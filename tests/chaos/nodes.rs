@@ -94,6 +94,9 @@ impl Node {
                 "COUNTERSIGN_SECURITY__CLUSTER_SECRET",
                 "chaos-chaos-chaos-chaos-chaos-chaos",
             )
+            // The receiver of notifications is here.
+            .env("COUNTERSIGN_NOTIFICATIONS__ALLOW", "[\"127.0.0.0/8\"]")
+            .env("COUNTERSIGN_NOTIFICATIONS__PAUSE_SECONDS", "1")
             // Clients take silence for a dead connection, and must not have to wait long for it.
             .env("COUNTERSIGN_PUSH__PING_SECONDS", "3")
             .env("COUNTERSIGN_PUSH__SSE_PING_SECONDS", "3")
@@ -143,8 +146,12 @@ impl Node {
         Ok(ended)
     }
 
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().and_then(Child::id)
+    }
+
     pub fn signal(&self, signal: Signal) {
-        send(self.process.as_ref().and_then(Child::id), signal);
+        send(self.id(), signal);
     }
 
     /// Sends it a signal that ends it, and waits for that.
@@ -165,7 +172,7 @@ impl Node {
 }
 
 /// Takes our variables out of a command's environment.
-fn clean(command: &mut Command) -> &mut Command {
+pub fn clean(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("COUNTERSIGN_")) {
         command.env_remove(name);
     }

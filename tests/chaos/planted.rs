@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::check::{Rule, check};
 use super::record::{Decision, Exchange, Fact, Party, Record};
 use super::rows;
+use super::trials::{self, Trial};
 
 /// Statements with `$id` for the exchange, and what they must be found as.
 const IN_DATABASE: [(&str, &str, Rule); 17] = [
@@ -180,6 +181,33 @@ const IN_RECORD: [(&str, Change, Rule); 11] = [
     ),
 ];
 
+type TrialChange = fn(&mut Trial);
+
+/// Changes of what a command did that was approved, and what they must be found as.
+const IN_TRIAL: [(&str, TrialChange, Rule); 5] = [
+    (
+        "an effect that nobody approved",
+        |trial| (trial.signed, trial.accepted) = (None, None),
+        Rule::Effect,
+    ),
+    (
+        "an effect that was rejected",
+        |trial| trial.signed = Some(false),
+        Rule::Effect,
+    ),
+    ("an effect twice", |trial| trial.effects = 2, Rule::Effect),
+    (
+        "an approval without an effect",
+        |trial| (trial.effects, trial.succeeded) = (0, false),
+        Rule::Effect,
+    ),
+    (
+        "a command that does not end",
+        |trial| trial.ended = None,
+        Rule::Waiting,
+    ),
+];
+
 /// What an enforcer was told about the exchange that is tampered with.
 struct Delivery {
     message: Uuid,
@@ -242,7 +270,7 @@ pub async fn find_all(record: &Record, connection: &mut PgConnection) -> anyhow:
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
             .execute(&mut *connection)
             .await?;
-        let rows = rows::load(connection).await?;
+        let rows = rows::load(connection, &record.run).await?;
         connection.execute("rollback").await?;
         let found = check(record, &rows);
         report(
@@ -252,7 +280,7 @@ pub async fn find_all(record: &Record, connection: &mut PgConnection) -> anyhow:
                 .any(|v| v.rule == rule && v.what.starts_with(&request)),
         );
     }
-    let rows = rows::load(connection).await?;
+    let rows = rows::load(connection, &record.run).await?;
     for (name, change, rule) in IN_RECORD {
         let Some((number, delivery)) = candidates.next() else {
             anyhow::bail!("too few exchanges were made");
@@ -278,5 +306,26 @@ pub async fn find_all(record: &Record, connection: &mut PgConnection) -> anyhow:
                 .any(|v| v.rule == rule && v.what.starts_with(&request)),
         );
     }
+    for (name, change, rule) in IN_TRIAL {
+        let mut changed = record.clone();
+        let mut trials = changed.trials.iter_mut().enumerate();
+        let Some((number, trial)) = trials.find(|(_, trial)| trial.effects == 1) else {
+            anyhow::bail!("no command was approved");
+        };
+        let command = trials::name(trial, number);
+        change(trial);
+        let found = check(&changed, &rows);
+        report(
+            name,
+            (found.iter()).any(|v| v.rule == rule && v.what.starts_with(&command)),
+        );
+    }
+    let mut changed = record.clone();
+    changed.notified.clear();
+    let found = check(&changed, &rows);
+    report(
+        "a notification lost",
+        found.iter().any(|v| v.rule == Rule::Notification),
+    );
     Ok(all)
 }

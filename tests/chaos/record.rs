@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::trials::Trial;
+
 /// A client, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Party {
@@ -49,6 +51,8 @@ pub enum Kind {
     Late,
     /// Only a fault decides it.
     Held,
+    /// Its approver has no channel, and looks when it is notified.
+    Notified,
 }
 
 impl Kind {
@@ -65,6 +69,7 @@ impl Kind {
             Self::Expiring => 'e',
             Self::Late => 'l',
             Self::Held => 'h',
+            Self::Notified => 'n',
         }
     }
 }
@@ -175,6 +180,10 @@ pub struct Record {
     /// When each channel was opened.
     pub channels: Vec<Duration>,
     pub spans: Vec<Span>,
+    /// When notifications arrived.
+    pub notified: Vec<Duration>,
+    /// Calls of the real commands.
+    pub trials: Vec<Trial>,
     /// What no rule allows and is no matter of the database: an answer that should not be, a wait beyond the bound.
     pub odd: Vec<(Duration, String)>,
 }
@@ -267,11 +276,18 @@ impl Book {
         u32::try_from(record.channels.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Exchanges that began before `time` and whose enforcers still do not know how they ended.
+    pub fn notify(&self) {
+        let at = self.now();
+        self.lock().notified.push(at);
+    }
+
+    /// Exchanges that began before `time` and whose enforcers still do not know how they ended. Those that wait for a notification
+    /// may take longer.
     pub fn unfinished(&self, time: Duration) -> Vec<usize> {
         let record = self.lock();
         let exchanges = record.exchanges.iter().enumerate();
         exchanges
+            .filter(|(_, exchange)| exchange.kind != Kind::Notified)
             .filter(|(_, exchange)| exchange.begun < time && exchange.finished.is_none())
             .map(|(number, _)| number)
             .collect()

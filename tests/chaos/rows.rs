@@ -56,8 +56,11 @@ type ExchangeColumns = (
     Option<bool>,
 );
 
-/// Every exchange, by its request id.
-pub async fn load(connection: &mut PgConnection) -> anyhow::Result<HashMap<String, Row>> {
+/// Every exchange of this run, by its request id. Those of the real commands have other ids.
+pub async fn load(
+    connection: &mut PgConnection,
+    run: &str,
+) -> anyhow::Result<HashMap<String, Row>> {
     let mut rows: HashMap<String, Row> = HashMap::new();
     let exchanges: Vec<ExchangeColumns> = sqlx::query_as(
         "select request_id, state::text, enforcer_id, decision::text, decided_by, nonce, decision_message_id,
@@ -138,5 +141,7 @@ pub async fn load(connection: &mut PgConnection) -> anyhow::Result<HashMap<Strin
             rows.entry(request).or_default().has_key = true;
         }
     }
+    let own = format!("{run}-");
+    rows.retain(|request, _| request.starts_with(&own));
     Ok(rows)
 }

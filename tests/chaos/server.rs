@@ -16,6 +16,8 @@ use super::programs::{Postgres, free_port, is_root, run, send, text};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Room for the data of a run: memory is taken as it is used.
 const ROOM: &str = "size=8g";
+/// The size of the disk for the log of changes. Only what is written takes room.
+const DISK: &str = "4G";
 /// Processes are killed, never the machine, so nothing has to be flushed to disk.
 pub const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
@@ -40,6 +42,8 @@ pub struct Server {
     process: Option<Child>,
     generation: usize,
     log: PathBuf,
+    /// The file system of the log of changes, where we may mount one.
+    disk: Option<PathBuf>,
 }
 
 impl Server {
@@ -51,6 +55,8 @@ impl Server {
             run("mount", &["-t", "tmpfs", "-o", ROOM, "tmpfs", text(&home)?])?;
             programs.make_directory(&home)?;
         }
+        let disk = directory.join(format!("{name}-disk"));
+        let mounted = is_root() && mount_disk(programs, &disk).is_ok();
         Ok(Self {
             port: free_port()?,
             home,
@@ -58,7 +64,12 @@ impl Server {
             process: None,
             generation: 0,
             log: directory.join(format!("{name}.log")),
+            disk: mounted.then_some(disk),
         })
+    }
+
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().and_then(Child::id)
     }
 
     pub fn data(&self) -> PathBuf {
@@ -68,7 +79,11 @@ impl Server {
     /// The log of changes has another file system: a server that cannot write it stops at once.
     fn new_wal(&mut self) -> PathBuf {
         self.generation += 1;
-        self.log.with_extension(format!("wal-{}", self.generation))
+        let name = format!("wal-{}", self.generation);
+        match &self.disk {
+            Some(disk) => disk.join(name),
+            None => self.log.with_extension(name),
+        }
     }
 
     /// Makes the data of a first primary.
@@ -203,6 +218,13 @@ impl Server {
         Ok(answer.fetch_optional(&mut connection).await?)
     }
 
+    /// Has nothing written to the log of changes, or lets it go on.
+    pub fn freeze_disk(&self, frozen: bool) -> anyhow::Result<()> {
+        let disk = self.disk.as_deref().context("it is not mounted")?;
+        let action = if frozen { "--freeze" } else { "--unfreeze" };
+        run("fsfreeze", &[action, text(disk)?]).map(drop)
+    }
+
     /// Leaves no room on its file system, or gives all of it back.
     pub fn fill_disk(&self, full: bool) -> anyhow::Result<()> {
         let home = text(&self.home)?;
@@ -217,9 +239,25 @@ impl Server {
     }
 }
 
+/// Mounts a file as a file system.
+fn mount_disk(programs: &Postgres, disk: &Path) -> anyhow::Result<()> {
+    let image = disk.with_extension("image");
+    let (disk_name, image) = (text(disk)?, text(&image)?);
+    run("truncate", &["--size", DISK, image])?;
+    run("mkfs.ext4", &["-q", "-F", image])?;
+    programs.make_directory(disk)?;
+    run("mount", &["-o", "loop", image, disk_name])?;
+    programs.make_directory(disk)
+}
+
 impl Drop for Server {
     /// The directory cannot be removed while something is mounted in it.
     fn drop(&mut self) {
+        // A file system that is frozen keeps everyone waiting who writes to it, and cannot be unmounted.
+        drop(self.freeze_disk(false));
+        if let Some(disk) = self.disk.as_deref().and_then(Path::to_str) {
+            drop(run("umount", &["--lazy", disk]));
+        }
         if let (true, Some(home)) = (is_root(), self.home.to_str()) {
             drop(run("umount", &["--lazy", home]));
         }
