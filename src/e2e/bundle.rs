@@ -19,7 +19,7 @@ const DEVICE: &str = "the device's bundle";
 pub(crate) const DEVICE_ID: &str = "a device id";
 const ENFORCER: &str = "the enforcer's bundle";
 const MAX_NAME_CHARS: usize = 64;
-const MAX_LABEL_CHARS: usize = 256;
+pub const MAX_LABEL_CHARS: usize = 256;
 
 /// Names the keys of a device, and is the `signerKeyId` of its decisions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -154,8 +154,8 @@ impl DeviceBundle {
     }
 }
 
-/// Labels are shown beside what people decide about, so nothing in them is invisible.
-pub(super) fn is_label(text: &str) -> bool {
+/// Whether a text can be a label. Labels are shown beside what people decide about, so nothing in them is invisible.
+pub fn is_label(text: &str) -> bool {
     let length = text.chars().take(MAX_LABEL_CHARS + 1).count();
     !text.trim().is_empty() && length <= MAX_LABEL_CHARS && !text.chars().any(is_invisible)
 }
@@ -163,7 +163,8 @@ pub(super) fn is_label(text: &str) -> bool {
 pub(super) fn read_label(reader: &mut Reader<'_, '_>) -> Result<Option<String>, Invalid> {
     let label = reader.optional_str("label")?;
     if label.is_some_and(|label| !is_label(label)) {
-        let expected = format!("1 to {MAX_LABEL_CHARS} characters, none of them invisible");
+        let expected =
+            format!("a label of 1 to {MAX_LABEL_CHARS} characters, none of them invisible");
         return Err(Invalid::shape(reader.at("label"), expected));
     }
     Ok(label.map(str::to_owned))

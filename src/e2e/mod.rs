@@ -43,7 +43,7 @@ pub use accept::{
 };
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
 pub(crate) use bundle::DEVICE_ID;
-pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle};
+pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
 pub use comparison::{Comparison, Digits};
 pub use decision::{Ruling, Scope, reject_unopened, sign_decision};
 pub use endorsement::EndorsementRequest;

@@ -410,6 +410,18 @@ async fn many_at_once_each_get_their_own_answer() {
 }
 
 #[test]
+fn a_label_that_nobody_could_read_is_refused_before_anyone_is_asked() {
+    let long = "x".repeat(257);
+    for label in ["", " ", "a\u{200b}b", &long] {
+        let output = countersign().args(["pair", "--label", label]).output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{label:?}: {said}");
+        assert!(said.contains("1 to 256 characters"), "{label:?}: {said}");
+    }
+}
+
+#[test]
 fn every_command_has_help_and_shells_complete_it() {
     for name in [
         "run", "ask", "mcp", "pair", "join", "inbox", "show", "approve", "reject", "devices",

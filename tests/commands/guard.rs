@@ -357,7 +357,9 @@ async fn a_line_that_comes_unasked_ends_the_question() {
     scene.item().await;
     stream.write_all(b"{\"change\":null}\n").await.unwrap();
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let answered = stream.read_to_string(&mut answer);
+    let answered = tokio::time::timeout(PATIENCE, answered).await;
+    answered.expect("an answer in time").unwrap();
     assert!(answer.contains("the request was withdrawn"), "{answer}");
     assert!(scene.alice.find("").await.unwrap().is_empty());
 }

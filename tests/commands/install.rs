@@ -1,5 +1,6 @@
 //! `countersign install` as a process, in a home of its own: what it writes, what it leaves alone, and when it refuses.
 
+mod guard;
 mod home;
 mod places;
 mod refused;

@@ -83,6 +83,35 @@ fn missing_and_unknown_members_are_refused_by_name() {
     assert!(refused.to_string().contains("/proof"), "{refused}");
 }
 
+#[test]
+fn a_label_is_read_as_it_was_and_one_that_may_not_be_shown_is_refused() {
+    let offer = EnforcerBundle::new(&world().enforcer, bot(), &mut known("offer")).unwrap();
+    let longest = "x".repeat(256);
+    for label in ["build machine", "Rechner 7 – Büro", &longest] {
+        let text = offer.clone().labelled(Some(label)).to_text().unwrap();
+        let read = EnforcerBundle::parse(&text).unwrap();
+        assert_eq!(read.label(), Some(label));
+    }
+    let json = URL_SAFE_NO_PAD.decode(offer.to_text().unwrap()).unwrap();
+    let members: Value = serde_json::from_slice(&json).unwrap();
+    let long = format!("{longest}x");
+    for label in [
+        json!(""),
+        json!(" "),
+        json!("a\u{1b}[2Jb"),
+        json!("a\u{200b}b"),
+        json!("a\u{202e}b"),
+        json!(long),
+        json!(7),
+        Value::Null,
+    ] {
+        let mut other = members.clone();
+        other["label"] = label.clone();
+        let refused = EnforcerBundle::parse(&spell(&super::vectors::canon(&other))).unwrap_err();
+        assert!(refused.to_string().contains("/label"), "{label}: {refused}");
+    }
+}
+
 /// The points of small order on Curve25519 and its twist, by their u coordinates, and other spellings of keys.
 const BAD_X25519: [(&str, &str); 9] = [
     (

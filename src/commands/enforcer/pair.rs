@@ -8,7 +8,7 @@ use countersign::client::enforcer::{Completed, Enforcer};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use countersign::clock::Clock;
-use countersign::e2e::Received;
+use countersign::e2e::{MAX_LABEL_CHARS, Received, is_label};
 use serde_json::json;
 
 use crate::commands::client::ClientOptions;
@@ -35,11 +35,20 @@ pub struct PairArgs {
 #[derive(Args, Default)]
 pub struct OfferArgs {
     /// What the approver sees of this enforcer; by default the machine's name.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_label)]
     label: Option<String>,
     /// Where the approver's page is, if not at the gateway.
     #[arg(long, value_name = "URL")]
     page: Option<String>,
+}
+
+fn parse_label(text: &str) -> Result<String, String> {
+    if is_label(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "expected 1 to {MAX_LABEL_CHARS} characters, none of them invisible"
+    ))
 }
 
 /// Begins a pairing and waits for its end.

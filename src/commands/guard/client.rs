@@ -33,7 +33,7 @@ impl FromStr for GuardAddress {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected =
-            "expected USER:SOCKET, such as countersign-guard:/run/countersign-guard/socket";
+            "expected USER:SOCKET, such as countersign-guard:/run/countersign-guard/dave/socket";
         let (user, socket) = text.split_once(':').ok_or(expected)?;
         let socket = PathBuf::from(socket);
         if user.is_empty() || !socket.is_absolute() {

@@ -22,8 +22,8 @@ pub use self::message::{AgentSession, AskCall, AskOutcome, AskReply, ObservedEve
 
 pub const EXAMPLES: &str = "\
 Example:
-  countersign guard --socket /run/countersign-guard/socket --user dave
-deploy/countersign-guard.service runs it; docs/agents/guard.md says how to set it up.";
+  countersign guard --socket /run/countersign-guard/dave/socket --user dave
+To set it up: sudo countersign install claude --managed --guard-for dave";
 
 #[derive(Args)]
 pub struct GuardArgs {

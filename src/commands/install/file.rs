@@ -12,6 +12,7 @@ use crate::commands::ending::{FAILURE, MALFORMED};
 const MAX_BYTES: u64 = 4 << 20;
 
 /// A file as it is and as it should be. `None` is a file that does not exist.
+#[derive(Clone)]
 pub struct Change {
     /// As people know it; it may be a link.
     pub path: PathBuf,

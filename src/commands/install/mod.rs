@@ -8,11 +8,13 @@ mod copilot;
 mod cursor;
 pub mod file;
 mod gemini;
+mod guard;
 pub mod hooks;
 pub mod opencode;
 pub mod place;
 pub mod shell;
 mod show;
+mod warnings;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -21,17 +23,18 @@ use anyhow::Context as _;
 use clap::Args;
 use countersign::agent::Agent;
 use countersign::client::ClientError;
-use countersign::client::profile::ProfileFile;
 use countersign::client::visible_lines;
 use countersign::edit::EditError;
 use countersign::edit::json::{Document, Left};
 use serde_json::Value;
 
 use self::file::Change;
+use self::guard::GuardSetup;
 use self::hooks::Entry;
 use self::place::{Places, Scope};
 use self::shell::{Hook, Limiter};
 use self::show::{report, show};
+use self::warnings::warnings;
 use super::ending::{Ending, FAILURE, MALFORMED, USAGE};
 use super::guard::GuardAddress;
 use super::remark;
@@ -44,6 +47,8 @@ Examples:
   countersign install gemini --every-call        also ask about what the policy lets pass
   sudo countersign install claude --managed      for everybody on this machine; projects cannot switch it off
   countersign install claude --remove            take it out again
+  sudo countersign install claude --managed --guard-for dave
+                                                 and have another user ask for dave's agents
 Afterwards: countersign doctor claude";
 
 #[derive(Args)]
@@ -81,6 +86,9 @@ pub struct InstallArgs {
     /// The guard that the hook asks through: the user that it runs as, and its socket. See `countersign guard`.
     #[arg(long, value_name = "USER:SOCKET", conflicts_with_all = ["remove", "profile"])]
     guard: Option<GuardAddress>,
+    /// Set up a guard for the agents of this user, and have the hook ask through it. Needs root and systemd.
+    #[arg(long, value_name = "NAME", requires = "managed", conflicts_with_all = ["remove", "profile", "guard"])]
+    guard_for: Option<String>,
     /// Where the files of the system are.
     #[arg(long, value_name = "DIR", hide = true)]
     system_root: Option<PathBuf>,
@@ -137,12 +145,20 @@ pub async fn run(args: InstallArgs) -> anyhow::Result<Ending> {
 async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
     let places = Places::here(args.system_root.as_deref())?;
     let program = std::env::current_exe().and_then(|path| path.canonicalize());
+    let program = program.context("the path of this program")?;
+    let setup = match &args.guard_for {
+        Some(user) => Some(GuardSetup::plan(user, &program, places.system_root())?),
+        None => None,
+    };
+    let address = setup.as_ref().map(|setup| setup.address.clone());
     let request = Request {
         hook: Hook {
             agent: args.agent,
-            program: program.context("the path of this program")?,
+            program: setup
+                .as_ref()
+                .map_or(program, |setup| setup.program.clone()),
             profile: args.profile.clone(),
-            guard: args.guard.clone(),
+            guard: address.or_else(|| args.guard.clone()),
             every_call: args.every_call,
             limiter: Limiter::find(),
         },
@@ -153,7 +169,9 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
         },
         remove: args.remove,
     };
-    let changes = plan(&request, &places)?;
+    let mut changes = plan(&request, &places)?;
+    changes.extend(setup.as_ref().map(|setup| setup.unit.clone()));
+    let commands: Vec<_> = setup.iter().flat_map(GuardSetup::commands).collect();
     let warnings = if args.remove {
         Vec::new()
     } else {
@@ -161,11 +179,11 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
     };
     let changes: Vec<_> = changes.into_iter().filter(Change::is_any).collect();
     if !args.json {
-        show(args, &changes, &warnings)?;
+        show(args, &changes, &commands, &warnings)?;
     }
-    if changes.is_empty() || args.dry_run {
+    if (changes.is_empty() && setup.is_none()) || args.dry_run {
         if args.json {
-            report(args, &changes, &warnings, false)?;
+            report(args, &changes, &commands, &warnings, false)?;
         }
         return Ok(Ending::DONE);
     }
@@ -177,13 +195,22 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
         remark("nothing was changed");
         return Ok(Ending::code(FAILURE));
     }
+    if let Some(setup) = &setup {
+        setup.prepare()?;
+    }
     for change in &changes {
         change.write()?;
     }
+    if let Some(setup) = &setup {
+        setup.start()?;
+    }
     if args.json {
-        report(args, &changes, &warnings, true)?;
+        report(args, &changes, &commands, &warnings, true)?;
     } else {
         remark(&done(&request));
+        if let Some(setup) = &setup {
+            remark(&setup.remains());
+        }
     }
     Ok(Ending::DONE)
 }
@@ -266,62 +293,6 @@ fn malformed_toml(path: &Path, text: &str, error: &toml_edit::TomlError) -> Refu
             error.message()
         ),
     }
-}
-
-/// What the person should know before it is written.
-fn warnings(request: &Request) -> anyhow::Result<Vec<String>> {
-    let mut warnings = Vec::new();
-    let program = request.hook.program.display();
-    if is_passing(&request.hook.program) {
-        warnings.push(format!(
-            "{program} lies in a temporary or build directory. If it disappears, every call is denied: install the program \
-             first, for instance in /usr/local/bin"
-        ));
-    }
-    if request.hook.limiter.is_none() && request.hook.agent != Agent::Opencode {
-        warnings.push(
-            "this system has no timeout command, so a hook that hangs is ended by the agent only, and some agents then let \
-             the call happen"
-                .to_owned(),
-        );
-    }
-    if request.scope == Scope::Project {
-        warnings.push(format!(
-            "the files of a project are shared: they will say {program}, which must exist wherever they are used"
-        ));
-    }
-    if request.hook.guard.is_some() {
-        // The guard has the profile.
-        return Ok(warnings);
-    }
-    let name = request.hook.profile.clone();
-    let name = name.or_else(|| std::env::var("COUNTERSIGN_PROFILE").ok());
-    let file = ProfileFile::named(name.as_deref().unwrap_or("default"))?;
-    match file.load() {
-        Ok(profile) if profile.enforcer.is_some() => {}
-        Ok(_) => warnings.push(format!(
-            "the profile {} has no enforcer, so every call is denied until it has one: countersign join LINK",
-            file.path().display()
-        )),
-        Err(error) => warnings.push(format!("every call is denied for now: {error}")),
-    }
-    Ok(warnings)
-}
-
-/// Whether a program is in a place where it will not stay.
-fn is_passing(program: &Path) -> bool {
-    let temporary = [
-        Path::new("/tmp"),
-        Path::new("/var/tmp"),
-        &std::env::temp_dir(),
-    ];
-    let built = program
-        .components()
-        .any(|part| part.as_os_str() == "target");
-    built
-        || temporary
-            .iter()
-            .any(|directory| program.starts_with(directory))
 }
 
 /// Asks the person, where there is one.

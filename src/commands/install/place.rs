@@ -36,6 +36,10 @@ impl Places {
         })
     }
 
+    pub fn system_root(&self) -> &Path {
+        &self.system
+    }
+
     /// A directory of the agent's in the user's home, or where `name` says.
     fn own(&self, name: &str, default: &str) -> PathBuf {
         variable(name).unwrap_or_else(|| self.home.join(default))

@@ -12,6 +12,7 @@ use crate::commands::{print_json, print_line, remark};
 pub fn report(
     args: &InstallArgs,
     changes: &[Change],
+    commands: &[String],
     warnings: &[String],
     changed: bool,
 ) -> anyhow::Result<()> {
@@ -26,11 +27,17 @@ pub fn report(
         "agent": args.agent.as_str(),
         "changed": changed,
         "files": files.collect::<Vec<_>>(),
+        "commands": commands,
         "warnings": warnings,
     }))
 }
 
-pub fn show(args: &InstallArgs, changes: &[Change], warnings: &[String]) -> anyhow::Result<()> {
+pub fn show(
+    args: &InstallArgs,
+    changes: &[Change],
+    commands: &[String],
+    warnings: &[String],
+) -> anyhow::Result<()> {
     let colour = output_has_colour();
     for change in changes {
         print_line(&format!("{} {}", action(change), change.path.display()))?;
@@ -43,10 +50,13 @@ pub fn show(args: &InstallArgs, changes: &[Change], warnings: &[String]) -> anyh
             })?;
         }
     }
+    for command in commands {
+        print_line(&format!("run {}", visible_lines(command)))?;
+    }
     for warning in warnings {
         remark(&format!("warning: {}", visible_lines(warning)));
     }
-    if changes.is_empty() {
+    if changes.is_empty() && commands.is_empty() {
         let state = if args.remove {
             "is not installed"
         } else {

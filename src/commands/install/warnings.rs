@@ -1,0 +1,64 @@
+//! What a person should know before a hook is installed.
+
+use std::path::Path;
+
+use countersign::agent::Agent;
+use countersign::client::profile::ProfileFile;
+
+use super::Request;
+use super::place::Scope;
+
+pub fn warnings(request: &Request) -> anyhow::Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    let program = request.hook.program.display();
+    if is_passing(&request.hook.program) {
+        warnings.push(format!(
+            "{program} lies in a temporary or build directory. If it disappears, every call is denied: install the program \
+             first, for instance in /usr/local/bin"
+        ));
+    }
+    if request.hook.limiter.is_none() && request.hook.agent != Agent::Opencode {
+        warnings.push(
+            "this system has no timeout command, so a hook that hangs is ended by the agent only, and some agents then let \
+             the call happen"
+                .to_owned(),
+        );
+    }
+    if request.scope == Scope::Project {
+        warnings.push(format!(
+            "the files of a project are shared: they will say {program}, which must exist wherever they are used"
+        ));
+    }
+    if request.hook.guard.is_some() {
+        // The guard has the profile.
+        return Ok(warnings);
+    }
+    let name = request.hook.profile.clone();
+    let name = name.or_else(|| std::env::var("COUNTERSIGN_PROFILE").ok());
+    let file = ProfileFile::named(name.as_deref().unwrap_or("default"))?;
+    match file.load() {
+        Ok(profile) if profile.enforcer.is_some() => {}
+        Ok(_) => warnings.push(format!(
+            "the profile {} has no enforcer, so every call is denied until it has one: countersign join LINK",
+            file.path().display()
+        )),
+        Err(error) => warnings.push(format!("every call is denied for now: {error}")),
+    }
+    Ok(warnings)
+}
+
+/// Whether a program is in a place where it will not stay.
+pub fn is_passing(program: &Path) -> bool {
+    let temporary = [
+        Path::new("/tmp"),
+        Path::new("/var/tmp"),
+        &std::env::temp_dir(),
+    ];
+    let built = program
+        .components()
+        .any(|part| part.as_os_str() == "target");
+    built
+        || temporary
+            .iter()
+            .any(|directory| program.starts_with(directory))
+}
