@@ -136,7 +136,8 @@ async fn a_server_that_is_slow_to_connect_is_connected_to_all_the_same() {
         },
     )
     .await;
-    assert!(proxy.accepted() <= SIZE, "{}", proxy.accepted());
+    // Not one for each call that gave up.
+    assert!(proxy.accepted() < 2 * SIZE, "{}", proxy.accepted());
 }
 
 /// One connection without an answer says nothing of the others while the server answers on them.

@@ -72,15 +72,19 @@ impl Health {
         {
             return readiness;
         }
-        let readiness = match self.context.store.database.probe(PROBE_LIMIT).await {
-            Err(StoreError::ReadOnly(_)) => Readiness::ReadOnly,
-            Err(_) => Readiness::DatabaseAway,
-            Ok(Schema::Behind) => Readiness::SchemaBehind,
-            Ok(Schema::Ahead) => Readiness::SchemaAhead,
+        let probed = self.context.store.database.probe(PROBE_LIMIT).await;
+        let readiness = match (probed, *known) {
+            (Err(StoreError::ReadOnly(_)), _) => Readiness::ReadOnly,
+            (Err(_), _) => Readiness::DatabaseAway,
+            (Ok(Some(Schema::Behind)), _) => Readiness::SchemaBehind,
+            (Ok(Some(Schema::Ahead)), _) => Readiness::SchemaAhead,
+            (Ok(None), Some((last @ (Readiness::SchemaBehind | Readiness::SchemaAhead), _))) => {
+                last
+            }
             // Not remembered: it may join at any moment.
-            Ok(Schema::Known) if !self.has_joined() => return Readiness::Starting,
-            Ok(Schema::Known) if self.context.wake.healthy() => Readiness::Ready,
-            Ok(Schema::Known) => Readiness::Degraded,
+            (Ok(_), _) if !self.has_joined() => return Readiness::Starting,
+            (Ok(_), _) if self.context.wake.healthy() => Readiness::Ready,
+            (Ok(_), _) => Readiness::Degraded,
         };
         *known = Some((readiness, Instant::now()));
         readiness

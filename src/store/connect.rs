@@ -2,10 +2,11 @@
 
 use std::io;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult, Timeouts};
+use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Row};
 use tokio::sync::{Semaphore, oneshot};
@@ -16,13 +17,12 @@ use super::pulse::ServerPulse;
 use crate::config;
 use crate::jitter::jitter;
 
-/// How long an attempt to connect may take, whoever waits for it.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Attempts of a pool that begin at once. One that takes longer than `SLOW_CONNECT` may hang, so that others begin beside it.
+/// How long an attempt to connect may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Attempts of a pool that begin at once. One that takes longer than `SLOW_CONNECT` may hang, so that others begin beside it, up to the
+/// size of the pool.
 const CONCURRENT_ATTEMPTS: usize = 8;
 const SLOW_CONNECT: Duration = Duration::from_secs(2);
-/// A connection that nobody took for so long is not worth testing.
-const SPARE_LIFETIME: Duration = Duration::from_secs(10);
 
 /// Connects for a pool. An attempt goes on when the call that needed it has given up, and its connection serves the next one.
 /// Otherwise a server that is slow to connect would never be connected to: every attempt would be thrown away and begun again,
@@ -31,35 +31,53 @@ pub struct Manager {
     options: PgConnectOptions,
     /// How long a connection is used, give or take a fifth: those of a name that leads elsewhere now must end some day.
     max_age: Duration,
-    spares: Arc<Spares>,
+    handover: Arc<Handover>,
+    /// Attempts that may hang, and those that do not yet.
     attempts: Arc<Semaphore>,
+    new_attempts: Arc<Semaphore>,
     pub(super) pulse: Arc<ServerPulse>,
 }
 
-/// Connections whose calls had given up.
-struct Spares {
-    most: usize,
+/// Gives connections to the pool whose calls had given up. Each is here only until the pool has taken it.
+#[derive(Default)]
+pub(super) struct Handover {
+    pool: OnceLock<managed::WeakPool<Manager>>,
     connections: Mutex<Vec<PooledConnection>>,
 }
 
-impl Spares {
-    fn take(&self) -> Option<PooledConnection> {
-        let mut connections = self.lock();
-        connections.retain(|spare| spare.answered.elapsed() < SPARE_LIFETIME);
-        connections.pop()
+impl Handover {
+    pub(super) fn belong_to(&self, pool: managed::WeakPool<Manager>) {
+        let _set_once = self.pool.set(pool);
     }
 
-    fn keep(&self, spare: PooledConnection) {
-        let mut connections = self.lock();
-        if connections.len() < self.most {
-            connections.push(spare);
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<PooledConnection>> {
+    fn connections(&self) -> MutexGuard<'_, Vec<PooledConnection>> {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<PooledConnection> {
+        self.connections().pop()
+    }
+
+    /// Has the pool take a connection as a new one. It is closed if the pool is full or has idle ones. Boxed, since the pool asks the
+    /// manager for it.
+    fn give(self: Arc<Self>, connection: PooledConnection) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let Some(pool) = self.pool.get().and_then(managed::WeakPool::upgrade) else {
+                return;
+            };
+            self.connections().push(connection);
+            let at_once = Timeouts {
+                wait: Some(Duration::ZERO),
+                ..Timeouts::default()
+            };
+            let object = pool.timeout_get(&at_once).await;
+            let is_new = object.is_ok_and(|object| Object::metrics(&object).recycle_count == 0);
+            if !is_new {
+                drop(self.take());
+            }
+        })
     }
 }
 
@@ -69,13 +87,15 @@ impl Manager {
         Ok(Self {
             options: connect_options(config)?,
             max_age: Duration::from_secs(config.connection_max_age_seconds),
-            spares: Arc::new(Spares {
-                most: size,
-                connections: Mutex::default(),
-            }),
-            attempts: Arc::new(Semaphore::new(CONCURRENT_ATTEMPTS.min(size))),
+            handover: Arc::default(),
+            attempts: Arc::new(Semaphore::new(size)),
+            new_attempts: Arc::new(Semaphore::new(CONCURRENT_ATTEMPTS.min(size))),
             pulse: Arc::default(),
         })
+    }
+
+    pub(super) fn handover(&self) -> &Arc<Handover> {
+        &self.handover
     }
 }
 
@@ -93,27 +113,26 @@ impl managed::Manager for Manager {
     type Error = StoreError;
 
     async fn create(&self) -> Result<PooledConnection> {
-        if let Some(spare) = self.spares.take() {
-            return Ok(spare);
+        if let Some(connection) = self.handover.take() {
+            return Ok(connection);
         }
-        let closed = || StoreError::Unavailable("the node is stopping".into());
-        let attempts = Arc::clone(&self.attempts).acquire_owned().await;
-        let permit = attempts.map_err(|_| closed())?;
-        // A call before this one may have given up meanwhile.
-        if let Some(spare) = self.spares.take() {
-            return Ok(spare);
-        }
+        let ended = || StoreError::Unavailable("the attempt to connect ended".into());
+        let attempt = Arc::clone(&self.attempts).acquire_owned().await;
+        let attempt = attempt.map_err(|_| ended())?;
+        let new_attempt = Arc::clone(&self.new_attempts).acquire_owned().await;
+        let new_attempt = new_attempt.map_err(|_| ended())?;
         let (options, max_age) = (self.options.clone(), jitter(self.max_age));
-        let spares = Arc::clone(&self.spares);
+        let handover = Arc::clone(&self.handover);
         let (connected, waiting) = oneshot::channel();
         tokio::spawn(async move {
             let mut connecting = Box::pin(timeout(CONNECT_TIMEOUT, connect(&options)));
             let result = if let Ok(result) = timeout(SLOW_CONNECT, &mut connecting).await {
                 result
             } else {
-                drop(permit);
+                drop(new_attempt);
                 connecting.await
             };
+            drop(attempt);
             let result = result.unwrap_or_else(|_| {
                 let silence = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
                 Err(cannot_connect(&options, &silence.into()))
@@ -125,10 +144,10 @@ impl managed::Manager for Manager {
                 max_age,
             });
             if let Err(Ok(unwanted)) = connected.send(result) {
-                spares.keep(unwanted);
+                handover.give(unwanted).await;
             }
         });
-        waiting.await.unwrap_or_else(|_| Err(closed()))
+        waiting.await.unwrap_or_else(|_| Err(ended()))
     }
 
     async fn recycle(

@@ -83,9 +83,12 @@ pub(super) fn unanswered() -> sqlx::Error {
     ))
 }
 
-/// Whether the connection said nothing until the time was up.
+/// Whether the connection said nothing until our time was up. If the system's was, the connection is broken.
 pub(super) fn is_unanswered(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+    matches!(
+        error,
+        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none()
+    )
 }
 
 impl From<sqlx::Error> for StoreError {

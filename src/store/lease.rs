@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::connect::{Manager, PooledConnection};
 use super::error::{Class, Result, classify, is_unanswered, unanswered};
+use super::pulse::ALIVE_FOR;
 
 /// How long a connection may be idle before it is tested.
 const PING_AFTER: Duration = Duration::from_secs(1);
@@ -97,14 +98,14 @@ impl Lease {
         }
     }
 
-    /// Closes the pool's idle connections: where one broke, or leads to a standby, or is silent while the server answers nobody, the
-    /// others most likely do too, and the next call would only get the next dead one.
+    /// Closes the pool's idle connections: where one broke, or is silent, or leads to a standby, the others most likely do too, and the
+    /// next call would only get the next dead one. A server that answers other calls is slow; those that it has just answered stay.
     fn close_idle(&self, error: &sqlx::Error) {
-        if let Some(pool) = self.object.as_ref().and_then(Object::pool)
-            && !(is_unanswered(error) && pool.manager().pulse.is_alive())
-        {
-            pool.retain(|_, _| false);
-        }
+        let Some(pool) = self.object.as_ref().and_then(Object::pool) else {
+            return;
+        };
+        let is_slow = is_unanswered(error) && pool.manager().pulse.is_alive();
+        pool.retain(|idle, _| is_slow && idle.answered.elapsed() < ALIVE_FOR);
     }
 }
 

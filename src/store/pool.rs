@@ -2,7 +2,7 @@
 //! anything else.
 //!
 //! Nothing waits without limit for a server that says nothing: sqlx cannot set keepalive or a timeout on its sockets, so every
-//! wait for an answer has a deadline here. Past it the connection is closed, and the idle ones with it.
+//! wait for an answer has a deadline here. Past it the connection is closed, and idle ones that are most likely dead too.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,7 +62,7 @@ impl Pool {
         size: usize,
     ) -> Result<Self> {
         let manager = Manager::new(config, size)?;
-        let pulse = Arc::clone(&manager.pulse);
+        let (pulse, handover) = (Arc::clone(&manager.pulse), Arc::clone(manager.handover()));
         let pool = managed::Pool::builder(manager)
             .max_size(size)
             // The connection returned last is reused first: a few warm ones do better than many cold ones.
@@ -70,6 +70,7 @@ impl Pool {
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Fault(error.to_string()))?;
+        handover.belong_to(pool.weak());
         observe(&pool, name, metrics);
         Ok(Self {
             pool,
@@ -124,7 +125,8 @@ impl Pool {
             Err(error) if classify(&error) == Class::Lost => {
                 // Nothing of the call has been sent yet.
                 tracing::debug!(%error, "an idle connection was dead");
-                let lease = self.take(self.distrusts(&error)).await?;
+                let only_new = self.only_new || self.distrusts(&error);
+                let lease = self.take(only_new).await?;
                 Ok(lease.prepare(tenants, self.wait).await?)
             }
             lease => Ok(lease?),
@@ -155,7 +157,12 @@ impl Pool {
             tracing::warn!("a statement was not answered in time; its connection is closed");
             return Err(unanswered());
         };
-        if matches!(answer, Ok(_) | Err(sqlx::Error::Database(_))) {
+        if match &answer {
+            Ok(_) => true,
+            Err(error) => {
+                matches!(error, sqlx::Error::Database(_)) && classify(error) != Class::Lost
+            }
+        } {
             self.pulse.beat();
         }
         answer
@@ -218,7 +225,7 @@ impl Pool {
     }
 
     /// Runs a check of the server within `limit`. If it fails, the idle connections are closed, and the next check gets a new one.
-    /// `None` if it did not end and the server answers others: it is busy.
+    /// `None` if it did not end while the server answers other calls: it is busy.
     pub async fn check<T>(
         &self,
         limit: Duration,
@@ -226,12 +233,19 @@ impl Pool {
     ) -> Result<Option<T>> {
         let failed = match timeout(limit, check).await {
             Ok(Ok(found)) => return Ok(Some(found)),
-            Err(_) if self.pulse.is_alive() => return Ok(None),
+            Err(_) if self.is_busy() => return Ok(None),
             Ok(Err(error)) => error,
             Err(_) => unanswered().into(),
         };
         self.pool.retain(|_, _| false);
         Err(failed)
+    }
+
+    fn is_busy(&self) -> bool {
+        let Status {
+            available, size, ..
+        } = self.pool.status();
+        size > available && self.pulse.is_alive()
     }
 
     /// Open connections, and how many of them are idle.

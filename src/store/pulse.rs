@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longer than calls usually wait for a lock.
-const ALIVE_FOR: Duration = Duration::from_secs(3);
+pub(super) const ALIVE_FOR: Duration = Duration::from_secs(3);
 
 /// When the server last answered on any connection of a pool, if it ever did.
 #[derive(Default)]

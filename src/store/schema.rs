@@ -186,8 +186,8 @@ impl Database {
         writable(&self.background).await
     }
 
-    /// The schema, if within `limit` both pools reach a server that takes writes.
-    pub async fn probe(&self, limit: Duration) -> Result<Schema> {
+    /// The schema, if within `limit` both pools reach a server that takes writes. `None` if it is busy with other calls.
+    pub async fn probe(&self, limit: Duration) -> Result<Option<Schema>> {
         let background = async {
             require_writable(&self.background).await?;
             self.schema().await
@@ -197,6 +197,6 @@ impl Database {
             self.pool.check(limit, require_writable(&self.pool))
         );
         requests?;
-        Ok(schema?.unwrap_or(Schema::Known))
+        schema
     }
 }

@@ -325,9 +325,9 @@ fn notified(exchange: &Exchange, record: &Record, found: &mut Found) {
     };
     let mut arrivals = record.notified.iter().copied();
     // It may arrive before the answer to the submission does.
-    match arrivals.find(|at| *at >= exchange.begun) {
+    match arrivals.find(|(at, to)| *at >= exchange.begun && exchange.approvers.contains(to)) {
         None => found.push((Rule::Notification, "nobody was notified".to_owned())),
-        Some(at) => {
+        Some((at, _)) => {
             let time = without_faults(record, *accepted, at);
             if time > NOTIFIED {
                 let what = format!("its notification took {:.1} s", time.as_secs_f64());

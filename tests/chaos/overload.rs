@@ -22,7 +22,7 @@ const OVERLOAD: Duration = Duration::from_secs(30);
 const STALL: Duration = Duration::from_secs(5);
 /// How often an exchange is read while the disk stalls.
 const READS: Duration = Duration::from_millis(50);
-/// What has piled up is worked off first.
+/// The calls that have piled up are served first.
 const AFTER_OVERLOAD: Target = Target::BackAfterEnd(Duration::from_secs(10));
 const AFTER_STALL: Target = Target::BackAfterEnd(Duration::from_secs(2));
 
@@ -31,6 +31,9 @@ struct ProcessorLimit {
     group: PathBuf,
     /// Where they were before.
     parent: PathBuf,
+    /// The file of the limit, and the text that lifts it.
+    limit: PathBuf,
+    no_limit: String,
 }
 
 impl ProcessorLimit {
@@ -43,24 +46,25 @@ impl ProcessorLimit {
         let name = format!("chaos-{}", std::process::id());
         let quota = (percent * 1_000).to_string();
         // The first version of the interface has a tree for each controller, the second one tree.
-        let (parent, group, file, limit) = if let Some(path) = path("cpu:") {
+        let (parent, group, file, limit, no_limit) = if let Some(path) = path("cpu:") {
             let tree = Path::new(GROUPS).join("cpu");
-            (
-                below(&tree, path),
-                tree.join(name),
-                "cpu.cfs_quota_us",
-                quota,
-            )
+            let parent = below(&tree, path);
+            (parent, tree.join(name), "cpu.cfs_quota_us", quota, "-1")
         } else {
             let tree = Path::new(GROUPS);
             let path = path(":").context("this system has no groups of processes")?;
             std::fs::write(tree.join("cgroup.subtree_control"), "+cpu")?;
             let limit = format!("{quota} 100000");
-            (below(tree, path), tree.join(name), "cpu.max", limit)
+            (below(tree, path), tree.join(name), "cpu.max", limit, "max")
         };
         std::fs::create_dir(&group)?;
-        let limited = Self { group, parent };
-        std::fs::write(limited.group.join(file), limit)?;
+        let limited = Self {
+            limit: group.join(file),
+            no_limit: no_limit.to_owned(),
+            group,
+            parent,
+        };
+        std::fs::write(&limited.limit, limit)?;
         for process in processes {
             // One that has ended needs no limit.
             drop(std::fs::write(limited.members(), process.to_string()));
@@ -78,7 +82,9 @@ fn below(tree: &Path, path: &str) -> PathBuf {
 }
 
 impl Drop for ProcessorLimit {
+    /// Lifts the limit first: a process that is started meanwhile may stay in the group.
     fn drop(&mut self) {
+        drop(std::fs::write(&self.limit, &self.no_limit));
         let members = std::fs::read_to_string(self.members()).unwrap_or_default();
         for process in members.lines() {
             drop(std::fs::write(self.parent.join("cgroup.procs"), process));

@@ -7,7 +7,7 @@ use sqlx::{Executor as _, PgConnection};
 use uuid::Uuid;
 
 use super::check::{Rule, check};
-use super::record::{Decision, Exchange, Fact, Party, Record};
+use super::record::{Decision, Exchange, Fact, Kind, Party, Record};
 use super::rows;
 use super::trials::{self, Trial};
 
@@ -321,7 +321,15 @@ pub async fn find_all(record: &Record, connection: &mut PgConnection) -> anyhow:
         );
     }
     let mut changed = record.clone();
-    changed.notified.clear();
+    let Some((_, approver)) = changed.notified.pop() else {
+        anyhow::bail!("nobody was notified");
+    };
+    // Without those that came later, or before it for the same requests.
+    let begun = (record.exchanges.iter())
+        .rfind(|exchange| exchange.kind == Kind::Notified && exchange.approvers == [approver])
+        .map(|exchange| exchange.begun);
+    let is_before = |at: Duration| begun.is_none_or(|begun| at < begun);
+    (changed.notified).retain(|(at, to)| *to != approver || is_before(*at));
     let found = check(&changed, &rows);
     report(
         "a notification lost",

@@ -180,8 +180,8 @@ pub struct Record {
     /// When each channel was opened.
     pub channels: Vec<Duration>,
     pub spans: Vec<Span>,
-    /// When notifications arrived.
-    pub notified: Vec<Duration>,
+    /// When notifications arrived, and for which approver.
+    pub notified: Vec<(Duration, u16)>,
     /// Calls of the real commands.
     pub trials: Vec<Trial>,
     /// What no rule allows and is no matter of the database: an answer that should not be, a wait beyond the bound.
@@ -276,9 +276,9 @@ impl Book {
         u32::try_from(record.channels.len() - 1).unwrap_or(u32::MAX)
     }
 
-    pub fn notify(&self) {
+    pub fn notify(&self, approver: u16) {
         let at = self.now();
-        self.lock().notified.push(at);
+        self.lock().notified.push((at, approver));
     }
 
     /// Exchanges that began before `time` and whose enforcers still do not know how they ended. Those that wait for a notification

@@ -21,7 +21,7 @@ struct Receiver {
     approver: Arc<Approver>,
 }
 
-/// Starts the receiver. The call that registers its address.
+/// Starts the receiver, and returns the call that registers its address.
 pub async fn start(clients: &Arc<Clients>, number: u16) -> anyhow::Result<Call> {
     let receiver = Arc::new(Receiver {
         clients: Arc::clone(clients),
@@ -44,7 +44,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>) -> StatusCode {
     if clients.random.percent(FAILURES) {
         return StatusCode::INTERNAL_SERVER_ERROR;
     }
-    clients.book.notify();
+    clients.book.notify(approver.number);
     let approver = Arc::clone(approver);
     clients.tasks.spawn(async move { approver.look().await });
     StatusCode::NO_CONTENT

@@ -340,6 +340,21 @@ async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
     assert!(scene.alice.find("").await.unwrap().is_empty());
 }
 
+/// One hook serves every user of a machine, each of whom has a guard.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_names_the_guard_of_the_user_who_asks() {
+    let scene = GuardScene::start().await;
+    let places = scene.world.directory.path().join("places");
+    std::fs::create_dir(&places).unwrap();
+    std::os::unix::fs::symlink(socket(&scene.world), places.join(own_name())).unwrap();
+    let address = format!("{}:{}/{{user}}", own_name(), places.display());
+    let arguments = ["run", "--guard", &address, "--", "echo", "ran"];
+    let asking = scene.command(&arguments).spawn().unwrap();
+    scene.decide(Verdict::Approve).await;
+    let (code, out, err) = end(asking).await;
+    assert_eq!((code, out.as_str()), (0, "ran\n"), "{err}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_that_comes_unasked_ends_the_question() {
     let scene = GuardScene::start().await;

@@ -60,8 +60,9 @@ fn check_directory(address: &GuardAddress, report: &mut Report) {
             "run doctor as the user whom the agent runs as",
         );
     }
-    let directory = address.socket().parent().map(Path::canonicalize);
-    let Some(Ok(directory)) = directory else {
+    let socket = address.socket().ok();
+    let directory = socket.as_deref().and_then(Path::parent);
+    let Some(Ok(directory)) = directory.map(Path::canonicalize) else {
         return report.fail(CHECK, "its socket has no directory", "correct --guard");
     };
     let writable = directory.ancestors().find(|place| {

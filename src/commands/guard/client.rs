@@ -21,6 +21,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The answer to a question may come later by this.
 const ANSWER_GRACE: Duration = Duration::from_secs(20);
 
+/// Stands in a socket's path for the name of the user who asks, so that one hook serves every user of a machine.
+pub const USER_PLACEHOLDER: &str = "{user}";
+
 /// Where a guard listens, and as which user it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardAddress {
@@ -53,8 +56,17 @@ impl fmt::Display for GuardAddress {
 }
 
 impl GuardAddress {
-    pub fn socket(&self) -> &PathBuf {
-        &self.socket
+    /// Where the guard of this user listens.
+    pub fn socket(&self) -> Result<PathBuf, String> {
+        let path = self.socket.to_string_lossy();
+        if !path.contains(USER_PLACEHOLDER) {
+            return Ok(self.socket.clone());
+        }
+        match User::from_uid(Uid::current()) {
+            Ok(Some(user)) => Ok(path.replace(USER_PLACEHOLDER, &user.name).into()),
+            Ok(None) => Err("this user has no name, so its guard cannot be found".to_owned()),
+            Err(error) => Err(format!("the name of this user: {error}")),
+        }
     }
 
     /// The user that the guard must run as.
@@ -67,14 +79,16 @@ impl GuardAddress {
     }
 
     async fn connect(&self) -> Result<BufReader<UnixStream>, String> {
-        let shown = self.socket.display();
-        let away = |error: io::Error| format!("the guard at {shown} cannot be reached: {error}");
-        let stream = UnixStream::connect(&self.socket).await.map_err(away)?;
-        let peer = stream.peer_cred().map_err(away)?.uid();
         let named = self.clone();
         // A directory of users may be away.
-        let expected = tokio::task::spawn_blocking(move || named.uid()).await;
-        let expected = expected.map_err(|error| error.to_string())??;
+        let found = tokio::task::spawn_blocking(move || Ok((named.socket()?, named.uid())));
+        let found = found.await.map_err(|error| error.to_string());
+        let (socket, expected) = found.and_then(|found: Result<_, String>| found)?;
+        let shown = socket.display();
+        let away = |error: io::Error| format!("the guard at {shown} cannot be reached: {error}");
+        let stream = UnixStream::connect(&socket).await.map_err(away)?;
+        let peer = stream.peer_cred().map_err(away)?.uid();
+        let expected = expected?;
         if peer != expected.as_raw() {
             return Err(format!(
                 "the guard at {shown} does not run as {}, so it is not believed",

@@ -17,7 +17,7 @@ use super::ending::Ending;
 use super::{remark, stop_signals};
 
 pub use self::answer::{INTERRUPTED, answer};
-pub use self::client::GuardAddress;
+pub use self::client::{GuardAddress, USER_PLACEHOLDER};
 pub use self::message::{AgentSession, AskCall, AskOutcome, AskReply, ObservedEvent};
 
 pub const EXAMPLES: &str = "\

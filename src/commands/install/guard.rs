@@ -10,94 +10,87 @@ use super::Refused;
 use super::file::{Change, read};
 use super::warnings::is_passing;
 use crate::commands::ending::{FAILURE, USAGE};
-use crate::commands::guard::GuardAddress;
+use crate::commands::guard::{GuardAddress, USER_PLACEHOLDER};
 
 /// The system user that guards run as.
 const GUARD_USER: &str = "countersign-guard";
-const HOME: &str = "/var/lib/countersign-guard";
-/// The program that the unit names.
-const PROGRAM: &str = "/usr/local/bin/countersign";
-const UNIT: &str = include_str!("../../../deploy/countersign-guard@.service");
+const GUARD_HOME: &str = "/var/lib/countersign-guard";
+const UNIT_TEXT: &str = include_str!("../../../deploy/countersign-guard@.service");
 const UNIT_PATH: &str = "etc/systemd/system/countersign-guard@.service";
+/// The program that the unit names.
+const UNIT_PROGRAM: &str = "/usr/local/bin/countersign";
+/// Where only root can put programs: under sudo, `PATH` may be the user's.
+const SYSTEM_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A guard that does not exist yet, or not as it should be.
 pub struct GuardSetup {
     user: String,
-    /// The program of guard and hooks, which the agent's user cannot replace.
+    /// The program of guard and hooks, which only root can replace.
     pub program: PathBuf,
     pub address: GuardAddress,
     pub unit: Change,
     /// Before and after the unit is written.
     before: Vec<Vec<String>>,
     after: Vec<Vec<String>>,
+    is_real: bool,
 }
 
 impl GuardSetup {
     /// Plans a guard for the agents of `user`. `system` is `/`, or another directory in tests.
     pub fn plan(user: &str, program: &Path, system: &Path) -> Result<Self, Refused> {
-        let refuse = |code, message: String| Err(Refused { code, message });
-        if system == Path::new("/") && !nix::unistd::geteuid().is_root() {
-            let message = "a guard runs as another user, so setting it up needs root: use sudo";
-            return refuse(FAILURE, message.to_owned());
-        }
         if !system.join("run/systemd/system").exists() {
             let message = "this system does not run systemd; docs/agents/guard.md says how to run a guard without it";
             return refuse(FAILURE, message.to_owned());
         }
-        let found = User::from_name(user).ok().flatten();
-        match found {
-            None => return refuse(USAGE, format!("there is no user {user}")),
-            Some(found) if found.uid.is_root() => {
-                let message =
-                    "agents of root can change everything, so a guard is of no use to them";
-                return refuse(USAGE, message.to_owned());
-            }
-            Some(_) if !is_plain(user) => {
-                let message = format!(
-                    "a unit cannot be named after the user {user}; docs/agents/guard.md says how to run a guard without one"
-                );
-                return refuse(USAGE, message);
-            }
-            Some(_) => {}
-        }
+        check_user(user)?;
         let mut before = Vec::new();
         if User::from_name(GUARD_USER).ok().flatten().is_none() {
-            let shell = "/usr/sbin/nologin";
+            let place = ["--home-dir", GUARD_HOME, "--shell", "/usr/sbin/nologin"];
             before.push(words(&[
-                "useradd",
-                "--system",
-                "--home-dir",
-                HOME,
-                "--shell",
-                shell,
-                GUARD_USER,
+                &["useradd", "--system"],
+                &place[..],
+                &[GUARD_USER],
             ]));
         }
-        let own = format!("{HOME}/{user}");
-        before.push(words(&[
-            "install", "-d", "-o", GUARD_USER, "-m", "700", HOME, &own,
-        ]));
+        // The parent is root's, so that the guard's user cannot put a link where its directory is.
+        before.push(words(&[&["install", "-d", "-m", "755", GUARD_HOME]]));
+        let own = format!("{GUARD_HOME}/{user}");
+        before.push(words(&[&[
+            "install", "-d", "-o", GUARD_USER, "-m", "700", &own,
+        ]]));
         let mut target = program.to_owned();
-        if is_passing(program) || !is_roots(program) {
-            let source = program.to_string_lossy();
-            before.push(words(&["install", "-m", "755", &source, PROGRAM]));
-            target = PathBuf::from(PROGRAM);
+        let is_real = system == Path::new("/");
+        if !stays_for_everybody(program) {
+            target = PathBuf::from(UNIT_PROGRAM);
+            let directory = target.parent().unwrap_or(Path::new("/"));
+            if is_real && !only_root_writes(directory) {
+                let message = format!(
+                    "others than root can write {}, so that a program there could be replaced; change its owner and its mode",
+                    directory.display()
+                );
+                return refuse(FAILURE, message);
+            }
+            // This process, whatever its path leads to by now. Renamed into place, because it may run.
+            let source = format!("/proc/{}/exe", std::process::id());
+            let new = format!("{UNIT_PROGRAM}.new");
+            before.push(words(&[&["install", "-m", "755", &source, &new]]));
+            before.push(words(&[&["mv", "-f", &new, UNIT_PROGRAM]]));
         }
         let path = system.join(UNIT_PATH);
         let unit = Change {
             before: read(&path)?,
-            after: Some(UNIT.replace(PROGRAM, &target.to_string_lossy())),
+            after: Some(UNIT_TEXT.replace(UNIT_PROGRAM, &target.to_string_lossy())),
             path,
             public: true,
         };
-        let instance = format!("countersign-guard@{user}");
+        let instance = format!("countersign-guard@{user}.service");
         let after = vec![
-            words(&["systemctl", "daemon-reload"]),
-            words(&["systemctl", "enable", &instance]),
-            words(&["systemctl", "restart", &instance]),
+            words(&[&["systemctl", "daemon-reload"]]),
+            words(&[&["systemctl", "enable", &instance]]),
+            words(&[&["systemctl", "restart", &instance]]),
         ];
-        let socket = format!("{GUARD_USER}:/run/countersign-guard/{user}/socket");
-        let address = socket.parse().map_err(|error: &str| Refused {
+        let address = format!("{GUARD_USER}:/run/countersign-guard/{USER_PLACEHOLDER}/socket");
+        let address = address.parse().map_err(|error: &str| Refused {
             code: USAGE,
             message: error.to_owned(),
         })?;
@@ -108,79 +101,118 @@ impl GuardSetup {
             unit,
             before,
             after,
+            is_real,
         })
     }
 
-    /// Everything that is run, as a shell would be told.
+    /// Everything that is run, in order.
     pub fn commands(&self) -> impl Iterator<Item = String> {
-        self.before
-            .iter()
-            .chain(&self.after)
-            .map(|words| words.join(" "))
+        let all = self.before.iter().chain(&self.after);
+        all.map(|words| words.join(" "))
     }
 
-    /// Makes the user and its places, before any file is written.
-    pub fn prepare(&self) -> Result<(), Refused> {
-        self.before.iter().try_for_each(|words| run(words))
+    /// Makes the user and its places, writes the unit and starts the guard. The guard starts again every second until it has a profile.
+    pub fn carry_out(&self) -> Result<(), Refused> {
+        if self.is_real && !nix::unistd::geteuid().is_root() {
+            let message = "a guard runs as another user, so setting it up needs root: use sudo";
+            return refuse(FAILURE, message.to_owned());
+        }
+        self.before.iter().try_for_each(|words| self.run(words))?;
+        if self.unit.is_any() {
+            self.unit.write()?;
+        }
+        self.after.iter().try_for_each(|words| self.run(words))
     }
 
-    /// Starts the guard. It starts again every second until it has a profile.
-    pub fn start(&self) -> Result<(), Refused> {
-        self.after.iter().try_for_each(|words| run(words))
-    }
-
-    /// What remains to be done by a person, who has the invitation.
-    pub fn remains(&self) -> String {
+    /// The steps that are left to a person, who has the invitation.
+    pub fn next_steps(&self) -> String {
         let Self {
             user,
             program,
             address,
             ..
         } = self;
-        let program = program.display();
-        let guard =
-            format!("sudo runuser -u {GUARD_USER} -- env XDG_CONFIG_HOME={HOME}/{user} {program}");
+        let guard = format!(
+            "sudo runuser -u {GUARD_USER} -- env XDG_CONFIG_HOME={GUARD_HOME}/{user} {}",
+            program.display()
+        );
         format!(
-            "The guard needs a profile and a pairing of its own, if it has none yet:\n  {guard} join 'LINK'\n  {guard} pair\n\
-             Then check it as {user}: countersign doctor --guard {address}"
+            "Every call is denied until the guard has a profile and a pairing of its own:\n  {guard} join 'LINK'\n  {guard} pair\n\
+             Other users of this machine need a guard too, or their calls are denied: --guard-for NAME.\n\
+             Then check it as {user}: countersign doctor --guard '{address}'"
         )
     }
-}
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
-}
-
-/// Whether a name means the same in a unit's name, in a path and for a shell.
-fn is_plain(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    !name.starts_with(['-', '.']) && name.bytes().all(plain)
-}
-
-/// Whether only root can replace a program.
-fn is_roots(program: &Path) -> bool {
-    program.ancestors().all(|path| {
-        path.symlink_metadata()
-            .is_ok_and(|metadata| metadata.uid() == 0 && metadata.mode() & 0o022 == 0)
-    })
-}
-
-fn run(words: &[String]) -> Result<(), Refused> {
-    let failed = |problem: String| Refused {
-        code: FAILURE,
-        message: format!(
-            "{}: {problem}; what was done before it stays",
-            words.join(" ")
-        ),
-    };
-    let (name, arguments) = words
-        .split_first()
-        .ok_or_else(|| failed("no command".to_owned()))?;
-    let done = Command::new(name).args(arguments).output();
-    let done = done.map_err(|error| failed(error.to_string()))?;
-    if done.status.success() {
-        return Ok(());
+    fn run(&self, words: &[String]) -> Result<(), Refused> {
+        let failed = |problem: &str| Refused {
+            code: FAILURE,
+            message: format!(
+                "{}: {problem}; the steps before it stay done",
+                words.join(" ")
+            ),
+        };
+        let (name, arguments) = words.split_first().ok_or_else(|| failed("no command"))?;
+        let mut command = Command::new(name);
+        if self.is_real {
+            command.env("PATH", SYSTEM_PATH);
+        }
+        let done = command.args(arguments).output();
+        let done = done.map_err(|error| failed(&error.to_string()))?;
+        if done.status.success() {
+            return Ok(());
+        }
+        Err(failed(String::from_utf8_lossy(&done.stderr).trim()))
     }
-    let said = String::from_utf8_lossy(&done.stderr);
-    Err(failed(said.trim().to_owned()))
+}
+
+fn refuse<T>(code: u8, message: String) -> Result<T, Refused> {
+    Err(Refused { code, message })
+}
+
+fn check_user(user: &str) -> Result<(), Refused> {
+    let found = User::from_name(user).ok().flatten();
+    match found {
+        None => refuse(USAGE, format!("there is no user {user}")),
+        Some(found) if found.uid.is_root() => {
+            let message = "agents of root can change everything, so a guard is of no use to them";
+            refuse(USAGE, message.to_owned())
+        }
+        // The name is part of a unit's name and of paths.
+        Some(_) if user.starts_with(['-', '.']) || !is_plain(user, b"_-.") => {
+            let message = format!("the user {user} has a name that a unit cannot have");
+            refuse(USAGE, message)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn words(parts: &[&[&str]]) -> Vec<String> {
+    let parts = parts.iter().copied().flatten();
+    parts.map(|&word| word.to_owned()).collect()
+}
+
+/// Whether a text has only letters, digits and these, so that it means the same in a unit and for a shell.
+fn is_plain(text: &str, more: &[u8]) -> bool {
+    let mut bytes = text.bytes();
+    bytes.all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+}
+
+/// Whether every user can run a program, and only root can replace it, now and later.
+fn stays_for_everybody(program: &Path) -> bool {
+    let private = ["/home", "/root", "/run"];
+    let is_private = private.iter().any(|place| program.starts_with(place));
+    let path = program.to_string_lossy();
+    let is_open = program.ancestors().all(|path| {
+        let metadata = path.metadata();
+        metadata.is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
+    });
+    let is_safe = only_root_writes(program) && is_plain(&path, b"/._+-");
+    is_safe && is_open && !is_private && !is_passing(program)
+}
+
+fn only_root_writes(path: &Path) -> bool {
+    path.ancestors().all(|path| {
+        let metadata = path.symlink_metadata();
+        metadata.is_ok_and(|metadata| metadata.uid() == 0 && metadata.mode() & 0o022 == 0)
+    })
 }

@@ -170,13 +170,17 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
         remove: args.remove,
     };
     let mut changes = plan(&request, &places)?;
-    changes.extend(setup.as_ref().map(|setup| setup.unit.clone()));
+    // First: the hook denies every call until the guard runs.
+    changes.splice(0..0, setup.as_ref().map(|setup| setup.unit.clone()));
     let commands: Vec<_> = setup.iter().flat_map(GuardSetup::commands).collect();
-    let warnings = if args.remove {
+    let mut warnings = if args.remove {
         Vec::new()
     } else {
         warnings(&request)?
     };
+    if let Some(setup) = setup.as_ref().filter(|_| args.json) {
+        warnings.push(setup.next_steps());
+    }
     let changes: Vec<_> = changes.into_iter().filter(Change::is_any).collect();
     if !args.json {
         show(args, &changes, &commands, &warnings)?;
@@ -196,20 +200,21 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
         return Ok(Ending::code(FAILURE));
     }
     if let Some(setup) = &setup {
-        setup.prepare()?;
+        setup.carry_out()?;
     }
-    for change in &changes {
+    let is_unit = |change: &&Change| {
+        let unit = setup.as_ref().map(|setup| &setup.unit.path);
+        unit == Some(&change.path)
+    };
+    for change in changes.iter().filter(|change| !is_unit(change)) {
         change.write()?;
-    }
-    if let Some(setup) = &setup {
-        setup.start()?;
     }
     if args.json {
         report(args, &changes, &commands, &warnings, true)?;
     } else {
         remark(&done(&request));
         if let Some(setup) = &setup {
-            remark(&setup.remains());
+            remark(&setup.next_steps());
         }
     }
     Ok(Ending::DONE)

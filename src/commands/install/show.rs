@@ -1,6 +1,6 @@
 //! What would change, or has changed, for people and for programs.
 
-use countersign::client::visible_lines;
+use countersign::client::{visible, visible_lines};
 use serde_json::json;
 use similar::TextDiff;
 
@@ -51,7 +51,7 @@ pub fn show(
         }
     }
     for command in commands {
-        print_line(&format!("run {}", visible_lines(command)))?;
+        print_line(&format!("run {}", visible(command)))?;
     }
     for warning in warnings {
         remark(&format!("warning: {}", visible_lines(warning)));

@@ -1,4 +1,4 @@
-//! What a person should know before a hook is installed.
+//! Warnings before a hook is installed.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ const USER: &str = "nobody";
 fn machine() -> Home {
     let home = Home::new();
     std::fs::create_dir_all(home.path("system/run/systemd/system")).unwrap();
-    for name in ["useradd", "install", "systemctl"] {
+    for name in ["useradd", "install", "mv", "systemctl"] {
         let log = home.path("calls");
         replace(
             &home,
@@ -58,15 +58,30 @@ fn a_guard_is_set_up_in_order_and_the_hook_asks_through_it() {
     let program = env!("CARGO_BIN_EXE_countersign");
     let expected = [
         "useradd --system --home-dir /var/lib/countersign-guard --shell /usr/sbin/nologin countersign-guard".to_owned(),
-        format!("install -d -o countersign-guard -m 700 /var/lib/countersign-guard /var/lib/countersign-guard/{USER}"),
-        format!("install -m 755 {program} /usr/local/bin/countersign"),
+        "install -d -m 755 /var/lib/countersign-guard".to_owned(),
+        format!("install -d -o countersign-guard -m 700 /var/lib/countersign-guard/{USER}"),
+        "install -m 755 PROGRAM /usr/local/bin/countersign.new".to_owned(),
+        "mv -f /usr/local/bin/countersign.new /usr/local/bin/countersign".to_owned(),
+        "unit".to_owned(),
         "systemctl daemon-reload".to_owned(),
-        format!("systemctl enable countersign-guard@{USER}"),
-        format!("systemctl restart countersign-guard@{USER}"),
+        format!("systemctl enable countersign-guard@{USER}.service"),
+        format!("systemctl restart countersign-guard@{USER}.service"),
     ];
     let called = calls(&home);
-    assert_eq!(called.lines().collect::<Vec<_>>(), expected);
-    for step in expected {
+    let mut called: Vec<_> = called.lines().map(str::to_owned).collect();
+    // The copy is of the process that runs, whatever its path leads to by now.
+    let copied = called.iter_mut().find(|call| call.contains("/proc/"));
+    let copied = copied.expect("the program is copied");
+    let process = copied
+        .split_whitespace()
+        .find(|word| word.starts_with("/proc/"));
+    *copied = copied.replace(process.unwrap(), "PROGRAM");
+    called.insert(5, "unit".to_owned());
+    assert_eq!(called, expected);
+    for step in expected
+        .iter()
+        .filter(|step| !step.contains("PROGRAM") && *step != "unit")
+    {
         assert!(ran.out.contains(&format!("run {step}")), "{}", ran.out);
     }
     let unit = home.read(UNIT);
@@ -74,8 +89,9 @@ fn a_guard_is_set_up_in_order_and_the_hook_asks_through_it() {
     let settings = home.read("system/etc/claude-code/managed-settings.json");
     let settings: Value = serde_json::from_str(&settings).unwrap();
     let hook = command_of(call_hook("claude", &settings));
-    let address = format!("countersign-guard:/run/countersign-guard/{USER}/socket");
-    assert!(hook.contains(&address), "{hook}");
+    // One hook for all users, each of whom has a guard.
+    let address = "countersign-guard:/run/countersign-guard/{user}/socket";
+    assert!(hook.contains(address), "{hook}");
     // The agent's user could replace the one that was built.
     assert!(hook.contains("/usr/local/bin/countersign"), "{hook}");
     assert!(!hook.contains(program), "{hook}");
@@ -86,7 +102,11 @@ fn a_guard_is_set_up_in_order_and_the_hook_asks_through_it() {
     assert_eq!(again.code, 0, "{}", again.err);
     let report: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(report["files"].as_array().unwrap().len(), 0, "{report}");
-    assert_eq!(report["commands"].as_array().unwrap().len(), 6, "{report}");
+    assert_eq!(report["commands"].as_array().unwrap().len(), 8, "{report}");
+    assert!(
+        report["warnings"].to_string().contains("join 'LINK'"),
+        "{report}"
+    );
     assert!(calls(&home).contains("systemctl restart"));
 }
 
@@ -111,13 +131,21 @@ fn a_step_that_fails_ends_it_and_no_hook_is_installed() {
     replace(&home, "install", "echo no room >&2; exit 1");
     let ran = set_up(&home, USER, &["--managed", "--yes"]);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    assert!(
-        ran.err.contains("install -d -o countersign-guard"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("install -d -m 755"), "{}", ran.err);
     assert!(ran.err.contains("no room"), "{}", ran.err);
     assert!(!home.path(UNIT).exists());
+    assert!(!home.path("system/etc/claude-code").exists());
+}
+
+/// A hook that asks a guard that does not run denies every call.
+#[test]
+fn the_hook_is_installed_only_when_the_guard_was_started() {
+    let home = machine();
+    replace(&home, "systemctl", "echo no bus >&2; exit 1");
+    let ran = set_up(&home, USER, &["--managed", "--yes"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("no bus"), "{}", ran.err);
+    assert!(home.path(UNIT).exists());
     assert!(!home.path("system/etc/claude-code").exists());
 }
 
