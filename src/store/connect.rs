@@ -31,8 +31,8 @@ pub struct Manager {
     options: PgConnectOptions,
     /// How long a connection is used, give or take a fifth: those of a name that leads elsewhere now must end some day.
     max_age: Duration,
-    handover: Arc<Handover>,
-    /// Attempts that may hang, and those that do not yet.
+    handover: Arc<ConnectionHandover>,
+    /// All attempts under way, and those of them that began less than `SLOW_CONNECT` ago.
     attempts: Arc<Semaphore>,
     new_attempts: Arc<Semaphore>,
     pub(super) pulse: Arc<ServerPulse>,
@@ -40,12 +40,12 @@ pub struct Manager {
 
 /// Gives connections to the pool whose calls had given up. Each is here only until the pool has taken it.
 #[derive(Default)]
-pub(super) struct Handover {
+pub(super) struct ConnectionHandover {
     pool: OnceLock<managed::WeakPool<Manager>>,
     connections: Mutex<Vec<PooledConnection>>,
 }
 
-impl Handover {
+impl ConnectionHandover {
     pub(super) fn belong_to(&self, pool: managed::WeakPool<Manager>) {
         let _set_once = self.pool.set(pool);
     }
@@ -94,7 +94,7 @@ impl Manager {
         })
     }
 
-    pub(super) fn handover(&self) -> &Arc<Handover> {
+    pub(super) fn handover(&self) -> &Arc<ConnectionHandover> {
         &self.handover
     }
 }

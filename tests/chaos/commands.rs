@@ -26,7 +26,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::calls::Clients;
 use super::nodes::clean;
 use super::programs::dying_with_us;
-use super::trials::Tool;
+use super::trials::CommandKind;
 
 pub const ENFORCER: &str = "bot";
 pub const APPROVER: &str = "person";
@@ -39,12 +39,12 @@ const LOOKS: Duration = Duration::from_millis(300);
 /// The first part of the name of what a command would do.
 const MARK: &str = "trial-";
 
-pub struct Commands {
+pub struct CommandClients {
     clients: Arc<Clients>,
     directory: PathBuf,
 }
 
-impl Commands {
+impl CommandClients {
     /// Writes the profiles of both, pairs them, and starts to answer.
     pub async fn start(clients: &Arc<Clients>, directory: &Path) -> anyhow::Result<Arc<Self>> {
         let directory = directory.join("agent");
@@ -82,7 +82,7 @@ impl Commands {
         let in_force = matches!(approver.enrol().await?, Enrolment::InForce);
         anyhow::ensure!(in_force, "the person's first device is not in force");
         pair(&mut enforcer, &mut approver).await?;
-        let person = Person {
+        let person = CommandApprover {
             approver,
             clients: Arc::clone(clients),
             verdicts: HashMap::new(),
@@ -100,16 +100,16 @@ impl Commands {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         while stop.run_until_cancelled(ticks.tick()).await.is_some() {
             let tool = if self.clients.random.percent(50) {
-                Tool::Run
+                CommandKind::Run
             } else {
-                Tool::Hook
+                CommandKind::Hook
             };
             let number = self.clients.book.begin_trial(tool);
             let commands = Arc::clone(&self);
             self.clients.tasks.spawn(async move {
                 let tried = match tool {
-                    Tool::Run => commands.run(number).await,
-                    Tool::Hook => commands.hook(number).await,
+                    CommandKind::Run => commands.run(number).await,
+                    CommandKind::Hook => commands.hook(number).await,
                 };
                 match tried {
                     Ok((succeeded, effects)) => {
@@ -187,13 +187,13 @@ async fn pair(enforcer: &mut Enforcer, approver: &mut Approver) -> anyhow::Resul
 }
 
 /// Answers each request once it sees it: yes or no, and the same however often it has to say so.
-struct Person {
+struct CommandApprover {
     approver: Approver,
     clients: Arc<Clients>,
     verdicts: HashMap<usize, Verdict>,
 }
 
-impl Person {
+impl CommandApprover {
     async fn answer(mut self) {
         let over = self.clients.over.clone();
         while !over.is_cancelled() {

@@ -44,7 +44,7 @@ use tokio_util::task::TaskTracker;
 
 use self::calls::Clients;
 use self::cluster::Cluster;
-use self::commands::Commands;
+use self::commands::CommandClients;
 use self::crew::Crew;
 use self::options::Options;
 use self::random::Random;
@@ -122,7 +122,7 @@ async fn with_cluster(options: &Options, seed: u64, cluster: &mut Cluster) -> an
         tasks: TaskTracker::new(),
     });
     let crew = Crew::start(Arc::clone(&clients)).await?;
-    let commands = Commands::start(&clients, cluster.directory.path()).await?;
+    let commands = CommandClients::start(&clients, cluster.directory.path()).await?;
     clients.abort_percent.store(ABORTS, Ordering::Relaxed);
     let work = tokio::spawn(Arc::clone(&crew).work(options.rate));
     tokio::spawn(commands.work(crew.stop.clone()));

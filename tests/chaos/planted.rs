@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::check::{Rule, check};
 use super::record::{Decision, Exchange, Fact, Kind, Party, Record};
 use super::rows;
-use super::trials::{self, Trial};
+use super::trials::{self, CommandTrial};
 
 /// Statements with `$id` for the exchange, and what they must be found as.
 const IN_DATABASE: [(&str, &str, Rule); 17] = [
@@ -181,7 +181,7 @@ const IN_RECORD: [(&str, Change, Rule); 11] = [
     ),
 ];
 
-type TrialChange = fn(&mut Trial);
+type TrialChange = fn(&mut CommandTrial);
 
 /// Changes of what a command did that was approved, and what they must be found as.
 const IN_TRIAL: [(&str, TrialChange, Rule); 5] = [

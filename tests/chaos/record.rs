@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::trials::Trial;
+use super::trials::CommandTrial;
 
 /// A client, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -183,7 +183,7 @@ pub struct Record {
     /// When notifications arrived, and for which approver.
     pub notified: Vec<(Duration, u16)>,
     /// Calls of the real commands.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<CommandTrial>,
     /// What no rule allows and is no matter of the database: an answer that should not be, a wait beyond the bound.
     pub odd: Vec<(Duration, String)>,
 }

@@ -10,15 +10,15 @@ use super::record::{Book, Record};
 const ENDING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tool {
+pub enum CommandKind {
     Run,
     Hook,
 }
 
 /// One call.
 #[derive(Clone)]
-pub struct Trial {
-    pub tool: Tool,
+pub struct CommandTrial {
+    pub tool: CommandKind,
     pub begun: Duration,
     pub ended: Option<Duration>,
     /// The verdict, if the person saw the request and signed one.
@@ -32,10 +32,10 @@ pub struct Trial {
 }
 
 impl Book {
-    pub fn begin_trial(&self, tool: Tool) -> usize {
+    pub fn begin_trial(&self, tool: CommandKind) -> usize {
         let begun = self.now();
         let trials = &mut self.lock().trials;
-        trials.push(Trial {
+        trials.push(CommandTrial {
             tool,
             begun,
             ended: None,
@@ -84,11 +84,11 @@ pub fn check(record: &Record) -> Vec<Violation> {
 }
 
 /// As violations name it.
-pub fn name(trial: &Trial, number: usize) -> String {
+pub fn name(trial: &CommandTrial, number: usize) -> String {
     format!("{:?}-{number}", trial.tool)
 }
 
-fn check_one(trial: &Trial, record: &Record) -> Option<(Rule, String)> {
+fn check_one(trial: &CommandTrial, record: &Record) -> Option<(Rule, String)> {
     let effect = |what: &str| Some((Rule::Effect, what.to_owned()));
     if trial.effects > 1 {
         return effect("it had its effect twice");

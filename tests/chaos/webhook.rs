@@ -16,14 +16,14 @@ use super::record::Party;
 /// How many of a hundred notifications the receiver fails to take.
 const FAILURES: usize = 5;
 
-struct Receiver {
+struct WebhookReceiver {
     clients: Arc<Clients>,
     approver: Arc<Approver>,
 }
 
 /// Starts the receiver, and returns the call that registers its address.
 pub async fn start(clients: &Arc<Clients>, number: u16) -> anyhow::Result<Call> {
-    let receiver = Arc::new(Receiver {
+    let receiver = Arc::new(WebhookReceiver {
         clients: Arc::clone(clients),
         approver: Arc::new(Approver::new(clients, number, 0)),
     });
@@ -39,8 +39,8 @@ pub async fn start(clients: &Arc<Clients>, number: u16) -> anyhow::Result<Call> 
     Ok(Call::post(1, &path, &clients.keys.admin, &body))
 }
 
-async fn receive(State(receiver): State<Arc<Receiver>>) -> StatusCode {
-    let Receiver { clients, approver } = &*receiver;
+async fn receive(State(receiver): State<Arc<WebhookReceiver>>) -> StatusCode {
+    let WebhookReceiver { clients, approver } = &*receiver;
     if clients.random.percent(FAILURES) {
         return StatusCode::INTERNAL_SERVER_ERROR;
     }

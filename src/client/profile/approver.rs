@@ -20,7 +20,7 @@ use crate::protocol::timestamp::Timestamp;
 #[serde(deny_unknown_fields)]
 pub struct ApproverProfile {
     pub id: String,
-    /// What this device is called.
+    /// The name of this device.
     pub name: String,
     /// Ed25519 seed, unless the keys are sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,7 +143,7 @@ impl ApproverProfile {
         Ok(DeviceBundle::of(&self.keys()?, name)?)
     }
 
-    /// What this device trusts without asking anyone: itself, and what led from it to others before.
+    /// The devices that this one trusts without asking anyone: itself, and those that statements led to before.
     pub fn trust(&self) -> Result<DeviceTrust, ClientError> {
         let read = |text: &String| DeviceBundle::parse(text);
         let devices = self.devices.iter().map(read);

@@ -169,9 +169,8 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
         },
         remove: args.remove,
     };
-    let mut changes = plan(&request, &places)?;
-    // First: the hook denies every call until the guard runs.
-    changes.splice(0..0, setup.as_ref().map(|setup| setup.unit.clone()));
+    let mut hook_changes = plan(&request, &places)?;
+    hook_changes.retain(Change::is_any);
     let commands: Vec<_> = setup.iter().flat_map(GuardSetup::commands).collect();
     let mut warnings = if args.remove {
         Vec::new()
@@ -181,7 +180,11 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
     if let Some(setup) = setup.as_ref().filter(|_| args.json) {
         warnings.push(setup.next_steps());
     }
-    let changes: Vec<_> = changes.into_iter().filter(Change::is_any).collect();
+    let unit = setup.iter().map(|setup| setup.unit.clone());
+    let changes: Vec<_> = unit
+        .filter(Change::is_any)
+        .chain(hook_changes.iter().cloned())
+        .collect();
     if !args.json {
         show(args, &changes, &commands, &warnings)?;
     }
@@ -202,11 +205,8 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
     if let Some(setup) = &setup {
         setup.carry_out()?;
     }
-    let is_unit = |change: &&Change| {
-        let unit = setup.as_ref().map(|setup| &setup.unit.path);
-        unit == Some(&change.path)
-    };
-    for change in changes.iter().filter(|change| !is_unit(change)) {
+    // Last: the hook denies every call until the guard runs.
+    for change in &hook_changes {
         change.write()?;
     }
     if args.json {
