@@ -31,7 +31,7 @@ dev: ## Run a gateway with its own database; ARGS="--nodes 2" and the like are p
 .PHONY: test
 test: ## Run the tests: the page, units, nodes on a private PostgreSQL, browsers.
 	@scripts/install cargo cc
-	@scripts/beside '$(CARGO) test --locked --no-run' '$(MAKE) --no-print-directory test-programs test-page'
+	@scripts/beside '$(CARGO) test --locked --workspace --no-run' '$(MAKE) --no-print-directory test-programs test-page'
 	@$(MAKE) --no-print-directory test-run
 
 .PHONY: test-programs
@@ -41,7 +41,7 @@ test-programs:
 .PHONY: test-fast
 test-fast: test-page ## Run the tests of pure code, which need neither PostgreSQL nor a browser; ARGS="a_name" and the like are passed on.
 	@scripts/install cargo cc
-	$(CARGO) test --locked --test countersign-fast $(ARGS)
+	$(CARGO) test --locked --workspace --test protocol --test e2e --test countersign-fast $(ARGS)
 
 .PHONY: test-page
 test-page: ## Run the tests of the approvers' page, in Node.js.
@@ -63,18 +63,18 @@ check-programs:
 .PHONY: check-fmt
 check-fmt: ## Check the formatting.
 	@scripts/install cargo
-	$(CARGO) fmt --check
+	$(CARGO) fmt --all --check
 
 .PHONY: check-clippy
 check-clippy: ## Check the lints, with and without `countersign dev`.
 	@scripts/install cargo cc
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --no-default-features -- -D warnings
 
 .PHONY: check-doc
 check-doc: ## Check that the documentation builds, private items included.
 	@scripts/install cargo cc
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 
 .PHONY: check-sqlx
 check-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
@@ -87,7 +87,7 @@ check-page: ## Check the types of the approvers' page, and that it has no unused
 
 .PHONY: fmt
 fmt: ## Format the code.
-	$(CARGO) fmt
+	$(CARGO) fmt --all
 
 .PHONY: prepare
 prepare: postgres ## Regenerate .sqlx after a query or a migration has changed.
@@ -112,7 +112,7 @@ sbom: ## List every crate in the released binary: target/countersign.cdx.json (C
 		echo 'cargo-cyclonedx is missing: building it, which takes a few minutes'; \
 		$(CARGO) install --locked cargo-cyclonedx@0.5.9; }
 	$(CARGO) cyclonedx --quiet --all --format json --spec-version 1.5 --no-default-features --target x86_64-unknown-linux-gnu
-	mkdir -p target && mv countersign.cdx.json target
+	mkdir -p target && mv countersign.cdx.json target && rm -f crates/*/*.cdx.json
 
 .PHONY: pin-images
 pin-images: ## Pin the images in deploy/Dockerfile and docker-compose.yml to today's digests; needs Docker and a network; ARGS=--check only checks.

@@ -4,8 +4,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`protocol`] | pure types and rules: strict JSON, canonical form, signatures, envelopes, the state machine, the error table |
-//! | [`e2e`] | pure end-to-end cryptography of the clients: bundles, pairing, devices, encryption, signed decisions |
+//! | [`protocol`] | the crate `countersign-protocol`: pure types and rules: strict JSON, canonical form, signatures, envelopes, the state machine, the error table |
+//! | [`e2e`] | the crate `countersign-e2e`: pure end-to-end cryptography of the clients: bundles, pairing, devices, encryption, signed decisions |
 //! | [`agent`] | pure: what agents' hooks say, the policy, what an approver is shown of it, answers |
 //! | [`client`] | both clients: calls to any node, profiles, the enforcer, the approver |
 //! | [`edit`] | pure changes to configuration files of other programs, which keep everything else in them |
@@ -39,19 +39,19 @@
 
 #![forbid(unsafe_code)]
 
+pub use countersign_e2e as e2e;
+pub use countersign_protocol as protocol;
+pub use countersign_protocol::{clock, jitter};
+
 pub mod agent;
 pub mod app;
 pub mod client;
-pub mod clock;
 pub mod config;
-pub mod e2e;
 pub mod edit;
 pub mod gateway;
 pub mod http;
-pub mod jitter;
 pub mod outbound;
 pub mod page;
-pub mod protocol;
 pub mod store;
 pub mod telemetry;
 pub mod wake;

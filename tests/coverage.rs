@@ -1,7 +1,7 @@
 //! The table in `coverage.md` is whole and true: every row of the specification is there, and every test it names exists.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const TABLE: &str = include_str!("coverage.md");
 
@@ -48,14 +48,25 @@ fn rows() -> BTreeMap<String, Vec<(&'static str, &'static str)>> {
     rows
 }
 
+/// The package and its crates.
+fn directories() -> impl Iterator<Item = PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = std::fs::read_dir(root.join("crates")).unwrap();
+    let crates = crates.map(|entry| entry.unwrap().path());
+    std::iter::once(root.to_owned()).chain(crates)
+}
+
 /// Whether a test of this path is in the sources.
 fn exists(test: &str) -> bool {
     let (module, name) = test.rsplit_once("::").unwrap();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let module = directory.join(module.replace("::", "/"));
-    let source = std::fs::read_to_string(module.with_extension("rs"))
-        .or_else(|_| std::fs::read_to_string(module.join("mod.rs")));
-    let Ok(source) = source else {
+    let module = module.replace("::", "/");
+    let found = directories().find_map(|directory| {
+        let module = directory.join("tests").join(&module);
+        let file = std::fs::read_to_string(module.with_extension("rs"));
+        file.or_else(|_| std::fs::read_to_string(module.join("mod.rs")))
+            .ok()
+    });
+    let Some(source) = found else {
         return false;
     };
     let marks = [format!("]\nasync fn {name}("), format!("]\nfn {name}(")];
@@ -85,10 +96,12 @@ fn every_row_of_the_specification_has_its_tests() {
     }
 }
 
-/// The manifest builds no test binary of the library.
+/// The manifests build no test binaries of the libraries.
 #[test]
 fn no_test_is_where_it_would_not_run() {
-    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut directories: Vec<_> = directories()
+        .map(|directory| directory.join("src"))
+        .collect();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();

@@ -14,8 +14,7 @@
 )]
 
 mod agents;
+mod characters;
 mod corpus;
 mod coverage;
-mod e2e;
 mod edit;
-mod protocol;

@@ -1,18 +1,9 @@
 //! How the failures of lower layers become refusals. Each is logged here, once.
 
 pub use crate::protocol::error::{Error, Throttled};
-use crate::protocol::message::NotJson;
-use crate::protocol::token::TokenError;
 use crate::store::error::StoreError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-impl From<NotJson> for Error {
-    fn from(error: NotJson) -> Self {
-        tracing::error!(%error, "an envelope could not be built");
-        Self::Internal
-    }
-}
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
@@ -26,13 +17,5 @@ impl From<StoreError> for Error {
                 Self::Internal
             }
         }
-    }
-}
-
-/// The caller learns only that the token was refused; the log has the reason, never the token.
-impl From<TokenError> for Error {
-    fn from(why: TokenError) -> Self {
-        tracing::debug!(%why, "a token was refused");
-        Self::InvalidToken
     }
 }

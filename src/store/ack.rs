@@ -14,6 +14,7 @@ use crate::protocol::id::{
 };
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AckRecipient {
@@ -195,7 +196,7 @@ impl BatchStatement for TakeAcks {
             column(rows, |row| row.recipient.parts().0) as _,
             column(rows, |row| row.recipient.parts().1) as _,
             column(rows, |row| row.message) as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
             self.node.as_str(),
             self.traced,
             column(rows, |row| row.source.principal.as_deref()) as _,

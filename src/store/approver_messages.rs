@@ -14,6 +14,7 @@ use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::{ApprovalRequest, Withdrawal};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub enum ForApprover {
@@ -155,7 +156,7 @@ impl BatchStatement for ReadBodies {
             column(&wanted, |(_, row, _)| &row.tenant) as _,
             column(&wanted, |(_, row, _)| &row.approver) as _,
             column(&wanted, |(_, _, message)| message) as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;

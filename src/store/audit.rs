@@ -14,6 +14,7 @@ use super::listing::cut_page;
 use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
 use crate::protocol::listing::AuditLine;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone, Default)]
 pub struct AuditSource {
@@ -132,7 +133,7 @@ impl AuditStore {
             select forget_audit_events($1, clock_timestamp() + $2::interval - $3::interval, $4) as "count!"
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         )

@@ -8,6 +8,7 @@ use super::tenant_scope::TenantScope;
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::listing::BoundCredential;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 impl CredentialStore {
     /// Gives a certificate credential of a tenant (any tenant: `None`), of one role where one is named, a new code. The code
@@ -40,7 +41,7 @@ impl CredentialStore {
             role.map(RoleName::as_str),
             code.hash.as_slice(),
             code.expires_at.inner(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -117,7 +118,7 @@ impl CredentialStore {
             id.as_str(),
             code_hash.as_slice(),
             thumbprint.as_slice(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             self.database.clock.operation_id().0,
             actor.name,

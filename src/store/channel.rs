@@ -12,6 +12,7 @@ use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, TenantId, TextId};
 use crate::protocol::wake_key::Key;
+use crate::store::clock_offset::clock_offset;
 
 /// How long a message is pushed at all; afterwards it can still be fetched.
 pub const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
@@ -87,7 +88,7 @@ impl ChannelStore {
             self.database.node.as_str(),
             LEASE_SECONDS,
             secret_check,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         );
         let beat = query.fetch_one(lease.connection()?);
         let beat = self.database.background.within(beat).await;
@@ -216,7 +217,7 @@ impl ChannelStore {
             column(&owners, |(tenant, _, _)| *tenant) as _,
             column(&owners, |(_, kind, _)| *kind) as _,
             column(&owners, |(_, _, identity)| *identity) as _,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             recent_seconds,
             PUSHED_FOR_SECONDS,
             late.as_ref().map_or(0, |late| late.since),

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
 use crate::protocol::wake_key::Key;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct OpenRow {
@@ -164,7 +165,7 @@ impl BatchStatement for CloseChannels {
             column(&owners, |(_, kind, _)| *kind) as _,
             column(&owners, |(_, _, identity)| *identity) as _,
             &column(rows, |row| row.channel),
-            self.clock.offset(),
+            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;
@@ -338,7 +339,7 @@ impl ChannelStore {
             "#,
             node,
             LEASE_SECONDS,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         );
         // All: a node holds channels of every tenant.
         let scope = TenantScope::All;

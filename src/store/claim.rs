@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::protocol::decision::Verification;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 /// Offers on one channel before the next most recent one gets its turn.
 const OFFERS_PER_CHANNEL: i32 = 3;
@@ -303,7 +304,7 @@ impl BatchStatement for Claim {
             column(rows, |row| row.take_over.map(|after| after.created_at)) as _,
             column(rows, |row| row.take_over.map(|after| after.seq)) as _,
             column(rows, |row| row.take_over.map(|after| after.message)) as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
             LEASE_SECONDS,
             OFFERS_PER_CHANNEL,
             PUSHED_FOR_SECONDS,

@@ -8,6 +8,7 @@ use super::tenant_scope::TenantScope;
 pub use crate::protocol::credential::RoleName;
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone)]
 pub enum Proof {
@@ -73,7 +74,7 @@ impl CredentialStore {
             "#,
             id.as_str(),
             name,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -106,7 +107,7 @@ impl CredentialStore {
             select exists (select from tenants where tenant_id = $1) as "known!"
             "#,
             id.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -149,7 +150,7 @@ impl CredentialStore {
             code.map(|code| code.hash.as_slice()),
             code.map(|code| code.expires_at.inner()),
             new.expires_at.map(Timestamp::inner),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -191,7 +192,7 @@ impl CredentialStore {
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),

@@ -23,6 +23,7 @@ use crate::protocol::exchange::{DecisionFact, ExchangeState};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct DecisionRow {
@@ -283,7 +284,7 @@ impl BatchStatement for Decide {
             column(rows, |row| row.message) as _,
             column(&keys, |key| key.map(|key| key.public_key)) as _,
             &column(rows, |row| row.trust == Trust::Unregistered),
-            self.clock.offset(),
+            clock_offset(&self.clock),
             self.node.as_str(),
             self.traced,
             column(&keys, |key| key.and_then(|key| key.not_before)) as _,

@@ -10,6 +10,7 @@ use crate::protocol::device::DeviceChange;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::signature::PublicKey;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct StatementRow {
@@ -232,7 +233,7 @@ impl CredentialStore {
             new.key.as_ref().map(|key| key.as_bytes().as_slice()),
             new.first,
             new.only_key,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -308,7 +309,7 @@ impl CredentialStore {
             "#,
             tenant.as_str(),
             approver.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),

@@ -7,6 +7,7 @@ use super::Database;
 use super::error::Result;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::TenantId;
+use crate::store::clock_offset::clock_offset;
 
 /// How long things are kept. Payloads as long as their row, if nothing is said.
 #[derive(Debug, Clone)]
@@ -148,7 +149,7 @@ impl Database {
                            from (select clock_timestamp() + $1::interval as at) n) c
              order by t.tenant_id
             "#,
-            self.clock.offset(),
+            clock_offset(&self.clock),
             keep.exchanges,
             keep.prompts,
             keep.sessions,

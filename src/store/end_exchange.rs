@@ -13,6 +13,7 @@ use super::tenant_scope::TenantScope;
 use crate::protocol::exchange::{EndFact, ExchangeState};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, RequestId, TenantId};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone)]
 pub enum Ending {
@@ -177,7 +178,7 @@ impl ExchangeStore {
             row.tenant.as_str(),
             row.request_id.as_str(),
             enforcer,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             state,
             row.operation.0,
             row.reason,
@@ -274,7 +275,7 @@ impl ExchangeStore {
                    extract(epoch from clock_timestamp() + $1::interval - w.at)::float8 as "late!"
               from won w
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             limit,
             &events,
             self.database.node.as_str(),

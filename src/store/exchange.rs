@@ -25,6 +25,7 @@ use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::DecisionDelivery;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone)]
 pub struct Exchange {
@@ -163,7 +164,7 @@ impl ReadExchanges {
             &column(rows, |(number, _)| *number),
             column(rows, |(_, row)| &row.tenant) as _,
             column(rows, |(_, row)| &row.request_id) as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;

@@ -9,6 +9,7 @@ use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
 use crate::protocol::listing::ExchangeLine;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone, Default)]
 pub struct ExchangeFilter {
@@ -142,7 +143,7 @@ impl ExchangeStore {
             filter.enforcer.as_ref().map(EnforcerId::as_str),
             filter.approver.as_ref().map(ApproverId::as_str),
             limit,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             scanned,
         );
         let found = self.database.pool.fetch_all(tenant, query).await?;

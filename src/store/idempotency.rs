@@ -7,6 +7,7 @@ use super::rows::column;
 use crate::clock::Clock;
 use crate::protocol::id::{OperationId, RequestId, TenantId};
 use crate::protocol::idempotent::{InsertFact, KeyFact};
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
@@ -96,7 +97,7 @@ pub(super) async fn bind(
         column(bindings, |binding| binding.key.fingerprint) as _,
         column(bindings, |binding| binding.submission_id) as _,
         column(bindings, |binding| binding.request_id) as _,
-        clock.offset(),
+        clock_offset(&clock),
         lifetime,
     )
     .execute(connection)

@@ -13,6 +13,7 @@ use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId
 use crate::protocol::listing::InboxKind;
 use crate::protocol::message::ApprovalRequest;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 /// Where a page starts: after this row.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +49,7 @@ impl ExchangeStore {
         let (at, id) = after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |after| {
             (after.created_at, after.message_id)
         });
-        let offset: PgInterval = self.database.clock.offset();
+        let offset: PgInterval = clock_offset(&self.database.clock);
         // A union of two branches, so that each uses its own partial index.
         let query = sqlx::query!(
             r#"
@@ -167,7 +168,7 @@ impl ExchangeStore {
             tenant.as_str(),
             column(approvers, |approver| *approver) as _,
             most,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             many,
         );
         self.database.pool.fetch_all(tenant, query).await
@@ -220,7 +221,7 @@ impl ExchangeStore {
             tenant.as_str(),
             request.as_str(),
             approver.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         );
         let found = self.database.pool.fetch_one(tenant, query).await?;
         let expires_at = found.expires_at.map(Timestamp::from);

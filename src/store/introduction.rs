@@ -10,6 +10,7 @@ use super::error::Result;
 use crate::protocol::device::MAX_INTRODUCTIONS;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct NewIntroduction<'a> {
@@ -139,7 +140,7 @@ impl CredentialStore {
             new.at.inner(),
             new.signed,
             i64::try_from(MAX_INTRODUCTIONS).unwrap_or(i64::MAX),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),

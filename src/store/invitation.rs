@@ -12,6 +12,7 @@ use crate::protocol::cursor::Position;
 use crate::protocol::id::{CredentialId, InvitationId, TenantId};
 use crate::protocol::listing::InvitationLine;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct NewInvitation {
@@ -67,7 +68,7 @@ impl CredentialStore {
             new.bound_id.as_deref(),
             new.name.as_deref(),
             new.code_hash.as_slice(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             actor.name,
             new.expires_at.inner(),
             self.database.clock.operation_id().0,
@@ -112,7 +113,7 @@ impl CredentialStore {
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -212,7 +213,7 @@ impl CredentialStore {
             code_hash.as_slice(),
             credential.as_str(),
             secret_hash.as_slice(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             self.database.clock.operation_id().0,
             actor.name,
@@ -239,7 +240,7 @@ impl CredentialStore {
             delete from invitations i using found d
              where i.tenant_id = d.tenant_id and i.invitation_id = d.invitation_id
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );

@@ -24,7 +24,7 @@ pub mod channel;
 pub mod channel_lifecycle;
 mod channels;
 pub mod claim;
-mod columns;
+mod clock_offset;
 pub mod connect;
 pub mod credential;
 mod credentials;

@@ -12,6 +12,7 @@ use super::error::Result;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::{MAX_NOTIFICATIONS, NotificationKind};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 pub struct NotificationStore {
     pub(super) database: Arc<Database>,
@@ -173,7 +174,7 @@ impl NotificationStore {
             new.secret_check.as_slice(),
             new.keep,
             i64::try_from(MAX_NOTIFICATIONS).unwrap_or(i64::MAX),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -223,7 +224,7 @@ impl NotificationStore {
             tenant.as_str(),
             approver.as_str(),
             id,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),

@@ -13,6 +13,7 @@ use super::seconds;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::NotificationKind;
+use crate::store::clock_offset::clock_offset;
 
 /// Messages that a target remembers to have seen. Of more than these only the time is kept.
 const MAX_SEEN: i64 = 256;
@@ -124,7 +125,7 @@ impl NotificationStore {
             "#,
             column(asked, |(tenant, _)| tenant) as _,
             column(asked, |(_, approver)| approver) as _,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             terms.secret_check.as_slice(),
             column(terms.busy, |tenant| tenant) as _,
             terms.limit,
@@ -162,7 +163,7 @@ impl NotificationStore {
              limit $6
             "#,
             secret_check.as_slice(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             after.map_or("", |key| key.tenant.as_str()),
             after.map_or("", |key| key.approver.as_str()),
             after.map_or_else(Uuid::nil, |key| key.id),
@@ -202,7 +203,7 @@ impl NotificationStore {
             claim,
             claimed.seen_until,
             &claimed.seen,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             seconds(pause_seconds),
         );
         let (tenant, background) = (&claimed.tenant, &self.database.background);
@@ -246,7 +247,7 @@ impl NotificationStore {
             failure,
             delay_seconds,
             seconds(give_up_seconds),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             Actor::gateway().name,
             self.database.node.as_str(),
@@ -289,7 +290,7 @@ impl NotificationStore {
             tenant.as_str(),
             approver.as_str(),
             id,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         );
         self.database.pool.execute(tenant, query).await
     }

@@ -19,6 +19,7 @@ use crate::protocol::cursor::Position;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct TokenRow {
@@ -258,7 +259,7 @@ impl PairingStore {
             token_hash,
             enforcer,
             approver,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             side.is_enforcer(),
             source.principal.as_deref(),

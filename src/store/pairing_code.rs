@@ -8,6 +8,7 @@ use super::tenant_scope::TenantScope;
 use super::{PairingStore, seconds};
 use crate::protocol::id::TenantId;
 use crate::protocol::pairing::Nonce;
+use crate::store::clock_offset::clock_offset;
 
 /// How long a window of guesses lasts, from its first wrong one.
 pub const WINDOW_SECONDS: u64 = 60;
@@ -116,7 +117,7 @@ impl PairingStore {
             tenant.as_str(),
             principal,
             code_hash,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             seconds(WINDOW_SECONDS),
             i32::try_from(limits.per_principal).unwrap_or(i32::MAX),
             i32::try_from(limits.per_tenant).unwrap_or(i32::MAX),
@@ -155,7 +156,7 @@ impl PairingStore {
             delete from pairing_guesses g using to_delete d
              where g.tenant_id = d.tenant_id and g.principal = d.principal
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             seconds(WINDOW_SECONDS),
             limit,
         );

@@ -5,6 +5,7 @@ use sqlx::postgres::types::PgInterval;
 use super::PairingStore;
 use super::error::Result;
 use crate::protocol::id::TenantId;
+use crate::store::clock_offset::clock_offset;
 
 impl PairingStore {
     /// Deletes pairings of a tenant that were revoked longer ago than `keep`, with their last token.
@@ -42,7 +43,7 @@ impl PairingStore {
              where p.tenant_id = $1 and p.enforcer_id = d.enforcer_id and p.approver_id = d.approver_id
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );
@@ -73,7 +74,7 @@ impl PairingStore {
              where t.tenant_id = $1 and t.token_hash = d.token_hash
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );

@@ -12,6 +12,7 @@ use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{Initiate, Nonce};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 /// A pairing session, as its initiator may know it.
 #[derive(Debug)]
@@ -85,7 +86,7 @@ impl PairingStore {
             initiate.label.as_deref(),
             initiate.workspace.as_deref(),
             initiate.public_key.as_deref(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             lifetime,
             actor.name,
             actor.source.principal.as_deref(),
@@ -115,7 +116,7 @@ impl PairingStore {
             "#,
             tenant.as_str(),
             nonce.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         );
         self.database.pool.fetch_optional(tenant, query).await
     }
@@ -206,7 +207,7 @@ impl PairingStore {
             "#,
             row.tenant.as_str(),
             row.nonce.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             row.operation.0,
             row.approver.as_str(),
             row.approver_key,
@@ -249,7 +250,7 @@ impl PairingStore {
             delete from pairing_sessions s using to_delete d
              where s.tenant_id = d.tenant_id and s.nonce = d.nonce
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );

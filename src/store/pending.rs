@@ -8,6 +8,7 @@ use super::exchange::ExchangeStore;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
+use crate::store::clock_offset::clock_offset;
 
 /// Most rows that are counted, of an index that holds nothing but pending exchanges.
 const COUNTED: i64 = 1_000;
@@ -47,7 +48,7 @@ impl ExchangeStore {
             "#,
             tenant.as_str(),
             column(requests, |request| request) as _,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             enforcer.map(EnforcerId::as_str),
             approver.map(ApproverId::as_str),
         );
@@ -77,7 +78,7 @@ impl ExchangeStore {
             "#,
             column(waited_for, |(tenant, _)| tenant) as _,
             column(waited_for, |(_, request)| request) as _,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         );
         let found = self.database.background.fetch_all(scope, query).await?;
         let found = found.into_iter();
@@ -107,7 +108,7 @@ impl ExchangeStore {
                              order by i.expires_at, i.tenant_id, i.request_id
                              limit $2) o) as "overdue!"
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             COUNTED,
         );
         // All: an operator asks for the cluster, and learns no more than two numbers.

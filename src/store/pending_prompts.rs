@@ -5,6 +5,7 @@ use super::prompt_status::PromptStore;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, SessionId, TenantId};
 use crate::protocol::message::PromptDelivery;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 impl PromptStore {
     /// The oldest prompts of an enforcer that are not acknowledged: up to `limit`, and up to `max_bytes` unless the first has
@@ -49,7 +50,7 @@ impl PromptStore {
             "#,
             tenant.as_str(),
             enforcer.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             session.map(SessionId::as_str),
             limit,
             max_bytes,

@@ -20,6 +20,7 @@ use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::message::raw;
 use crate::protocol::presence::{CallFacts, ChannelFacts, Hello, PresenceFacts, Transport};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 const CALLS_PER_STATEMENT: usize = 1_000;
 
@@ -109,7 +110,7 @@ impl BatchStatement for TakeHellos {
             column(rows, |row| row.hello.label.as_deref()) as _,
             column(rows, |row| row.hello.workspace_name.as_deref()) as _,
             capabilities as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;
@@ -199,7 +200,7 @@ impl ChannelStore {
             "#,
             tenant.as_str(),
             enforcer.map(EnforcerId::as_str),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             LEASE_SECONDS,
             i64::from(most),
             approver.map(ApproverId::as_str),
@@ -251,7 +252,7 @@ impl ChannelStore {
         sorted.sort_by_key(|(key, _)| *key);
         let query = sqlx::query!(
             r#"select clock_timestamp() + $1::interval as "now!""#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         )
         .map(|row| row.now);
         // All: only the clock is read.
@@ -314,7 +315,7 @@ impl ChannelStore {
              where e.tenant_id = $1 and e.enforcer_id = d.enforcer_id
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );

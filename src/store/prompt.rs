@@ -16,6 +16,7 @@ use crate::protocol::prompt::{
     Prompt, PromptFact, PromptNotWritten, PromptRecord, PromptStatus, Queued,
 };
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct PromptRow {
@@ -196,7 +197,7 @@ impl TakePrompts {
             column(&keys, |key| key.map(|key| &key.principal)) as _,
             column(&keys, |key| key.map(|key| &key.key)) as _,
             column(&keys, |key| key.map(|key| key.fingerprint)) as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
             self.key_lifetime,
             self.pairing_required,
         )
@@ -255,7 +256,7 @@ impl TakePrompts {
             column(&unwritten, |(row, _)| row.operation) as _,
             column(&keys, |key| key.map(|key| &key.principal)) as _,
             column(&keys, |key| key.map(|key| &key.key)) as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;

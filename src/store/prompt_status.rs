@@ -20,6 +20,7 @@ use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, RequestId, TenantId};
 use crate::protocol::prompt::{AckFact, PromptRecord, PromptStatus, SentAck};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct PromptAckRow {
@@ -140,7 +141,7 @@ impl BatchStatement for TakePromptAcks {
             column(rows, |row| row.ack.status) as _,
             column(rows, |row| row.ack.ack_at) as _,
             column(rows, |row| row.ack.details.as_deref()) as _,
-            self.clock.offset(),
+            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;
@@ -223,7 +224,7 @@ impl PromptStore {
             "#,
             tenant.as_str(),
             request.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
         );
         Ok(self
             .database
@@ -297,7 +298,7 @@ impl PromptStore {
             )
             select count(*) as "count!" from expired
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             limit,
         )
         .map(|row| u64::try_from(row.count).unwrap_or_default());

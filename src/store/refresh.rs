@@ -7,6 +7,7 @@ use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::RefreshRequest;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 pub enum RefreshFact {
     Queued(RefreshRequest),
@@ -93,7 +94,7 @@ impl ExchangeStore {
             tenant.as_str(),
             request.as_str(),
             approver.map(ApproverId::as_str),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             message.0,
             body,
         );

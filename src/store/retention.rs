@@ -12,6 +12,7 @@ use super::tenant_scope::TenantScope;
 use super::{ExchangeStore, PromptStore};
 use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
+use crate::store::clock_offset::clock_offset;
 
 /// What one statement of a walk did.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ impl ExchangeStore {
              where v.events is not null
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
             at,
@@ -178,7 +179,7 @@ impl ExchangeStore {
                           limit 1) l on true
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
             at,
@@ -209,7 +210,7 @@ impl ExchangeStore {
              where n.tenant_id = d.tenant_id and n.approver_id = d.approver_id and n.signer_key_id = d.signer_key_id
                and n.nonce = d.nonce
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );
@@ -239,7 +240,7 @@ impl ExchangeStore {
             delete from asked_approvers k using to_delete d
              where k.tenant_id = d.tenant_id and k.approver_id = d.approver_id and k.enforcer_id = d.enforcer_id
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );
@@ -269,7 +270,7 @@ impl ExchangeStore {
             delete from idempotency_keys k using to_delete d
              where k.tenant_id = d.tenant_id and k.principal = d.principal and k.key = d.key
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             limit,
         );
         // All: the sweep serves every tenant.
@@ -327,7 +328,7 @@ impl PromptStore {
             select count(*) as "count!" from gone
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         )
@@ -368,7 +369,7 @@ impl PromptStore {
              where p.tenant_id = s.tenant_id and p.request_id = s.request_id
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );

@@ -18,6 +18,7 @@ use crate::protocol::session::{
     Report, ReportFact, SessionEvent, SessionRecord, SessionState, SnapshotType,
 };
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct ReportRow<'a> {
@@ -197,7 +198,7 @@ impl SessionStore {
             columns.status_hash,
             columns.end_hash,
             columns.details,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             columns.snapshot.map(|(id, _, _)| id.as_str()),
             columns.snapshot.map(|(_, kind, _)| kind.as_str()),
             hash,

@@ -13,6 +13,7 @@ use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, EnforcerId, SignerKeyId, TenantId};
 use crate::protocol::signature::PublicKey;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct KeysRow {
@@ -173,7 +174,7 @@ impl CredentialStore {
             tenant.as_str(),
             approver.as_str(),
             key.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
@@ -241,7 +242,7 @@ impl CredentialStore {
         key.not_before.map(Timestamp::inner),
         key.not_after.map(Timestamp::inner),
         first_only,
-        self.database.clock.offset(),
+        clock_offset(&self.database.clock),
         self.database.clock.operation_id().0,
         actor.name,
         actor.source.principal.as_deref(),

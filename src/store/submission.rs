@@ -17,6 +17,7 @@ use crate::protocol::exchange::{ExchangeState, NotWritten, SubmissionFact};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, TenantId};
 use crate::protocol::idempotent::Existing;
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 /// How many items may be pending in an inbox, and how many of them from one enforcer.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +114,7 @@ pub(super) async fn over_limit(
         column(&asked, |(row, _)| row.submission.expires_at) as _,
         column(&asked, |(_, asked)| &asked.approver) as _,
         &column(&asked, |(_, asked)| asked.count),
-        clock.offset(),
+        clock_offset(&clock),
         limits.pending,
         column(&asked, |(row, _)| &row.enforcer) as _,
         limits.share,
@@ -162,7 +163,7 @@ pub(super) async fn read_existing(
         column(unwritten, |(row, _)| row.operation) as _,
         column(&keys, |key| key.map(|key| &key.principal)) as _,
         column(&keys, |key| key.map(|key| &key.key)) as _,
-        clock.offset(),
+        clock_offset(&clock),
     )
     .fetch_all(connection)
     .await?;

@@ -13,6 +13,7 @@ use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::exchange::{NotWritten, SubmissionFact};
 use crate::protocol::id::{NodeId, OperationId};
+use crate::store::clock_offset::clock_offset;
 
 pub struct Submit {
     pub clock: Clock,
@@ -255,7 +256,7 @@ impl Submit {
             column(&keys, |key| key.map(|key| &key.key)) as _,
             column(&keys, |key| key.map(|key| key.fingerprint)) as _,
             &column(rows, skipped),
-            self.clock.offset(),
+            clock_offset(&self.clock),
             column(&asked, |(row, _)| row.operation) as _,
             column(&asked, |(_, asked)| &asked.approver) as _,
             column(&asked, |(_, asked)| asked.message) as _,

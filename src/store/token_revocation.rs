@@ -17,6 +17,7 @@ use crate::protocol::cursor::Position;
 use crate::protocol::id::TenantId;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{RevocationLine, RevocationRequest, Revocations};
+use crate::store::clock_offset::clock_offset;
 
 /// Most revocations of one tenant: every node has them in memory.
 const MAX_REVOCATIONS: i64 = 10_000;
@@ -142,7 +143,7 @@ impl CredentialStore {
             request.kind.as_str(),
             request.name.as_str(),
             request.issued_before.map(Timestamp::inner),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             MAX_REVOCATIONS,
             self.database.clock.operation_id().0,
             actor.name,
@@ -231,7 +232,7 @@ impl CredentialStore {
             delete from token_revocations r using found d
              where r.tenant_id = d.tenant_id and r.kind = d.kind and r.name = d.name
             "#,
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             limit,
         );

@@ -15,6 +15,7 @@ use crate::protocol::artifact::Form;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::timestamp::Timestamp;
+use crate::store::clock_offset::clock_offset;
 
 /// New messages whose content comes with the list, and bytes after which no more does.
 const WITH_BODY: i64 = 8;
@@ -128,7 +129,7 @@ impl BatchStatement for ListUnacked {
             &column(rows, |row| row.seen),
             &column(rows, |row| row.withdrawals),
             &column(rows, |row| row.limit),
-            self.clock.offset(),
+            clock_offset(&self.clock),
             PUSHED_FOR_SECONDS,
             WITH_BODY,
             BODY_BYTES,

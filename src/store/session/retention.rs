@@ -4,6 +4,7 @@ use sqlx::postgres::types::PgInterval;
 
 use crate::protocol::id::TenantId;
 use crate::store::SessionStore;
+use crate::store::clock_offset::clock_offset;
 use crate::store::error::Result;
 
 const SESSIONS: i64 = 100;
@@ -50,7 +51,7 @@ impl SessionStore {
             select (select count(*) from gone) + (select count(*) from snapshots) as "count!"
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             SESSIONS,
             SNAPSHOTS,
@@ -89,7 +90,7 @@ impl SessionStore {
              where p.tenant_id = u.tenant_id and p.session_id = u.session_id and p.snapshot_id = u.snapshot_id
             "#,
             tenant.as_str(),
-            self.database.clock.offset(),
+            clock_offset(&self.database.clock),
             keep,
             SNAPSHOTS,
         );

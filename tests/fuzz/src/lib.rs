@@ -1,10 +1,8 @@
 //! The protocol and the end-to-end cryptography, which use nothing but themselves, and what is checked of them.
 
-#[path = "../../../src/e2e/mod.rs"]
-pub mod e2e;
-#[path = "../../../src/protocol/mod.rs"]
-pub mod protocol;
-pub use protocol as subject;
+pub use countersign_e2e as e2e;
+pub use countersign_protocol as subject;
+
 #[path = "../encryption.rs"]
 pub mod encryption;
 #[path = "../targets.rs"]

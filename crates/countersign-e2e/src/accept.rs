@@ -1,0 +1,263 @@
+//! What an enforcer checks before it acts on a decision. Whatever is not accepted denies.
+
+use super::artifact::PlainArtifact;
+use super::bundle::{DeviceBundle, DeviceId};
+use super::decision::Scope;
+use super::encoding::member;
+use super::error::Error;
+use super::grant::{Grant, GrantOutcome, judge_grant};
+use super::hints::{Hints, HintsContext, ReadHints};
+use super::keys::EnforcerKeys;
+use super::trust::{DeviceTrust, TrustedDevice};
+use countersign_protocol::canonical::{Sha256Hex, canonical_without};
+use countersign_protocol::decision::{MAX_NONCE_CHARS, SCOPES, Verdict};
+use countersign_protocol::id::{ApproverId, EnforcerId, RequestId};
+use countersign_protocol::json::Node;
+use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::signature::Signature;
+use countersign_protocol::timestamp::Timestamp;
+
+const DECISION: &str = "the decision";
+
+/// The enforcer's own record of what it asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnRequest {
+    pub request_id: RequestId,
+    pub artifact_hash: Sha256Hex,
+    pub repo_ref: String,
+    pub expires_at: Timestamp,
+    pub enforcer_id: EnforcerId,
+}
+
+impl OwnRequest {
+    pub fn of(artifact: &PlainArtifact, enforcer_id: EnforcerId) -> Self {
+        Self {
+            request_id: artifact.request_id().clone(),
+            artifact_hash: artifact.hash(),
+            repo_ref: artifact.repo_ref().to_owned(),
+            expires_at: artifact.expires_at(),
+            enforcer_id,
+        }
+    }
+}
+
+/// A decision that passed every check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Approved(Approval),
+    Rejected(Rejection),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    pub approver: ApproverId,
+    pub device: DeviceId,
+    pub hints: Hints,
+    pub grant: GrantOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    pub approver: ApproverId,
+    pub device: DeviceId,
+    /// Empty if they could not be read: a rejection stands without them.
+    pub hints: Hints,
+}
+
+/// A decision's members, read and nothing more.
+struct Claimed<'n, 'a> {
+    request_id: RequestId,
+    artifact_hash: Sha256Hex,
+    repo_ref: String,
+    verdict: Verdict,
+    scope: &'static str,
+    expires_at: Timestamp,
+    signer: &'n str,
+    signature: Signature,
+    hints: Option<&'n Node<'a>>,
+    signable: String,
+}
+
+impl<'n, 'a> Claimed<'n, 'a> {
+    fn read(node: &'n Node<'a>) -> Result<Self, Invalid> {
+        let mut body = Reader::new(node, "")?;
+        body.constant("artifactHashAlg", "SHA-256")?;
+        body.constant("sigAlg", "Ed25519")?;
+        body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?;
+        let signature = Signature::parse(body.str("signature")?)
+            .ok_or_else(|| Invalid::shape("/signature", "64 bytes in base64url"))?;
+        let claimed = Self {
+            request_id: body.id("requestId")?,
+            artifact_hash: body.hash("artifactHash")?,
+            repo_ref: body.str("repoRef")?.to_owned(),
+            verdict: body.word("decision", Verdict::ALL, Verdict::as_str)?,
+            scope: body.one_of("scope", &SCOPES)?,
+            expires_at: body.timestamp("expiresAt")?,
+            signer: body.str("signerKeyId")?,
+            signature,
+            hints: body.optional_nested("policyHints")?,
+            signable: canonical_without(body.object(), "signature"),
+        };
+        body.finish()?;
+        Ok(claimed)
+    }
+}
+
+/// Judges the body of a decision about `request`, at `now` by the enforcer's own clock.
+pub fn accept(
+    decision: &Node<'_>,
+    request: &OwnRequest,
+    keys: &EnforcerKeys,
+    asked: &[&DeviceTrust],
+    now: Timestamp,
+) -> Result<Outcome, Error> {
+    judge(decision, request, keys, asked, now, now)
+}
+
+/// Judges a stored decision once more, before its grant is used: the device must still be in force. The request itself has
+/// expired by now, as it may.
+pub fn accept_again(
+    decision: &Node<'_>,
+    request: &OwnRequest,
+    keys: &EnforcerKeys,
+    asked: &[&DeviceTrust],
+    (accepted_at, now): (Timestamp, Timestamp),
+) -> Result<Grant, Error> {
+    match judge(decision, request, keys, asked, accepted_at, now)? {
+        Outcome::Rejected(_) => Err(Error::NoGrant("it is a rejection")),
+        Outcome::Approved(approval) => match approval.grant {
+            GrantOutcome::NotGiven(reason) => Err(Error::NoGrant(reason)),
+            GrantOutcome::Given(grant) if grant.until <= now => Err(Error::DecisionExpired),
+            GrantOutcome::Given(grant) => Ok(grant),
+        },
+    }
+}
+
+fn judge(
+    decision: &Node<'_>,
+    request: &OwnRequest,
+    keys: &EnforcerKeys,
+    asked: &[&DeviceTrust],
+    accepted_at: Timestamp,
+    now: Timestamp,
+) -> Result<Outcome, Error> {
+    let object = decision.as_object();
+    if object.is_some_and(|object| object.get("sigAlg").is_none()) {
+        return Err(Error::CompactDecision);
+    }
+    let claimed = Claimed::read(decision).map_err(member(DECISION))?;
+    let (trust, signer) = find_signer(DeviceId::parse(claimed.signer)?, asked)?;
+    let message = claimed.signable.as_bytes();
+    let key = signer.bundle().signing_key();
+    if !key.verifies(message, &claimed.signature) {
+        return Err(Error::DecisionSignature);
+    }
+    let subject = (
+        &request.request_id,
+        request.artifact_hash,
+        request.repo_ref.as_str(),
+    );
+    check_subject(&claimed, subject)?;
+    if claimed.expires_at <= now {
+        return Err(Error::DecisionExpired);
+    }
+    if request.expires_at <= accepted_at {
+        return Err(Error::RequestExpired);
+    }
+    let context = HintsContext {
+        request_id: &request.request_id,
+        artifact_hash: request.artifact_hash,
+        enforcer_id: &request.enforcer_id,
+        device: signer.id(),
+    };
+    let sender = signer.bundle().encryption_key();
+    let hints = match claimed.hints {
+        Some(node) => Hints::open(node, &context, keys, sender),
+        None => Ok(ReadHints::default()),
+    };
+    let (approver, device) = (trust.approver().clone(), signer.id());
+    if claimed.verdict == Verdict::Reject {
+        let hints = hints.unwrap_or_default().hints;
+        return Ok(Outcome::Rejected(Rejection {
+            approver,
+            device,
+            hints,
+        }));
+    }
+    let read = hints.map_err(|error| Error::Hints(Box::new(error)))?;
+    let scope = Scope::of(claimed.scope).unwrap_or(Scope::Once);
+    let grant = judge_grant(scope, read.grant, claimed.expires_at, accepted_at);
+    Ok(Outcome::Approved(Approval {
+        approver,
+        device,
+        hints: read.hints,
+        grant,
+    }))
+}
+
+/// What a device signed about an artifact, whoever asked and whenever it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedVerdict {
+    pub verdict: Verdict,
+    pub scope: Scope,
+    pub expires_at: Timestamp,
+}
+
+/// Verifies a decision long after it was made: that `device` signed it, and that it is about this artifact. It says nothing
+/// about whose device that is.
+pub fn verify_decision(
+    decision: &Node<'_>,
+    artifact: &PlainArtifact,
+    device: &DeviceBundle,
+) -> Result<SignedVerdict, Error> {
+    let claimed = Claimed::read(decision).map_err(member(DECISION))?;
+    if DeviceId::parse(claimed.signer)? != device.id() {
+        return Err(Error::DecisionSignature);
+    }
+    let message = claimed.signable.as_bytes();
+    if !device.signing_key().verifies(message, &claimed.signature) {
+        return Err(Error::DecisionSignature);
+    }
+    let (request_id, repo_ref) = (artifact.request_id(), artifact.repo_ref());
+    check_subject(&claimed, (request_id, artifact.hash(), repo_ref))?;
+    Ok(SignedVerdict {
+        verdict: claimed.verdict,
+        scope: Scope::of(claimed.scope).unwrap_or(Scope::Once),
+        expires_at: claimed.expires_at,
+    })
+}
+
+/// Whose device it is, among the approvers that were asked.
+fn find_signer<'t>(
+    id: DeviceId,
+    asked: &[&'t DeviceTrust],
+) -> Result<(&'t DeviceTrust, &'t TrustedDevice), Error> {
+    let mut refusal = Error::UnknownDevice(id);
+    for trust in asked {
+        match trust.device(id) {
+            Ok(device) => return Ok((trust, device)),
+            Err(error @ Error::RevokedDevice(_)) => refusal = error,
+            Err(_) => {}
+        }
+    }
+    Err(refusal)
+}
+
+fn check_subject(
+    claimed: &Claimed<'_, '_>,
+    (request_id, artifact_hash, repo_ref): (&RequestId, Sha256Hex, &str),
+) -> Result<(), Error> {
+    let other = |what| Err(Error::OtherSubject { what });
+    if claimed.request_id != *request_id {
+        return other("request");
+    }
+    if claimed.artifact_hash != artifact_hash {
+        return other("artifact");
+    }
+    // Whoever could not open a request does not know its repository, and may still reject it.
+    let unopened = claimed.verdict == Verdict::Reject && claimed.repo_ref.is_empty();
+    if claimed.repo_ref != repo_ref && !unopened {
+        return other("repository");
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! Artifacts in plain: completed and sealed by an enforcer, opened by a device. The hash is recomputed on both sides.
+
+use std::fmt;
+
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::bundle::DeviceId;
+use super::encoding::{self, agree, hash_without, member, parse_canonical};
+use super::error::Error;
+use super::extensions::{NamedDevices, read_devices, read_repository};
+use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
+use super::outcome;
+use super::pairing::PinnedEnforcer;
+use super::random::RandomSource;
+use super::seal::{self, Ciphertext, Purpose};
+use super::trust::DeviceTrust;
+use countersign_protocol::artifact::{ARTIFACT_TYPES, MAX_WORD_CHARS};
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
+use countersign_protocol::json::Node;
+use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::signature::PublicKey;
+use countersign_protocol::timestamp::Timestamp;
+
+const ARTIFACT: &str = "the artifact";
+
+/// A complete artifact in canonical form, whose hash is right.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PlainArtifact {
+    request_id: RequestId,
+    artifact_type: &'static str,
+    repo_ref: String,
+    repository: Option<String>,
+    devices: NamedDevices,
+    outcome_key: Option<PublicKey>,
+    expires_at: Timestamp,
+    /// As spelled: the associated data holds the text.
+    expires_at_text: String,
+    hash: Sha256Hex,
+    text: Zeroizing<String>,
+}
+
+impl PlainArtifact {
+    /// From the artifact's JSON without `artifactHash`, in any spelling. Adds the salt and the hash.
+    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self, Error> {
+        Self::parse(encoding::complete(ARTIFACT, text, "artifactHash", random)?.as_bytes())
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let node = parse_canonical(ARTIFACT, bytes)?;
+        let artifact = Self::read(&node).map_err(member(ARTIFACT))?;
+        if hash_without(ARTIFACT, &node, "artifactHash")? == artifact.hash {
+            Ok(artifact)
+        } else {
+            Err(Error::ContentHash)
+        }
+    }
+
+    fn read(node: &Node<'_>) -> Result<Self, Invalid> {
+        let mut body = Reader::new(node, "")?;
+        let request_id: RequestId = body.id("requestId")?;
+        let session_id = body.optional_str("sessionId")?;
+        if !is_uuid_or_ulid(request_id.as_str()) || !session_id.is_none_or(is_uuid_or_ulid) {
+            return Err(Invalid::shape(
+                "/requestId",
+                "a UUID or ULID, as /sessionId",
+            ));
+        }
+        body.optional_str("baseRevision")?;
+        body.timestamp("createdAt")?;
+        body.nested("payload")?;
+        body.constant("artifactHashAlg", "SHA-256")?;
+        body.optional_nested("metadata")?;
+        let extensions = body.optional_nested("extensions")?;
+        let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
+        let artifact = Self {
+            request_id,
+            artifact_type: body.one_of("artifactType", &ARTIFACT_TYPES)?,
+            repository: read_repository(extensions, &repo_ref)?,
+            devices: read_devices(extensions)?,
+            outcome_key: outcome::read_key(extensions)?,
+            repo_ref,
+            expires_at: body.timestamp("expiresAt")?,
+            expires_at_text: body.str("expiresAt")?.to_owned(),
+            hash: body.hash("artifactHash")?,
+            text: Zeroizing::new(node.raw.to_owned()),
+        };
+        body.finish()?;
+        Ok(artifact)
+    }
+
+    pub fn request_id(&self) -> &RequestId {
+        &self.request_id
+    }
+
+    pub fn artifact_type(&self) -> &'static str {
+        self.artifact_type
+    }
+
+    /// As decisions repeat it, in plain.
+    pub fn repo_ref(&self) -> &str {
+        &self.repo_ref
+    }
+
+    /// Where the agent works, as people and grants name it: the text behind `repoRef`, or that itself if it hides none.
+    pub fn repository(&self) -> &str {
+        self.repository.as_deref().unwrap_or(&self.repo_ref)
+    }
+
+    /// The devices of an approver that the enforcer obeys, as far as it says.
+    pub fn devices_of(&self, approver: &ApproverId) -> impl Iterator<Item = DeviceId> {
+        self.devices.get(approver).into_iter().flatten().copied()
+    }
+
+    /// The key that the enforcer made for the outcome of this request.
+    pub fn outcome_key(&self) -> Option<&PublicKey> {
+        self.outcome_key.as_ref()
+    }
+
+    pub fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+
+    pub fn hash(&self) -> Sha256Hex {
+        self.hash
+    }
+
+    /// The canonical text, hash included.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What travels beside the ciphertext.
+    pub fn context(&self, enforcer_id: EnforcerId) -> ArtifactContext {
+        ArtifactContext {
+            request_id: self.request_id.clone(),
+            artifact_type: self.artifact_type.to_owned(),
+            artifact_hash: self.hash,
+            expires_at: self.expires_at_text.clone(),
+            enforcer_id,
+        }
+    }
+}
+
+impl fmt::Debug for PlainArtifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlainArtifact({}, redacted)", self.request_id)
+    }
+}
+
+/// What an `approval.request` says in plain about a sealed artifact. It is believed only if the content agrees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactContext {
+    pub request_id: RequestId,
+    pub artifact_type: String,
+    pub artifact_hash: Sha256Hex,
+    /// As spelled.
+    pub expires_at: String,
+    pub enforcer_id: EnforcerId,
+}
+
+impl ArtifactContext {
+    fn to_json(&self) -> serde_json::Value {
+        json!({
+            "v": 1,
+            "requestId": self.request_id.as_str(),
+            "artifactType": self.artifact_type,
+            "artifactHash": self.artifact_hash.to_string(),
+            "expiresAt": self.expires_at,
+            "enforcerId": self.enforcer_id.as_str(),
+        })
+    }
+}
+
+/// Encrypts an artifact to every device in force of the approvers that are asked.
+pub fn seal_artifact(
+    keys: &EnforcerKeys,
+    enforcer_id: &EnforcerId,
+    artifact: &PlainArtifact,
+    approvers: &[&DeviceTrust],
+    random: &mut impl RandomSource,
+) -> Result<Ciphertext, Error> {
+    let mut recipients: Vec<(DeviceId, EncryptionKey)> = Vec::new();
+    for device in approvers.iter().flat_map(|trust| trust.in_force()) {
+        let (id, key) = (device.id(), *device.bundle().encryption_key());
+        match recipients.iter().find(|(other, _)| *other == id) {
+            // One device may act for two of the approvers.
+            Some((_, same)) if *same == key => {}
+            Some(_) => return Err(Error::DeviceIdTaken(id)),
+            None => recipients.push((id, key)),
+        }
+    }
+    let recipients = recipients.iter().map(|(id, key)| (id.to_string(), *key));
+    let recipients: Vec<_> = recipients.collect();
+    seal::seal(
+        (Purpose::Artifact, None),
+        keys.decryption(),
+        &recipients,
+        &artifact.context(enforcer_id.clone()).to_json(),
+        artifact.text().as_bytes(),
+        random,
+    )
+}
+
+/// An artifact that the paired enforcer sealed for this device, and that agrees with everything said about it in plain.
+#[derive(Debug, Clone)]
+pub struct OpenedArtifact {
+    artifact: PlainArtifact,
+    enforcer: PinnedEnforcer,
+}
+
+impl OpenedArtifact {
+    pub fn artifact(&self) -> &PlainArtifact {
+        &self.artifact
+    }
+
+    pub fn enforcer(&self) -> &PinnedEnforcer {
+        &self.enforcer
+    }
+}
+
+pub fn open_artifact(
+    keys: &DeviceKeys,
+    enforcer: &PinnedEnforcer,
+    context: &ArtifactContext,
+    ciphertext: &Ciphertext,
+) -> Result<OpenedArtifact, Error> {
+    agree(context.enforcer_id == *enforcer.id(), "enforcerId")?;
+    let content = seal::open(
+        ciphertext,
+        &keys.id().to_string(),
+        keys.decryption(),
+        enforcer.encryption_key(),
+        &context.to_json(),
+    )?;
+    let artifact = PlainArtifact::parse(&content)?;
+    if artifact.hash != context.artifact_hash {
+        return Err(Error::ContentHash);
+    }
+    agree(artifact.request_id == context.request_id, "requestId")?;
+    agree(
+        artifact.artifact_type == context.artifact_type,
+        "artifactType",
+    )?;
+    agree(artifact.expires_at_text == context.expires_at, "expiresAt")?;
+    Ok(OpenedArtifact {
+        artifact,
+        enforcer: enforcer.clone(),
+    })
+}

@@ -1,0 +1,247 @@
+//! Public keys as they travel: base64url of canonical JSON, so that each bundle has one spelling. A parsed bundle is well
+//! formed, nothing more: nobody has vouched for it yet.
+
+use std::fmt;
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
+use super::error::Error;
+use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
+use super::random::{RandomSource, draw};
+use countersign_protocol::id::{EnforcerId, SignerKeyId, TextId as _};
+use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::signature::PublicKey;
+use countersign_protocol::text::is_invisible;
+
+const DEVICE: &str = "the device's bundle";
+pub const DEVICE_ID: &str = "a device id";
+const ENFORCER: &str = "the enforcer's bundle";
+const MAX_NAME_CHARS: usize = 64;
+pub const MAX_LABEL_CHARS: usize = 256;
+
+/// Names the keys of a device, and is the `signerKeyId` of its decisions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId([u8; 16]);
+
+impl DeviceId {
+    pub(super) fn of(signing: &[u8; 32], encryption: &[u8; 32]) -> Self {
+        let hash: [u8; 32] = Sha256::new()
+            .chain_update(b"countersign device v1")
+            .chain_update(signing)
+            .chain_update(encryption)
+            .finalize()
+            .into();
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash[..16]);
+        Self(id)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        encoding::decode_array(DEVICE_ID, text).map(Self)
+    }
+
+    pub fn signer_key_id(&self) -> Option<SignerKeyId> {
+        SignerKeyId::parse(&self.to_string())
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&encoding::encode(&self.0))
+    }
+}
+
+impl fmt::Debug for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceId({self})")
+    }
+}
+
+/// What a person calls a device, such as "phone". It is displayed beside trust decisions, so nothing in it is invisible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceName(String);
+
+impl DeviceName {
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let length = text.chars().take(MAX_NAME_CHARS + 1).count();
+        if text.trim().is_empty() || length > MAX_NAME_CHARS || text.chars().any(is_invisible) {
+            return Err(Error::DeviceName);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The public keys of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceBundle {
+    signing: PublicKey,
+    encryption: EncryptionKey,
+    name: DeviceName,
+}
+
+impl DeviceBundle {
+    pub fn of(keys: &DeviceKeys, name: DeviceName) -> Result<Self, Error> {
+        Ok(Self {
+            signing: keys.signing_key()?,
+            encryption: keys.encryption_key(),
+            name,
+        })
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let bytes = encoding::decode(DEVICE, text)?;
+        let node = parse_canonical(DEVICE, &bytes)?;
+        let mut reader = Reader::new(&node, "").map_err(member(DEVICE))?;
+        read_version(&mut reader, DEVICE)?;
+        let bundle = Self::read(&mut reader)?;
+        reader.finish().map_err(member(DEVICE))?;
+        Ok(bundle)
+    }
+
+    /// Reads the members of a bundle, which may stand among others.
+    pub(super) fn read(reader: &mut Reader<'_, '_>) -> Result<Self, Error> {
+        let what = "the device's signing key";
+        let signing = reader.str("ed25519").map_err(member(DEVICE))?;
+        let signing: [u8; 32] = encoding::decode_array(what, signing)?;
+        let encryption = reader.str("x25519").map_err(member(DEVICE))?;
+        Ok(Self {
+            signing: PublicKey::from_bytes(&signing).ok_or(Error::WeakKey { what })?,
+            encryption: EncryptionKey::parse("the device's encryption key", encryption)?,
+            name: DeviceName::parse(reader.str("name").map_err(member(DEVICE))?)?,
+        })
+    }
+
+    pub(super) fn members(&self) -> serde_json::Value {
+        json!({
+            "v": 1,
+            "ed25519": self.signing.to_text(),
+            "x25519": self.encryption.to_text(),
+            "name": self.name.as_str(),
+        })
+    }
+
+    pub fn to_text(&self) -> Result<String, Error> {
+        Ok(encoding::encode(
+            canonical_text(DEVICE, &self.members())?.as_bytes(),
+        ))
+    }
+
+    pub fn id(&self) -> DeviceId {
+        DeviceId::of(self.signing.as_bytes(), self.encryption.as_bytes())
+    }
+
+    pub fn signing_key(&self) -> &PublicKey {
+        &self.signing
+    }
+
+    pub fn encryption_key(&self) -> &EncryptionKey {
+        &self.encryption
+    }
+
+    pub fn name(&self) -> &DeviceName {
+        &self.name
+    }
+
+    /// Whether two bundles have the same keys, whatever their names.
+    pub fn same_keys(&self, other: &Self) -> bool {
+        self.signing == other.signing && self.encryption == other.encryption
+    }
+}
+
+/// Whether a text can be a label. Labels are shown beside what people decide about, so nothing in them is invisible.
+pub fn is_label(text: &str) -> bool {
+    let length = text.chars().take(MAX_LABEL_CHARS + 1).count();
+    !text.trim().is_empty() && length <= MAX_LABEL_CHARS && !text.chars().any(is_invisible)
+}
+
+pub(super) fn read_label(reader: &mut Reader<'_, '_>) -> Result<Option<String>, Invalid> {
+    let label = reader.optional_str("label")?;
+    if label.is_some_and(|label| !is_label(label)) {
+        let expected =
+            format!("a label of 1 to {MAX_LABEL_CHARS} characters, none of them invisible");
+        return Err(Invalid::shape(reader.at("label"), expected));
+    }
+    Ok(label.map(str::to_owned))
+}
+
+/// The offer of an enforcer at pairing: its id, key and label, and randomness that makes every attempt differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnforcerBundle {
+    enforcer_id: EnforcerId,
+    encryption: EncryptionKey,
+    label: Option<String>,
+    random: [u8; 16],
+}
+
+impl EnforcerBundle {
+    /// For one attempt at pairing.
+    pub fn new(
+        keys: &EnforcerKeys,
+        enforcer_id: EnforcerId,
+        random: &mut impl RandomSource,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            enforcer_id,
+            encryption: keys.encryption_key(),
+            label: None,
+            random: *draw(random)?,
+        })
+    }
+
+    /// Adds the label. A label that may not be shown is left out.
+    #[must_use]
+    pub fn labelled(mut self, label: Option<&str>) -> Self {
+        self.label = label.filter(|label| is_label(label)).map(str::to_owned);
+        self
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let bytes = encoding::decode(ENFORCER, text)?;
+        let node = parse_canonical(ENFORCER, &bytes)?;
+        let mut reader = Reader::new(&node, "").map_err(member(ENFORCER))?;
+        read_version(&mut reader, ENFORCER)?;
+        let random = reader.str("random").map_err(member(ENFORCER))?;
+        let encryption = reader.str("x25519").map_err(member(ENFORCER))?;
+        let bundle = Self {
+            enforcer_id: reader.id("enforcerId").map_err(member(ENFORCER))?,
+            encryption: EncryptionKey::parse("the enforcer's encryption key", encryption)?,
+            label: read_label(&mut reader).map_err(member(ENFORCER))?,
+            random: encoding::decode_array("the enforcer's random value", random)?,
+        };
+        reader.finish().map_err(member(ENFORCER))?;
+        Ok(bundle)
+    }
+
+    pub fn to_text(&self) -> Result<String, Error> {
+        let mut members = json!({
+            "v": 1,
+            "enforcerId": self.enforcer_id.as_str(),
+            "x25519": self.encryption.to_text(),
+            "random": encoding::encode(&self.random),
+        });
+        if let Some(label) = &self.label {
+            members["label"] = label.as_str().into();
+        }
+        Ok(encoding::encode(
+            canonical_text(ENFORCER, &members)?.as_bytes(),
+        ))
+    }
+
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    pub fn enforcer_id(&self) -> &EnforcerId {
+        &self.enforcer_id
+    }
+
+    pub fn encryption_key(&self) -> &EncryptionKey {
+        &self.encryption
+    }
+}

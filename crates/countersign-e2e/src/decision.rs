@@ -1,0 +1,134 @@
+//! Signing a decision, always in the full form. Only an opened artifact can be approved: there is no function that approves
+//! anything else.
+
+use serde_json::json;
+
+use super::artifact::OpenedArtifact;
+use super::encoding::{self, canonical_text};
+use super::error::Error;
+use super::hints::{Hints, HintsContext};
+use super::keys::DeviceKeys;
+use super::pairing::PinnedEnforcer;
+use super::random::{RandomSource, draw};
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::decision::Verdict;
+use countersign_protocol::id::RequestId;
+use countersign_protocol::timestamp::Timestamp;
+
+const DECISION: &str = "the decision";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Once,
+    Timebox,
+    Session,
+}
+
+impl Scope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Timebox => "timebox",
+            Self::Session => "session",
+        }
+    }
+
+    pub(super) fn of(word: &str) -> Option<Self> {
+        [Self::Once, Self::Timebox, Self::Session]
+            .into_iter()
+            .find(|scope| scope.as_str() == word)
+    }
+}
+
+/// What a person decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    pub verdict: Verdict,
+    pub scope: Scope,
+    pub expires_at: Timestamp,
+    pub hints: Hints,
+}
+
+/// The body of `decision.submit`, canonical and signed.
+pub fn sign_decision(
+    opened: &OpenedArtifact,
+    ruling: &Ruling,
+    keys: &DeviceKeys,
+    random: &mut impl RandomSource,
+) -> Result<String, Error> {
+    let artifact = opened.artifact();
+    let subject = Subject {
+        request_id: artifact.request_id(),
+        artifact_hash: artifact.hash(),
+        repo_ref: artifact.repo_ref(),
+        enforcer: Some(opened.enforcer()),
+    };
+    sign(&subject, ruling, keys, random)
+}
+
+/// Rejects what could not be opened. Its repository is not known, so `repo_ref` is empty, unless the artifact came unencrypted:
+/// the gateway then compares it. Without a paired enforcer there is nobody to encrypt a reason to.
+pub fn reject_unopened(
+    (request_id, repo_ref): (&RequestId, &str),
+    artifact_hash: Sha256Hex,
+    expires_at: Timestamp,
+    hints: Hints,
+    (keys, enforcer): (&DeviceKeys, Option<&PinnedEnforcer>),
+    random: &mut impl RandomSource,
+) -> Result<String, Error> {
+    let subject = Subject {
+        request_id,
+        artifact_hash,
+        repo_ref,
+        enforcer,
+    };
+    let ruling = Ruling {
+        verdict: Verdict::Reject,
+        scope: Scope::Once,
+        expires_at,
+        hints,
+    };
+    sign(&subject, &ruling, keys, random)
+}
+
+struct Subject<'s> {
+    request_id: &'s RequestId,
+    artifact_hash: Sha256Hex,
+    repo_ref: &'s str,
+    enforcer: Option<&'s PinnedEnforcer>,
+}
+
+fn sign(
+    subject: &Subject<'_>,
+    ruling: &Ruling,
+    keys: &DeviceKeys,
+    random: &mut impl RandomSource,
+) -> Result<String, Error> {
+    let device = keys.id();
+    let nonce = draw::<16>(random)?;
+    let mut members = json!({
+        "requestId": subject.request_id.as_str(),
+        "artifactHashAlg": "SHA-256",
+        "artifactHash": subject.artifact_hash.to_string(),
+        "repoRef": subject.repo_ref,
+        "decision": ruling.verdict.as_str(),
+        "scope": ruling.scope.as_str(),
+        "expiresAt": ruling.expires_at.to_string(),
+        "nonce": encoding::encode(nonce.as_slice()),
+        "sigAlg": "Ed25519",
+        "signerKeyId": device.to_string(),
+    });
+    if !ruling.hints.is_empty() {
+        let enforcer = subject.enforcer.ok_or(Error::HintsForNobody)?;
+        let context = HintsContext {
+            request_id: subject.request_id,
+            artifact_hash: subject.artifact_hash,
+            enforcer_id: enforcer.id(),
+            device,
+        };
+        members["policyHints"] = ruling.hints.seal(&context, keys, enforcer, random)?;
+    }
+    let signable = canonical_text(DECISION, &members)?;
+    members["signature"] = keys.sign(signable.as_bytes())?.to_text().into();
+    canonical_text(DECISION, &members)
+}

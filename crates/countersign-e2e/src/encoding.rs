@@ -1,0 +1,132 @@
+//! Base64url and canonical JSON with one spelling per value: whatever is hashed, signed or compared must not have two.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
+
+use super::error::Error;
+use super::random::{RandomSource, draw};
+use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
+use countersign_protocol::json::{self, Member, Node, Object, Value};
+use countersign_protocol::reader::{Invalid, Reader};
+
+/// The extension that makes the hash of an artifact or a prompt unpredictable.
+const SALT: &str = "countersign.salt";
+
+pub(super) fn encode(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Without padding, and with unused bits zero.
+pub(super) fn decode(what: &'static str, text: &str) -> Result<Vec<u8>, Error> {
+    let refused = |_| Error::Base64 { what };
+    URL_SAFE_NO_PAD.decode(text).map_err(refused)
+}
+
+pub(super) fn decode_array<const N: usize>(
+    what: &'static str,
+    text: &str,
+) -> Result<[u8; N], Error> {
+    let bytes = decode(what, text)?;
+    let wrong = |_| Error::Length { what, expected: N };
+    bytes.as_slice().try_into().map_err(wrong)
+}
+
+/// The canonical text of a value that this client built.
+pub(super) fn canonical_text(
+    what: &'static str,
+    value: &serde_json::Value,
+) -> Result<String, Error> {
+    let text = value.to_string();
+    Ok(canonical(&parse(what, text.as_bytes())?))
+}
+
+pub(super) fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Node<'a>, Error> {
+    json::parse(bytes).map_err(|error| Error::Json { what, error })
+}
+
+/// Parses a text that must be canonical already.
+pub(super) fn parse_canonical<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Node<'a>, Error> {
+    let node = parse(what, bytes)?;
+    if Zeroizing::new(canonical(&node)).as_bytes() == bytes {
+        Ok(node)
+    } else {
+        Err(Error::NotCanonical { what })
+    }
+}
+
+pub(super) fn member(what: &'static str) -> impl Fn(Invalid) -> Error {
+    move |invalid| Error::Member { what, invalid }
+}
+
+/// Reads `v` before anything else, so that a later version is refused as such and not for what is new in it.
+pub(super) fn read_version(reader: &mut Reader<'_, '_>, what: &'static str) -> Result<(), Error> {
+    let version = reader.required("v", "1").map_err(member(what))?;
+    if version.value == Value::Number(1.0) {
+        Ok(())
+    } else {
+        Err(Error::Version { what })
+    }
+}
+
+/// The hash of an object without the member that is to hold it.
+pub(super) fn hash_without(
+    what: &'static str,
+    node: &Node<'_>,
+    name: &str,
+) -> Result<Sha256Hex, Error> {
+    let object = Reader::new(node, "").map_err(member(what))?.object();
+    let hashed = Zeroizing::new(canonical_without(object, name));
+    Ok(Sha256Hex::of(hashed.as_bytes()))
+}
+
+/// The object with fresh randomness among its `extensions`. Its hash travels in plain: without this, whoever sees the hash could
+/// try short commands until one has it.
+fn salted(
+    what: &'static str,
+    node: &Node<'_>,
+    random: &mut impl RandomSource,
+) -> Result<Zeroizing<String>, Error> {
+    let mut reader = Reader::new(node, "").map_err(member(what))?;
+    let extensions = reader.optional_nested("extensions").map_err(member(what))?;
+    let spell = |member: &Member<'_>| format!("{}:{}", member.raw_name, member.node.raw);
+    let inner = extensions.and_then(Node::as_object).into_iter();
+    let inner = inner.flat_map(Object::iter).filter(|it| it.name != SALT);
+    let salt = encode(draw::<16>(random)?.as_slice());
+    let inner: Vec<_> = inner
+        .map(spell)
+        .chain([format!("\"{SALT}\":\"{salt}\"")])
+        .collect();
+    let outer = reader.object().iter().filter(|it| it.name != "extensions");
+    let outer: Vec<_> = outer
+        .map(spell)
+        .chain([format!("\"extensions\":{{{}}}", inner.join(","))])
+        .collect();
+    Ok(Zeroizing::new(format!("{{{}}}", outer.join(","))))
+}
+
+/// The canonical text of an object, in any spelling, salted, with the hash of its other members under `name`.
+pub(super) fn complete(
+    what: &'static str,
+    text: &str,
+    name: &str,
+    random: &mut impl RandomSource,
+) -> Result<Zeroizing<String>, Error> {
+    let salted = salted(what, &parse(what, text.as_bytes())?, random)?;
+    let node = parse(what, salted.as_bytes())?;
+    let object = Reader::new(&node, "").map_err(member(what))?.object();
+    let hash = hash_without(what, &node, name)?;
+    let rest = Zeroizing::new(canonical_without(object, name));
+    let open = rest.strip_suffix('}').unwrap_or(&rest);
+    let whole = Zeroizing::new(format!("{open},\"{name}\":\"{hash}\"}}"));
+    let node = parse(what, whole.as_bytes())?;
+    Ok(Zeroizing::new(canonical(&node)))
+}
+
+pub(super) fn agree(same: bool, member: &'static str) -> Result<(), Error> {
+    if same {
+        Ok(())
+    } else {
+        Err(Error::Mismatch { member })
+    }
+}

@@ -1,0 +1,128 @@
+//! Why something was refused. Every message names the cause and, where a person can do something about it, what to do.
+
+use super::bundle::DeviceId;
+use countersign_protocol::json::JsonError;
+use countersign_protocol::reader::Invalid;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the system gave no random bytes, without which nothing can be encrypted; try again")]
+    Random,
+
+    #[error("{what} is not base64url without padding")]
+    Base64 { what: &'static str },
+    #[error("{what} should have {expected} bytes")]
+    Length { what: &'static str, expected: usize },
+    #[error("{what} is not strict JSON: {error}")]
+    Json {
+        what: &'static str,
+        error: JsonError,
+    },
+    #[error("{what}: {invalid}")]
+    Member {
+        what: &'static str,
+        invalid: Invalid,
+    },
+    #[error("{what} is not in canonical form (RFC 8785); the client that made it has a defect")]
+    NotCanonical { what: &'static str },
+    #[error("{what} has a version that this client does not know (it knows 1); update this client")]
+    Version { what: &'static str },
+    #[error("{what} is a weak or malformed key; whoever made it must create new keys")]
+    WeakKey { what: &'static str },
+    #[error("a device's name should have 1 to 64 characters, none of them invisible")]
+    DeviceName,
+    #[error("this is no pairing link; copy all of it, from the page's address to its end")]
+    Link,
+
+    #[error(
+        "the enforcer's key is not the one in the link; someone may be interfering: start the pairing again, and do not \
+         use this gateway if it happens again"
+    )]
+    Fingerprint,
+    #[error(
+        "the approver's proof is wrong; someone may be interfering: revoke this pairing and start again"
+    )]
+    PairingProof,
+
+    #[error("the statement is about another tenant or approver")]
+    OtherApprover,
+    #[error("the statement's signature does not verify under the device that it names")]
+    StatementSignature,
+    #[error("the new device has not signed the statement itself, so it may not own these keys")]
+    Possession,
+    #[error("device {0} is not known here; pair again, or have a known device add it")]
+    UnknownDevice(DeviceId),
+    #[error("device {0} was revoked; it must create new keys and be added again")]
+    RevokedDevice(DeviceId),
+    #[error("device {0} is known with other keys")]
+    DeviceIdTaken(DeviceId),
+    #[error("this approver already had a device; a device in force must add another one")]
+    NotFirstDevice,
+    #[error("this is no link of a new device; copy all of it, from the page's address to its end")]
+    EndorsementLink,
+    #[error(
+        "the new device did not ask this device: make a new link there, and open it on a device that is in force"
+    )]
+    NotAsked,
+    #[error("an approver may have at most {limit} devices; revoke one first")]
+    TooManyDevices { limit: usize },
+
+    #[error("there is no device to encrypt to; pair with an approver first")]
+    NoRecipients,
+    #[error("at most {limit} devices can be encrypted to at once")]
+    TooManyRecipients { limit: usize },
+    #[error("encryption failed")]
+    Encryption,
+    #[error(
+        "this is not encrypted for this device; it was added later, or the sender does not know it"
+    )]
+    NotARecipient,
+    #[error("a recipient is named twice")]
+    RepeatedRecipient,
+    #[error(
+        "the content key does not open: it was not made by the paired sender, or not for this request, or it was altered"
+    )]
+    KeyNotOpened,
+    #[error("the content does not open: it, its nonce or its list of recipients was altered")]
+    ContentNotOpened,
+    #[error("the content is not what its hash says")]
+    ContentHash,
+    #[error("{member} inside the encrypted content differs from {member} outside it")]
+    Mismatch { member: &'static str },
+
+    #[error(
+        "the decision is not in the full form, so it does not say which repository it is for and when it ends"
+    )]
+    CompactDecision,
+    #[error("the decision's signature does not verify under the device that it names")]
+    DecisionSignature,
+    #[error("the decision is about another {what}")]
+    OtherSubject { what: &'static str },
+    #[error("the decision has expired; ask again")]
+    DecisionExpired,
+    #[error("the request expired before its decision arrived; ask again")]
+    RequestExpired,
+    #[error("what the approver added to the decision cannot be read ({0}); ask again")]
+    Hints(Box<Error>),
+    #[error(
+        "this enforcer is not paired, so a reason cannot be encrypted for it; reject without one"
+    )]
+    HintsForNobody,
+    #[error("a reason may have at most {limit} characters")]
+    LongReason { limit: usize },
+    #[error("the id of an action may have at most {limit} characters")]
+    LongAction { limit: usize },
+    #[error("the stored decision gives no permission beyond its own request: {0}; ask again")]
+    NoGrant(&'static str),
+
+    #[error(
+        "the request names no key that could sign an outcome; the enforcer is of an older version"
+    )]
+    NoOutcomeKey,
+    #[error(
+        "the outcome is not signed by the machine that asked; someone may be interfering: tell the operator of the gateway"
+    )]
+    OutcomeSignature,
+    #[error("the outcome is about another {what}")]
+    OtherOutcome { what: &'static str },
+}

@@ -1,0 +1,110 @@
+//! Extensions that our enforcers add to an artifact before they seal it.
+//!
+//! - The repository. Decisions repeat `repoRef` in plain, so `repoRef` is a salted hash, and the gateway learns neither machine nor directory.
+//! - The devices that the enforcer obeys. An approver's client compares them with those it knows, and so detects a withheld revocation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::bundle::DeviceId;
+use super::encoding::encode;
+use super::error::Error;
+use super::random::{RandomSource, draw};
+use super::trust::{DeviceTrust, MAX_DEVICES, TrustedDevice};
+use countersign_protocol::artifact::MAX_WORD_CHARS;
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::id::{ApproverId, TextId as _};
+use countersign_protocol::json::{self, Node};
+use countersign_protocol::reader::{Invalid, Reader};
+
+/// The extension that holds the text behind `repoRef`.
+pub const REPOSITORY: &str = "countersign.repository";
+/// The extension that names the devices in force of those who are asked.
+pub const DEVICES: &str = "countersign.devices";
+
+pub(super) type NamedDevices = BTreeMap<ApproverId, BTreeSet<DeviceId>>;
+
+/// Adds `repoRef` and the text behind it to the members of an artifact.
+pub fn hide_repository(
+    members: &mut Map<String, Value>,
+    text: &str,
+    random: &mut impl RandomSource,
+) -> Result<(), Error> {
+    let salt = encode(draw::<16>(random)?.as_slice());
+    members.insert("repoRef".into(), hash_of(&salt, text).into());
+    insert(members, REPOSITORY, json!({ "salt": salt, "text": text }));
+    Ok(())
+}
+
+/// Adds the devices that an artifact is sealed for, by approver.
+pub fn name_devices(members: &mut Map<String, Value>, asked: &[DeviceTrust]) {
+    let named = asked.iter().map(|trust| {
+        let devices = trust.in_force().iter().map(TrustedDevice::id);
+        let devices: Value = devices.map(|id| id.to_string()).collect();
+        (trust.approver().to_string(), devices)
+    });
+    insert(members, DEVICES, Value::Object(named.collect()));
+}
+
+pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Value) {
+    let mut extensions = match members.remove("extensions") {
+        Some(Value::Object(extensions)) => extensions,
+        _ => Map::new(),
+    };
+    extensions.insert(name.into(), value);
+    members.insert("extensions".into(), extensions.into());
+}
+
+/// The text behind `repo_ref`, if the extensions of an artifact have one. `Err` if it is another's.
+pub(super) fn read_repository(
+    extensions: Option<&Node<'_>>,
+    repo_ref: &str,
+) -> Result<Option<String>, Invalid> {
+    let Some(hidden) = extension(extensions, REPOSITORY)? else {
+        return Ok(None);
+    };
+    let mut hidden = Reader::new(hidden, "/extensions/countersign.repository")?;
+    let salt = hidden.bounded_str("salt", 22, 22)?;
+    let text = hidden.bounded_str("text", 0, MAX_WORD_CHARS)?;
+    hidden.finish()?;
+    if hash_of(salt, text) == repo_ref {
+        Ok(Some(text.to_owned()))
+    } else {
+        Err(Invalid::shape("/repoRef", "the hash of the repository"))
+    }
+}
+
+pub(super) fn read_devices(extensions: Option<&Node<'_>>) -> Result<NamedDevices, Invalid> {
+    let Some(named) = extension(extensions, DEVICES)? else {
+        return Ok(NamedDevices::new());
+    };
+    let named = Reader::new(named, "/extensions/countersign.devices")?;
+    let read = named.object().iter().map(|member| {
+        let json::Value::Array(list) = &member.node.value else {
+            return None;
+        };
+        let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
+        let ids: BTreeSet<_> = ids.collect::<Option<_>>()?;
+        let is_sound = ids.len() == list.len() && ids.len() <= MAX_DEVICES;
+        Some((ApproverId::parse(&member.name).filter(|_| is_sound)?, ids))
+    });
+    let expected = "at most 32 ids of devices, none twice, for each id of an approver";
+    let read: Option<_> = read.collect();
+    read.ok_or_else(|| Invalid::shape("/extensions/countersign.devices", expected))
+}
+
+pub(super) fn extension<'n, 'a>(
+    extensions: Option<&'n Node<'a>>,
+    name: &'static str,
+) -> Result<Option<&'n Node<'a>>, Invalid> {
+    let Some(extensions) = extensions else {
+        return Ok(None);
+    };
+    Reader::new(extensions, "/extensions")?.optional_nested(name)
+}
+
+fn hash_of(salt: &str, text: &str) -> String {
+    let hashed = format!("countersign repository v1\n{salt}\n{text}");
+    format!("sha256:{}", Sha256Hex::of(hashed.as_bytes()))
+}

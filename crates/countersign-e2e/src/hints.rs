@@ -1,0 +1,155 @@
+//! What a person adds to a decision: a reason, the requested action that was chosen, a grant. Our clients encrypt it to the
+//! enforcer, because the gateway reads decisions; the decision's signature covers it either way.
+
+use std::fmt;
+
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::bundle::DeviceId;
+use super::encoding::{canonical_text, member, parse_canonical};
+use super::error::Error;
+use super::grant::{GrantMatch, WantedGrant};
+use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
+use super::pairing::PinnedEnforcer;
+use super::random::RandomSource;
+use super::seal::{self, Ciphertext, Purpose};
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::id::{EnforcerId, RequestId};
+use countersign_protocol::json::Node;
+use countersign_protocol::reader::{Invalid, Reader};
+
+const HINTS: &str = "policyHints";
+const MAX_REASON_CHARS: usize = 4_000;
+const MAX_ACTION_CHARS: usize = 1_024;
+
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Hints {
+    pub reason: Option<String>,
+    /// The id of a requested action.
+    pub action_id: Option<String>,
+    pub grant: Option<GrantMatch>,
+}
+
+impl fmt::Debug for Hints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hints(redacted)")
+    }
+}
+
+/// Hints as an enforcer reads them: a grant that is not understood is told apart from none.
+#[derive(Debug, Default)]
+pub(super) struct ReadHints {
+    pub(super) hints: Hints,
+    pub(super) grant: WantedGrant,
+}
+
+/// What hints belong to. It is the associated data of their encryption.
+pub(super) struct HintsContext<'c> {
+    pub(super) request_id: &'c RequestId,
+    pub(super) artifact_hash: Sha256Hex,
+    pub(super) enforcer_id: &'c EnforcerId,
+    pub(super) device: DeviceId,
+}
+
+impl HintsContext<'_> {
+    fn to_json(&self) -> serde_json::Value {
+        json!({
+            "v": 1,
+            "requestId": self.request_id.as_str(),
+            "artifactHash": self.artifact_hash.to_string(),
+            "enforcerId": self.enforcer_id.as_str(),
+            "deviceId": self.device.to_string(),
+        })
+    }
+}
+
+impl Hints {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn seal(
+        &self,
+        context: &HintsContext<'_>,
+        keys: &DeviceKeys,
+        enforcer: &PinnedEnforcer,
+        random: &mut impl RandomSource,
+    ) -> Result<serde_json::Value, Error> {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        if reason.chars().nth(MAX_REASON_CHARS).is_some() {
+            let limit = MAX_REASON_CHARS;
+            return Err(Error::LongReason { limit });
+        }
+        let action = self.action_id.as_deref().unwrap_or_default();
+        if action.chars().nth(MAX_ACTION_CHARS).is_some() {
+            let limit = MAX_ACTION_CHARS;
+            return Err(Error::LongAction { limit });
+        }
+        let mut members = json!({});
+        if let Some(reason) = &self.reason {
+            members["reason"] = reason.as_str().into();
+        }
+        if let Some(action) = &self.action_id {
+            members["actionId"] = action.as_str().into();
+        }
+        if let Some(grant) = &self.grant {
+            members["grant"] = grant.to_json();
+        }
+        let sealed = seal::seal(
+            (Purpose::Hints, None),
+            keys.decryption(),
+            &[(enforcer.id().to_string(), *enforcer.encryption_key())],
+            &context.to_json(),
+            Zeroizing::new(canonical_text(HINTS, &members)?).as_bytes(),
+            random,
+        )?;
+        Ok(json!({"sealed": sealed.to_json()}))
+    }
+
+    fn read(node: &Node<'_>) -> Result<ReadHints, Invalid> {
+        let mut reader = Reader::new(node, "")?;
+        let reason = reader.optional_bounded_str("reason", MAX_REASON_CHARS)?;
+        let action_id = reader.optional_bounded_str("actionId", MAX_ACTION_CHARS)?;
+        let wanted = match reader.optional("grant").map(GrantMatch::read) {
+            None => WantedGrant::Absent,
+            Some(None) => WantedGrant::NotUnderstood,
+            Some(Some(matches)) => WantedGrant::Matching(matches),
+        };
+        // Something unknown could be a condition, so a decision that has it is not acted on.
+        reader.finish()?;
+        Ok(ReadHints {
+            hints: Self {
+                reason,
+                action_id,
+                grant: match &wanted {
+                    WantedGrant::Matching(matches) => Some(matches.clone()),
+                    WantedGrant::Absent | WantedGrant::NotUnderstood => None,
+                },
+            },
+            grant: wanted,
+        })
+    }
+
+    /// Reads `policyHints`, encrypted or plain. Its signature must have been verified before.
+    pub(super) fn open(
+        node: &Node<'_>,
+        context: &HintsContext<'_>,
+        keys: &EnforcerKeys,
+        sender: &EncryptionKey,
+    ) -> Result<ReadHints, Error> {
+        let mut reader = Reader::new(node, "").map_err(member(HINTS))?;
+        let Some(sealed) = reader.optional("sealed") else {
+            return Self::read(node).map_err(member(HINTS));
+        };
+        reader.finish().map_err(member(HINTS))?;
+        let content = seal::open(
+            &Ciphertext::parse(Purpose::Hints, sealed)?,
+            context.enforcer_id.as_str(),
+            keys.decryption(),
+            sender,
+            &context.to_json(),
+        )?;
+        Self::read(&parse_canonical(HINTS, &content)?).map_err(member(HINTS))
+    }
+}

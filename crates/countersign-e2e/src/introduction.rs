@@ -1,0 +1,172 @@
+//! How a device tells the other devices of its approver the key of an enforcer that it has authenticated, so that they need not pair
+//! with it themselves. A signature covers the canonical introduction. It can be no other signature of a device: a decision has no
+//! member `statement`, and statements about devices have other names.
+
+use serde_json::json;
+
+use super::bundle::{DeviceId, is_label, read_label};
+use super::encoding::{canonical_text, member, parse, read_version};
+use super::error::Error;
+use super::keys::{DeviceKeys, EncryptionKey};
+use super::pairing::PinnedEnforcer;
+use super::statement::read_signature;
+use super::trust::DeviceTrust;
+use countersign_protocol::canonical::canonical;
+use countersign_protocol::id::{ApproverId, TenantId};
+use countersign_protocol::json::Node;
+use countersign_protocol::reader::Reader;
+use countersign_protocol::signature::Signature;
+use countersign_protocol::timestamp::Timestamp;
+
+pub const INTRODUCTION: &str = "the introduction";
+pub const SIGNED_INTRODUCTION: &str = "the signed introduction";
+pub const INTRODUCED_KEY: &str = "the introduced enforcer's key";
+const INTRODUCE: &str = "enforcer.introduce";
+
+/// A well-formed introduction, with the text that its signature covers. Whoever signed it says so; nobody has verified it yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introduction {
+    tenant: TenantId,
+    approver: ApproverId,
+    enforcer: PinnedEnforcer,
+    label: Option<String>,
+    at: Timestamp,
+    by: DeviceId,
+    text: String,
+}
+
+impl Introduction {
+    /// `at` is when the enforcer was paired, on whichever device that was. A label that may not be shown is left out.
+    pub fn new(
+        tenant: &TenantId,
+        approver: &ApproverId,
+        (enforcer, label): (&PinnedEnforcer, Option<&str>),
+        at: Timestamp,
+        by: DeviceId,
+    ) -> Result<Self, Error> {
+        let mut members = json!({
+            "v": 1,
+            "statement": INTRODUCE,
+            "tenantId": tenant.as_str(),
+            "approverId": approver.as_str(),
+            "enforcerId": enforcer.id().as_str(),
+            "x25519": enforcer.encryption_key().to_text(),
+            "at": at.to_string(),
+            "by": by.to_string(),
+        });
+        if let Some(label) = label.filter(|label| is_label(label)) {
+            members["label"] = label.into();
+        }
+        let text = canonical_text(INTRODUCTION, &members)?;
+        Self::parse(&parse(INTRODUCTION, text.as_bytes())?)
+    }
+
+    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
+        let mut reader = Reader::new(node, "").map_err(member(INTRODUCTION))?;
+        read_version(&mut reader, INTRODUCTION)?;
+        let kind = reader.one_of("statement", &[INTRODUCE]);
+        kind.map_err(member(INTRODUCTION))?;
+        let key = reader.str("x25519").map_err(member(INTRODUCTION))?;
+        let by = reader.str("by").map_err(member(INTRODUCTION))?;
+        let label = read_label(&mut reader).map_err(member(INTRODUCTION))?;
+        let id = reader.id("enforcerId").map_err(member(INTRODUCTION))?;
+        let key = EncryptionKey::parse(INTRODUCED_KEY, key)?;
+        let introduction = Self {
+            tenant: reader.id("tenantId").map_err(member(INTRODUCTION))?,
+            approver: reader.id("approverId").map_err(member(INTRODUCTION))?,
+            enforcer: PinnedEnforcer::from_own_records(id, key),
+            label,
+            at: reader.timestamp("at").map_err(member(INTRODUCTION))?,
+            by: DeviceId::parse(by)?,
+            text: canonical(node),
+        };
+        reader.finish().map_err(member(INTRODUCTION))?;
+        Ok(introduction)
+    }
+
+    pub fn sign(self, keys: &DeviceKeys) -> Result<SignedIntroduction, Error> {
+        let signature = keys.sign(self.text.as_bytes())?;
+        let introduction = self;
+        Ok(SignedIntroduction {
+            introduction,
+            signature,
+        })
+    }
+
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    pub fn approver(&self) -> &ApproverId {
+        &self.approver
+    }
+
+    /// As it claims: only `SignedIntroduction::accept` says that it is so.
+    pub fn claimed(&self) -> &PinnedEnforcer {
+        &self.enforcer
+    }
+
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    pub fn by(&self) -> DeviceId {
+        self.by
+    }
+
+    /// The canonical text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// An introduction with a signature that nobody has verified yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedIntroduction {
+    introduction: Introduction,
+    signature: Signature,
+}
+
+impl SignedIntroduction {
+    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
+        let mut reader = Reader::new(node, "").map_err(member(SIGNED_INTRODUCTION))?;
+        let statement = reader.nested("statement");
+        let statement = statement.map_err(member(SIGNED_INTRODUCTION))?;
+        let signature = reader.str("signature");
+        let signature = signature.map_err(member(SIGNED_INTRODUCTION))?;
+        reader.finish().map_err(member(SIGNED_INTRODUCTION))?;
+        Ok(Self {
+            introduction: Introduction::parse(statement)?,
+            signature: read_signature(signature)?,
+        })
+    }
+
+    pub fn to_text(&self) -> String {
+        let signature = self.signature.to_text();
+        let statement = &self.introduction.text;
+        format!("{{\"signature\":\"{signature}\",\"statement\":{statement}}}")
+    }
+
+    pub fn introduction(&self) -> &Introduction {
+        &self.introduction
+    }
+
+    /// The enforcer, if a device in force has introduced it to the devices of this approver.
+    pub fn accept(&self, trust: &DeviceTrust) -> Result<&PinnedEnforcer, Error> {
+        let introduction = &self.introduction;
+        if introduction.tenant != *trust.tenant() || introduction.approver != *trust.approver() {
+            return Err(Error::OtherApprover);
+        }
+        let signer = trust.device(introduction.by)?;
+        let key = signer.bundle().signing_key();
+        if key.verifies(introduction.text.as_bytes(), &self.signature) {
+            Ok(&introduction.enforcer)
+        } else {
+            Err(Error::StatementSignature)
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! End-to-end cryptography of the clients. It keeps a hostile gateway from reading content and from forging requests and
+//! decisions. Pure: no I/O, no clock, no database; time and randomness are parameters. `docs/encryption.md` describes every
+//! format and the order of the checks.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `keys`, `bundle` | key pairs, public keys as they travel, device ids |
+//! | `pairing`, `comparison`, `link` | how an enforcer and a device come to know each other's keys |
+//! | `statement`, `trust`, `endorsement` | which devices speak for an approver, and how one is added |
+//! | `introduction` | how a device tells the others the key of an enforcer |
+//! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
+//! | `decision`, `accept`, `grant` | signing a decision, and what must hold before it is acted on |
+//! | `outcome` | what the enforcer did with it, signed for the approver |
+//!
+//! A value that came from the network has another type before its checks than after: a [`DeviceBundle`] is only well formed,
+//! a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in force. A plaintext exists only once every check
+//! has passed.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+mod artifact;
+mod bundle;
+mod comparison;
+mod decision;
+mod encoding;
+mod endorsement;
+mod error;
+mod extensions;
+mod grant;
+mod hints;
+mod introduction;
+mod keys;
+mod link;
+mod outcome;
+mod pairing;
+mod prompt;
+mod random;
+mod seal;
+mod statement;
+mod trust;
+
+pub use accept::{
+    Approval, Outcome, OwnRequest, Rejection, SignedVerdict, accept, accept_again, verify_decision,
+};
+pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
+pub use bundle::DEVICE_ID;
+pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
+pub use comparison::{Comparison, Digits};
+pub use decision::{Ruling, Scope, reject_unopened, sign_decision};
+pub use endorsement::EndorsementRequest;
+pub use error::Error;
+pub use extensions::{DEVICES, REPOSITORY, hide_repository, name_devices};
+pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT};
+pub use hints::Hints;
+pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
+pub use introduction::{Introduction, SignedIntroduction};
+pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
+pub use link::{Fingerprint, PairingLink, PairingSecret};
+pub use outcome::{
+    DenialCause, OUTCOME, OutcomeEffect, OutcomeKey, OutcomeStatement, decision_digest,
+    verify_outcome,
+};
+pub use pairing::{
+    Answer, AuthenticOffer, PinnedDevice, PinnedEnforcer, Received, answer_by_code, answer_by_link,
+    receive_answer,
+};
+pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_prompt};
+pub use random::RandomSource;
+pub use seal::{Ciphertext, MAX_RECIPIENTS, Purpose};
+pub use statement::{Change, SignedStatement, Statement};
+pub use statement::{SIGNATURE, SIGNED, STATEMENT};
+pub use trust::{DeviceTrust, Followed, MAX_DEVICES, TrustedDevice};

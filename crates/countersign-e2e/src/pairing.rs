@@ -1,0 +1,209 @@
+//! Pairing that the gateway cannot forge: both sides prove, or a person compares, that they saw the same two bundles in the
+//! same attempt. The gateway chooses the nonce and carries the messages; it is trusted with nothing.
+
+use serde_json::json;
+
+use super::bundle::{DeviceBundle, EnforcerBundle};
+use super::comparison::{Comparison, Digits};
+use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
+use super::error::Error;
+use super::keys::EncryptionKey;
+use super::link::{Fingerprint, PairingSecret};
+use super::random::{RandomSource, draw};
+use countersign_protocol::id::{ApproverId, EnforcerId};
+use countersign_protocol::pairing::Nonce;
+use countersign_protocol::reader::Reader;
+
+const ANSWER: &str = "the approver's bundle";
+const PROOF_PURPOSE: &str = "countersign pairing v1";
+
+/// What a device sends to complete a pairing: its bundle, fresh randomness, and a proof if it used the link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    bundle: DeviceBundle,
+    random: [u8; 16],
+    proof: Option<[u8; 32]>,
+}
+
+impl Answer {
+    fn new(bundle: &DeviceBundle, random: &mut impl RandomSource) -> Result<Self, Error> {
+        Ok(Self {
+            bundle: bundle.clone(),
+            random: *draw(random)?,
+            proof: None,
+        })
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let bytes = encoding::decode(ANSWER, text)?;
+        let node = parse_canonical(ANSWER, &bytes)?;
+        let mut reader = Reader::new(&node, "").map_err(member(ANSWER))?;
+        read_version(&mut reader, ANSWER)?;
+        let bundle = DeviceBundle::read(&mut reader)?;
+        let random = reader.str("random").map_err(member(ANSWER))?;
+        let proof = reader.optional_str("proof").map_err(member(ANSWER))?;
+        reader.finish().map_err(member(ANSWER))?;
+        let what = "the approver's proof";
+        let proof = proof.map(|text| encoding::decode_array(what, text));
+        Ok(Self {
+            bundle,
+            random: encoding::decode_array("the approver's random value", random)?,
+            proof: proof.transpose()?,
+        })
+    }
+
+    pub fn to_text(&self) -> Result<String, Error> {
+        self.spell(self.proof.as_ref())
+    }
+
+    fn spell(&self, proof: Option<&[u8; 32]>) -> Result<String, Error> {
+        let mut members = self.bundle.members();
+        members["random"] = encoding::encode(&self.random).into();
+        if let Some(proof) = proof {
+            members["proof"] = encoding::encode(proof).into();
+        }
+        let text = canonical_text(ANSWER, &members)?;
+        Ok(encoding::encode(text.as_bytes()))
+    }
+}
+
+/// What both sides must have seen alike.
+fn transcript(
+    offer: &EnforcerBundle,
+    nonce: &Nonce,
+    approver: &ApproverId,
+    answer: &Answer,
+) -> Result<String, Error> {
+    let members = json!({
+        "nonce": nonce.as_str(),
+        "approverId": approver.as_str(),
+        "enforcer": offer.to_text()?,
+        "approver": answer.spell(None)?,
+    });
+    canonical_text("the pairing", &members)
+}
+
+fn provable(transcript: &str) -> Vec<u8> {
+    [PROOF_PURPOSE, transcript].concat().into_bytes()
+}
+
+/// An enforcer's bundle that has the fingerprint of the link.
+#[derive(Debug, Clone)]
+pub struct AuthenticOffer(EnforcerBundle);
+
+impl AuthenticOffer {
+    pub fn check(offer: EnforcerBundle, fingerprint: &Fingerprint) -> Result<Self, Error> {
+        if Fingerprint::of(&offer)?.equals(fingerprint) {
+            Ok(Self(offer))
+        } else {
+            Err(Error::Fingerprint)
+        }
+    }
+}
+
+/// An enforcer whose key a device has authenticated: at pairing, or as another device of its approver introduced it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedEnforcer {
+    id: EnforcerId,
+    encryption: EncryptionKey,
+}
+
+impl PinnedEnforcer {
+    fn new(offer: &EnforcerBundle) -> Self {
+        Self {
+            id: offer.enforcer_id().clone(),
+            encryption: *offer.encryption_key(),
+        }
+    }
+
+    /// As this device stored it itself, or as a signature that is verified with it says.
+    pub fn from_own_records(id: EnforcerId, encryption: EncryptionKey) -> Self {
+        Self { id, encryption }
+    }
+
+    pub fn id(&self) -> &EnforcerId {
+        &self.id
+    }
+
+    pub fn encryption_key(&self) -> &EncryptionKey {
+        &self.encryption
+    }
+}
+
+/// A device that an enforcer has authenticated at pairing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedDevice {
+    approver: ApproverId,
+    bundle: DeviceBundle,
+}
+
+impl PinnedDevice {
+    pub fn approver(&self) -> &ApproverId {
+        &self.approver
+    }
+
+    pub fn bundle(&self) -> &DeviceBundle {
+        &self.bundle
+    }
+}
+
+/// On the device, from a link: the fingerprint has authenticated the enforcer, and the proof authenticates this device.
+pub fn answer_by_link(
+    offer: &AuthenticOffer,
+    secret: &PairingSecret,
+    nonce: &Nonce,
+    approver: &ApproverId,
+    bundle: &DeviceBundle,
+    random: &mut impl RandomSource,
+) -> Result<(Answer, PinnedEnforcer), Error> {
+    let mut answer = Answer::new(bundle, random)?;
+    let transcript = transcript(&offer.0, nonce, approver, &answer)?;
+    answer.proof = Some(secret.prove(&provable(&transcript)));
+    Ok((answer, PinnedEnforcer::new(&offer.0)))
+}
+
+/// On the device, from a typed code: neither side is authenticated until the digits were compared.
+pub fn answer_by_code(
+    offer: &EnforcerBundle,
+    nonce: &Nonce,
+    approver: &ApproverId,
+    bundle: &DeviceBundle,
+    random: &mut impl RandomSource,
+) -> Result<(Answer, Comparison<PinnedEnforcer>), Error> {
+    let answer = Answer::new(bundle, random)?;
+    let transcript = transcript(offer, nonce, approver, &answer)?;
+    let digits = Digits::of(&transcript, nonce);
+    Ok((answer, Comparison::new(digits, PinnedEnforcer::new(offer))))
+}
+
+/// An answer as the enforcer got it.
+#[derive(Debug)]
+pub enum Received {
+    Proven(PinnedDevice),
+    ToCompare(Comparison<PinnedDevice>),
+}
+
+/// On the enforcer. A wrong proof is refused: it does not fall back to the comparison.
+pub fn receive_answer(
+    offer: &EnforcerBundle,
+    secret: &PairingSecret,
+    nonce: &Nonce,
+    approver: &ApproverId,
+    answer: Answer,
+) -> Result<Received, Error> {
+    let transcript = transcript(offer, nonce, approver, &answer)?;
+    let pinned = PinnedDevice {
+        approver: approver.clone(),
+        bundle: answer.bundle,
+    };
+    match answer.proof {
+        Some(proof) if secret.proves(&provable(&transcript), &proof) => {
+            Ok(Received::Proven(pinned))
+        }
+        Some(_) => Err(Error::PairingProof),
+        None => {
+            let digits = Digits::of(&transcript, nonce);
+            Ok(Received::ToCompare(Comparison::new(digits, pinned)))
+        }
+    }
+}

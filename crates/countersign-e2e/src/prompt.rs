@@ -1,0 +1,211 @@
+//! Prompts from a device to an enforcer. The enforcer uses only the encrypted prompt; what the gateway shows beside it is for
+//! routing.
+
+use std::fmt;
+
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::bundle::DeviceId;
+use super::encoding::{self, agree, hash_without, member, parse_canonical};
+use super::error::Error;
+use super::keys::{DeviceKeys, EnforcerKeys};
+use super::pairing::PinnedEnforcer;
+use super::random::RandomSource;
+use super::seal::{self, Ciphertext, Purpose};
+use super::trust::DeviceTrust;
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
+use countersign_protocol::json::Node;
+use countersign_protocol::prompt::{MAX_REPO_CHARS, TARGETS};
+use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::timestamp::Timestamp;
+
+const PROMPT: &str = "the prompt";
+const KIND: &str = "prompt.send";
+
+/// A complete prompt in canonical form, whose hash is right.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PlainPrompt {
+    request_id: RequestId,
+    session_id: Option<String>,
+    created_at: Timestamp,
+    target: &'static str,
+    words: Zeroizing<String>,
+    hash: Sha256Hex,
+    text: Zeroizing<String>,
+}
+
+impl PlainPrompt {
+    /// From the prompt's JSON without `promptHash`, in any spelling. Adds the salt and the hash.
+    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self, Error> {
+        Self::parse(encoding::complete(PROMPT, text, "promptHash", random)?.as_bytes())
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let node = parse_canonical(PROMPT, bytes)?;
+        let prompt = Self::read(&node).map_err(member(PROMPT))?;
+        if hash_without(PROMPT, &node, "promptHash")? == prompt.hash {
+            Ok(prompt)
+        } else {
+            Err(Error::ContentHash)
+        }
+    }
+
+    fn read(node: &Node<'_>) -> Result<Self, Invalid> {
+        let mut body = Reader::new(node, "")?;
+        let request_id: RequestId = body.id("requestId")?;
+        if !is_uuid_or_ulid(request_id.as_str()) {
+            return Err(Invalid::shape("/requestId", "a UUID or ULID"));
+        }
+        let session_id = body.optional_str("sessionId")?.map(str::to_owned);
+        body.optional_bounded_str("repoRef", MAX_REPO_CHARS)?;
+        body.one_of("artifactType", &[KIND])?;
+        let created_at = body.timestamp("createdAt")?;
+        body.optional_nested("metadata")?;
+        body.optional_nested("extensions")?;
+        body.constant("promptHashAlg", "SHA-256")?;
+        let words = body.str("text")?;
+        body.check_nonempty("text", words)?;
+        let prompt = Self {
+            request_id,
+            session_id,
+            created_at,
+            target: body.one_of("target", &TARGETS)?,
+            words: Zeroizing::new(words.to_owned()),
+            hash: body.hash("promptHash")?,
+            text: Zeroizing::new(node.raw.to_owned()),
+        };
+        body.finish()?;
+        Ok(prompt)
+    }
+
+    pub fn request_id(&self) -> &RequestId {
+        &self.request_id
+    }
+
+    /// The agent's session that it is for; any, if it names none.
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// By the sender's clock.
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    /// Where in the agent's interface it goes.
+    pub fn target(&self) -> &'static str {
+        self.target
+    }
+
+    /// What the person wrote.
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+
+    pub fn hash(&self) -> Sha256Hex {
+        self.hash
+    }
+
+    /// The canonical text, hash included.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What travels beside the ciphertext.
+    pub fn context(&self, approver_id: ApproverId, enforcer_id: EnforcerId) -> PromptContext {
+        PromptContext {
+            request_id: self.request_id.clone(),
+            prompt_hash: self.hash,
+            approver_id,
+            enforcer_id,
+        }
+    }
+}
+
+impl fmt::Debug for PlainPrompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlainPrompt({}, redacted)", self.request_id)
+    }
+}
+
+/// What a `prompt.send` says in plain about a sealed prompt. It is believed only if the content agrees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptContext {
+    pub request_id: RequestId,
+    pub prompt_hash: Sha256Hex,
+    pub approver_id: ApproverId,
+    pub enforcer_id: EnforcerId,
+}
+
+impl PromptContext {
+    fn to_json(&self, sender: DeviceId) -> serde_json::Value {
+        json!({
+            "v": 1,
+            "requestId": self.request_id.as_str(),
+            "artifactType": KIND,
+            "promptHash": self.prompt_hash.to_string(),
+            "approverId": self.approver_id.as_str(),
+            "enforcerId": self.enforcer_id.as_str(),
+            "deviceId": sender.to_string(),
+        })
+    }
+}
+
+pub fn seal_prompt(
+    keys: &DeviceKeys,
+    approver_id: &ApproverId,
+    enforcer: &PinnedEnforcer,
+    prompt: &PlainPrompt,
+    random: &mut impl RandomSource,
+) -> Result<Ciphertext, Error> {
+    let sender = keys.id();
+    let enforcer_id = enforcer.id().clone();
+    let context = prompt.context(approver_id.clone(), enforcer_id);
+    seal::seal(
+        (Purpose::Prompt, Some(sender)),
+        keys.decryption(),
+        &[(enforcer.id().to_string(), *enforcer.encryption_key())],
+        &context.to_json(sender),
+        prompt.text().as_bytes(),
+        random,
+    )
+}
+
+/// A prompt that a device in force encrypted for this enforcer.
+#[derive(Debug, Clone)]
+pub struct OpenedPrompt {
+    pub prompt: PlainPrompt,
+    pub device: DeviceId,
+}
+
+/// `enforcer_id` is this enforcer's own.
+pub fn open_prompt(
+    keys: &EnforcerKeys,
+    enforcer_id: &EnforcerId,
+    trust: &DeviceTrust,
+    context: &PromptContext,
+    ciphertext: &Ciphertext,
+) -> Result<OpenedPrompt, Error> {
+    agree(context.enforcer_id == *enforcer_id, "enforcerId")?;
+    agree(context.approver_id == *trust.approver(), "approverId")?;
+    let sender = ciphertext.sender().ok_or(Error::NotARecipient)?;
+    let device = trust.device(sender)?;
+    let content = seal::open(
+        ciphertext,
+        enforcer_id.as_str(),
+        keys.decryption(),
+        device.bundle().encryption_key(),
+        &context.to_json(sender),
+    )?;
+    let prompt = PlainPrompt::parse(&content)?;
+    if prompt.hash != context.prompt_hash {
+        return Err(Error::ContentHash);
+    }
+    agree(prompt.request_id == context.request_id, "requestId")?;
+    Ok(OpenedPrompt {
+        prompt,
+        device: sender,
+    })
+}

@@ -1,0 +1,242 @@
+//! Statements by which a device in force adds or revokes a device of the same approver. A signature covers the canonical
+//! statement. It can never be one of a decision: a decision has no member `statement`, and unknown members are refused.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::bundle::{DeviceBundle, DeviceId};
+use super::encoding::{self, canonical_text, member, parse, read_version};
+use super::error::Error;
+use super::keys::DeviceKeys;
+use super::trust::MAX_DEVICES;
+use countersign_protocol::canonical::canonical;
+use countersign_protocol::id::{ApproverId, TenantId};
+use countersign_protocol::json::{self, Node};
+use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::signature::{PublicKey, Signature};
+use countersign_protocol::timestamp::Timestamp;
+
+pub const STATEMENT: &str = "the device statement";
+pub const SIGNED: &str = "the signed device statement";
+pub const SIGNATURE: &str = "a device's signature";
+const ADD: &str = "device.add";
+const REVOKE: &str = "device.revoke";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    Add(Box<DeviceBundle>),
+    Revoke(DeviceId),
+}
+
+/// A well-formed statement, with the text that its signatures cover. Whether they verify is for `DeviceTrust` to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    tenant: TenantId,
+    approver: ApproverId,
+    change: Change,
+    /// Of a revocation: the devices that stay in force, as far as its signer knows.
+    keeps: Option<BTreeSet<DeviceId>>,
+    at: Timestamp,
+    by: DeviceId,
+    text: String,
+}
+
+impl Statement {
+    /// `at` is for people to read; no check depends on a signer's clock.
+    pub fn new(
+        tenant: &TenantId,
+        approver: &ApproverId,
+        change: &Change,
+        at: Timestamp,
+        by: DeviceId,
+    ) -> Result<Self, Error> {
+        let mut members = members(tenant, approver, at, by);
+        match change {
+            Change::Add(bundle) => {
+                members["statement"] = ADD.into();
+                members["bundle"] = bundle.to_text()?.into();
+            }
+            Change::Revoke(device) => {
+                members["statement"] = REVOKE.into();
+                members["deviceId"] = device.to_string().into();
+            }
+        }
+        Self::of_members(&members)
+    }
+
+    /// Revokes a device, and with it whatever it has added that is not among the devices that the signer `keeps`.
+    pub fn revocation(
+        tenant: &TenantId,
+        approver: &ApproverId,
+        device: DeviceId,
+        keeps: &BTreeSet<DeviceId>,
+        at: Timestamp,
+        by: DeviceId,
+    ) -> Result<Self, Error> {
+        let mut members = members(tenant, approver, at, by);
+        members["statement"] = REVOKE.into();
+        members["deviceId"] = device.to_string().into();
+        let texts: BTreeSet<_> = keeps.iter().map(ToString::to_string).collect();
+        members["keeps"] = texts.into_iter().collect();
+        Self::of_members(&members)
+    }
+
+    fn of_members(members: &Value) -> Result<Self, Error> {
+        let text = canonical_text(STATEMENT, members)?;
+        Self::parse(&parse(STATEMENT, text.as_bytes())?)
+    }
+
+    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
+        let mut reader = Reader::new(node, "").map_err(member(STATEMENT))?;
+        read_version(&mut reader, STATEMENT)?;
+        let kind = reader.one_of("statement", &[ADD, REVOKE]);
+        let (change, keeps) = if kind.map_err(member(STATEMENT))? == ADD {
+            let bundle = reader.str("bundle").map_err(member(STATEMENT))?;
+            (Change::Add(Box::new(DeviceBundle::parse(bundle)?)), None)
+        } else {
+            let device = reader.str("deviceId").map_err(member(STATEMENT))?;
+            let keeps = reader.optional("keeps").map(read_keeps).transpose();
+            let keeps = keeps.map_err(member(STATEMENT))?;
+            (Change::Revoke(DeviceId::parse(device)?), keeps)
+        };
+        let by = reader.str("by").map_err(member(STATEMENT))?;
+        let statement = Self {
+            tenant: reader.id("tenantId").map_err(member(STATEMENT))?,
+            approver: reader.id("approverId").map_err(member(STATEMENT))?,
+            change,
+            keeps,
+            at: reader.timestamp("at").map_err(member(STATEMENT))?,
+            by: DeviceId::parse(by)?,
+            text: canonical(node),
+        };
+        reader.finish().map_err(member(STATEMENT))?;
+        Ok(statement)
+    }
+
+    /// By the device in force, and by a new device to show that it has the keys of its bundle.
+    pub fn sign(&self, keys: &DeviceKeys) -> Result<Signature, Error> {
+        keys.sign(self.text.as_bytes())
+    }
+
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    pub fn approver(&self) -> &ApproverId {
+        &self.approver
+    }
+
+    pub fn change(&self) -> &Change {
+        &self.change
+    }
+
+    pub fn keeps(&self) -> Option<&BTreeSet<DeviceId>> {
+        self.keeps.as_ref()
+    }
+
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    pub fn by(&self) -> DeviceId {
+        self.by
+    }
+
+    /// The canonical text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+fn members(tenant: &TenantId, approver: &ApproverId, at: Timestamp, by: DeviceId) -> Value {
+    json!({
+        "v": 1,
+        "tenantId": tenant.as_str(),
+        "approverId": approver.as_str(),
+        "at": at.to_string(),
+        "by": by.to_string(),
+    })
+}
+
+/// In the order of their ids and none twice, so that there is one spelling.
+fn read_keeps(node: &Node<'_>) -> Result<BTreeSet<DeviceId>, Invalid> {
+    let read = || {
+        let json::Value::Array(list) = &node.value else {
+            return None;
+        };
+        let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
+        let ids: Vec<_> = ids.take(MAX_DEVICES + 1).collect::<Option<_>>()?;
+        let texts: Vec<_> = list.iter().filter_map(Node::as_str).collect();
+        let in_order = texts.windows(2).all(|pair| pair[0] < pair[1]);
+        (in_order && ids.len() <= MAX_DEVICES).then(|| ids.into_iter().collect())
+    };
+    let expected = format!("at most {MAX_DEVICES} ids of devices, in order and none twice");
+    read().ok_or_else(|| Invalid::shape("/keeps", expected))
+}
+
+/// A statement with signatures that nobody has verified yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedStatement {
+    statement: Statement,
+    signature: Signature,
+    possession: Option<Signature>,
+}
+
+impl SignedStatement {
+    /// `possession` is the new device's signature, if the statement adds one other than the signer.
+    pub fn new(statement: Statement, signature: Signature, possession: Option<Signature>) -> Self {
+        Self {
+            statement,
+            signature,
+            possession,
+        }
+    }
+
+    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
+        let mut reader = Reader::new(node, "").map_err(member(SIGNED))?;
+        let statement = reader.nested("statement").map_err(member(SIGNED))?;
+        let signature = reader.str("signature").map_err(member(SIGNED))?;
+        let possession = reader.optional_str("possession").map_err(member(SIGNED))?;
+        reader.finish().map_err(member(SIGNED))?;
+        Ok(Self {
+            statement: Statement::parse(statement)?,
+            signature: read_signature(signature)?,
+            possession: possession.map(read_signature).transpose()?,
+        })
+    }
+
+    pub fn to_text(&self) -> String {
+        let signature = self.signature.to_text();
+        let possession = self.possession.as_ref().map(|possession| {
+            let text = possession.to_text();
+            format!("\"possession\":\"{text}\",")
+        });
+        format!(
+            "{{{}\"signature\":\"{signature}\",\"statement\":{}}}",
+            possession.unwrap_or_default(),
+            self.statement.text
+        )
+    }
+
+    pub fn statement(&self) -> &Statement {
+        &self.statement
+    }
+
+    pub(super) fn signed_by(&self, key: &PublicKey) -> bool {
+        key.verifies(self.statement.text.as_bytes(), &self.signature)
+    }
+
+    pub(super) fn possession_by(&self, key: &PublicKey) -> bool {
+        let message = self.statement.text.as_bytes();
+        self.possession
+            .is_some_and(|signature| key.verifies(message, &signature))
+    }
+}
+
+pub(super) fn read_signature(text: &str) -> Result<Signature, Error> {
+    let what = SIGNATURE;
+    let bytes: [u8; 64] = encoding::decode_array(what, text)?;
+    let expected = 64;
+    Signature::from_bytes(&bytes).ok_or(Error::Length { what, expected })
+}

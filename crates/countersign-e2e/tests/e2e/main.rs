@@ -1,0 +1,29 @@
+//! End-to-end cryptography: known answers, and that nothing altered, swapped, repeated or invented is ever accepted.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![allow(
+    missing_docs,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "nobody calls a test"
+)]
+
+mod bundles;
+mod decisions;
+mod devices;
+mod endorsement;
+mod introduction;
+mod outcome;
+mod pairing;
+mod people;
+mod properties;
+mod refused;
+mod repository;
+mod rfc9180;
+mod sealing;
+mod vectors;

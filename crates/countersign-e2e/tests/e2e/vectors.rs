@@ -1,0 +1,479 @@
+//! Known answers for other implementers, in `tests/vectors/encryption.json`: inputs, intermediate values and outputs. The
+//! test computes them again. After a deliberate change, run it once with `WRITE_VECTORS=1`.
+
+use aes_gcm::aead::{Aead as _, Payload};
+use aes_gcm::{Aes256Gcm, KeyInit as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_e2e::{
+    Answer, AuthenticOffer, DeviceBundle, EndorsementRequest, EnforcerBundle, Fingerprint,
+    GrantMatch, Hints, Outcome, PairingLink, PairingSecret, PlainPrompt, Ruling, Scope,
+    SignedStatement, accept, answer_by_code, answer_by_link, seal_artifact, seal_prompt,
+    sign_decision,
+};
+use countersign_protocol::canonical::canonical;
+use countersign_protocol::decision::Verdict;
+use countersign_protocol::json;
+use countersign_protocol::pairing::PairingCode;
+use hpke::aead::AesGcm256;
+use hpke::kdf::HkdfSha256;
+use hpke::kem::X25519HkdfSha256;
+use hpke::{Deserializable as _, Kem, OpModeR, Serializable as _};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::people::{
+    World, add, alice, bot, device, introduce, known, node, nonce, now, revoke, ruling, tenant,
+    time, world,
+};
+use super::rfc9180::unhex;
+
+/// The canonical text of a value.
+pub fn canon(value: &Value) -> String {
+    canonical(&json::parse(value.to_string().as_bytes()).unwrap())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap();
+    let digits = bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    digits.collect()
+}
+
+fn unbase(text: &Value) -> Vec<u8> {
+    URL_SAFE_NO_PAD.decode(text.as_str().unwrap()).unwrap()
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn keys(world: &World) -> Value {
+    let device = |keys: &countersign_e2e::DeviceKeys, bundle: &DeviceBundle| {
+        let (signing, decryption) = keys.secrets();
+        let (ed25519, x25519) = (bundle.signing_key(), bundle.encryption_key());
+        let hashed = [
+            b"countersign device v1",
+            ed25519.as_bytes().as_slice(),
+            x25519.as_bytes(),
+        ]
+        .concat();
+        let text = bundle.to_text().unwrap();
+        let id = URL_SAFE_NO_PAD.encode(&Sha256::digest(&hashed)[..16]);
+        assert_eq!(id, bundle.id().to_string());
+        json!({
+            "ed25519Seed": hex(&*signing),
+            "x25519Private": hex(&*decryption),
+            "ed25519Public": hex(ed25519.as_bytes()),
+            "x25519Public": hex(x25519.as_bytes()),
+            "deviceIdHashed": hex(&hashed),
+            "deviceId": id,
+            "bundleCanonical": String::from_utf8(unbase(&json!(text))).unwrap(),
+            "bundle": text,
+        })
+    };
+    json!({
+        "phone": device(&world.phone, &world.phone_bundle),
+        "laptop": device(&world.laptop, &world.laptop_bundle),
+        "enforcer": {
+            "enforcerId": bot().as_str(),
+            "x25519Private": hex(&*world.enforcer.secret()),
+            "x25519Public": hex(world.enforcer.encryption_key().as_bytes()),
+        },
+    })
+}
+
+fn transcript(offer: &EnforcerBundle, answer: &Answer) -> String {
+    let mut members: Value =
+        serde_json::from_slice(&unbase(&json!(answer.to_text().unwrap()))).unwrap();
+    members.as_object_mut().unwrap().remove("proof");
+    canon(&json!({
+        "nonce": nonce().as_str(),
+        "approverId": "alice",
+        "enforcer": offer.to_text().unwrap(),
+        "approver": URL_SAFE_NO_PAD.encode(canon(&members)),
+    }))
+}
+
+fn pairing(world: &World) -> Value {
+    let offer = EnforcerBundle::new(&world.enforcer, bot(), &mut known("offer")).unwrap();
+    let mut random = known("secret");
+    let secret = PairingSecret::generate(&mut random).unwrap();
+    let secret_bytes = random.drawn.concat();
+    let fingerprint = Fingerprint::of(&offer).unwrap();
+    let authentic = AuthenticOffer::check(offer.clone(), &fingerprint).unwrap();
+    let (nonce, bundle) = (nonce(), &world.phone_bundle);
+    let random = &mut known("answer");
+    let (by_link, _) =
+        answer_by_link(&authentic, &secret, &nonce, &alice(), bundle, random).unwrap();
+    let random = &mut known("answer by code");
+    let (by_code, comparison) = answer_by_code(&offer, &nonce, &alice(), bundle, random).unwrap();
+    let link = PairingLink {
+        code: PairingCode::parse("7K3M-9QRT").unwrap(),
+        secret,
+        fingerprint,
+    };
+    let offer_text = offer.to_text().unwrap();
+    let proven = format!("countersign pairing v1{}", transcript(&offer, &by_link));
+    let derived_from = format!("countersign digits v1{}", transcript(&offer, &by_code));
+    json!({
+        "enforcerBundleCanonical": String::from_utf8(unbase(&json!(offer_text))).unwrap(),
+        "enforcerBundle": offer_text,
+        "fingerprint": URL_SAFE_NO_PAD.encode(&Sha256::digest(&offer_text)[..16]),
+        "nonce": nonce.as_str(),
+        "approverId": "alice",
+        "link": {
+            "secret": hex(&secret_bytes),
+            "link": *link.expose("https://gate.example"),
+            "proofMessage": proven,
+            "answer": by_link.to_text().unwrap(),
+            "answerCanonical": String::from_utf8(unbase(&json!(by_link.to_text().unwrap()))).unwrap(),
+        },
+        "typedCode": {
+            "pbkdf2Password": derived_from,
+            "pbkdf2Salt": nonce.as_str(),
+            "pbkdf2Iterations": 600_000,
+            "answer": by_code.to_text().unwrap(),
+            "digits": comparison.digits().to_string(),
+        },
+    })
+}
+
+fn statements(world: &World) -> Value {
+    let (phone, bundle) = device("phone");
+    let row = |name: &str, signed: &SignedStatement| {
+        let text = signed.to_text();
+        json!({
+            "name": name,
+            "signable": signed.statement().text(),
+            "signed": parsed(&text),
+        })
+    };
+    json!([
+        row("the first device, by itself", &add(&phone, &phone, &bundle)),
+        row(
+            "the phone adds the laptop",
+            &add(&world.phone, &world.laptop, &world.laptop_bundle)
+        ),
+        row(
+            "the laptop adds the phone in turn",
+            &add(&world.laptop, &world.phone, &world.phone_bundle)
+        ),
+        row(
+            "the phone revokes the laptop",
+            &revoke(&world.phone, &world.laptop)
+        ),
+    ])
+}
+
+fn introduction(world: &World) -> Value {
+    let signed = introduce(world, &world.phone);
+    json!({
+        "signable": signed.introduction().text(),
+        "signed": parsed(&signed.to_text()),
+    })
+}
+
+/// What `seal` drew and computed, checked with the libraries alone.
+fn explain(
+    drawn: &[Vec<u8>],
+    info: &str,
+    context: &Value,
+    ciphertext: &Value,
+    (sender, recipients): (&[u8; 32], &[[u8; 32]]),
+    plaintext: &str,
+) -> Value {
+    let [content_key, nonce, seeds @ ..] = drawn else {
+        panic!("a content key and a nonce were drawn");
+    };
+    let key_aad = canon(context);
+    let mut content = context.clone();
+    content["recipients"] = ciphertext["recipients"].clone();
+    let content_aad = canon(&content);
+    let rows = ciphertext["recipients"].as_array().unwrap();
+    assert_eq!(
+        (rows.len(), seeds.len()),
+        (recipients.len(), recipients.len())
+    );
+    let ephemeral = rows
+        .iter()
+        .zip(seeds)
+        .zip(recipients)
+        .map(|((row, seed), secret)| {
+            let (private, public) = X25519HkdfSha256::derive_keypair(seed);
+            assert_eq!(public.to_bytes().to_vec(), unbase(&row["encapsulated"]));
+            let opened = hpke::single_shot_open::<AesGcm256, HkdfSha256, X25519HkdfSha256>(
+                &OpModeR::Auth(<X25519HkdfSha256 as Kem>::PublicKey::from_bytes(sender).unwrap()),
+                &<X25519HkdfSha256 as Kem>::PrivateKey::from_bytes(secret).unwrap(),
+                &<X25519HkdfSha256 as Kem>::EncappedKey::from_bytes(&unbase(&row["encapsulated"]))
+                    .unwrap(),
+                info.as_bytes(),
+                &unbase(&row["key"]),
+                key_aad.as_bytes(),
+            );
+            assert_eq!(opened.unwrap(), *content_key);
+            json!({"ikmE": hex(seed), "skE": hex(&private.to_bytes())})
+        });
+    let ephemeral: Value = ephemeral.collect();
+    assert_eq!(unbase(&ciphertext["nonce"]), *nonce);
+    let (data, aad) = (unbase(&ciphertext["data"]), content_aad.as_bytes());
+    let cipher = Aes256Gcm::new_from_slice(content_key).unwrap();
+    let nonce: [u8; 12] = nonce.as_slice().try_into().unwrap();
+    let opened = cipher
+        .decrypt((&nonce).into(), Payload { msg: &data, aad })
+        .unwrap();
+    assert_eq!(opened, plaintext.as_bytes());
+    json!({
+        "hpkeInfo": info,
+        "contentKey": hex(content_key),
+        "ephemeral": ephemeral,
+        "keyAssociatedData": key_aad,
+        "contentAssociatedData": content_aad,
+        "plaintext": plaintext,
+        "ciphertext": ciphertext,
+    })
+}
+
+fn artifact(world: &World) -> Value {
+    let mut random = known("seal");
+    let trusts = [&world.trust];
+    let sealed = seal_artifact(
+        &world.enforcer,
+        &bot(),
+        &world.artifact,
+        &trusts,
+        &mut random,
+    );
+    let context = json!({
+        "v": 1,
+        "requestId": "01J2V8V3K6B2Z9X6G1V7Y2QK8H",
+        "artifactType": "command.review",
+        "artifactHash": world.artifact.hash().to_string(),
+        "expiresAt": "2026-02-21T12:10:00Z",
+        "enforcerId": "build-bot",
+    });
+    let secrets = [*world.phone.secrets().1, *world.laptop.secrets().1];
+    explain(
+        &random.drawn,
+        "countersign seal v1",
+        &context,
+        &parsed(&sealed.unwrap().to_text().unwrap()),
+        (world.enforcer.encryption_key().as_bytes(), &secrets),
+        world.artifact.text(),
+    )
+}
+
+fn prompt(world: &World) -> Value {
+    let text = json!({
+        "requestId": "01J2V9K3M2W1J5R6S7T8U9V0W1",
+        "artifactType": "prompt.send",
+        "createdAt": "2026-02-21T12:01:00Z",
+        "target": "agentChat",
+        "text": "Please stop.",
+        "promptHashAlg": "SHA-256",
+    });
+    let prompt = PlainPrompt::complete(&text.to_string(), &mut known("prompt salt")).unwrap();
+    let mut random = known("prompt");
+    let sealed = seal_prompt(
+        &world.phone,
+        &alice(),
+        &world.pinned_enforcer,
+        &prompt,
+        &mut random,
+    );
+    let context = json!({
+        "v": 1,
+        "requestId": "01J2V9K3M2W1J5R6S7T8U9V0W1",
+        "artifactType": "prompt.send",
+        "promptHash": prompt.hash().to_string(),
+        "approverId": "alice",
+        "enforcerId": "build-bot",
+        "deviceId": world.phone.id().to_string(),
+    });
+    explain(
+        &random.drawn,
+        "countersign prompt v1",
+        &context,
+        &parsed(&sealed.unwrap().to_text().unwrap()),
+        (
+            world.phone.encryption_key().as_bytes(),
+            &[*world.enforcer.secret()],
+        ),
+        prompt.text(),
+    )
+}
+
+fn decisions(world: &World) -> Value {
+    let plain = ruling(Verdict::Reject);
+    let words = GrantMatch::prefix(vec!["git".to_owned(), "commit".to_owned()]);
+    let hinted = Ruling {
+        verdict: Verdict::Approve,
+        scope: Scope::Timebox,
+        expires_at: time("2026-02-21T13:00:00Z"),
+        hints: Hints {
+            reason: Some("fine".to_owned()),
+            action_id: None,
+            grant: words,
+        },
+    };
+    let row = |name: &str, ruling: &Ruling| {
+        let mut random = known("decision");
+        let body = sign_decision(&world.opened(), ruling, &world.phone, &mut random).unwrap();
+        let trusts = [&world.trust];
+        let outcome = accept(
+            &node(&body),
+            &world.request(),
+            &world.enforcer,
+            &trusts,
+            now(),
+        );
+        assert_eq!(
+            matches!(outcome.unwrap(), Outcome::Approved(_)),
+            ruling.verdict == Verdict::Approve
+        );
+        let mut signable = parsed(&body);
+        signable.as_object_mut().unwrap().remove("signature");
+        let hints = (random.drawn.len() > 1).then(|| {
+            let context = json!({
+                "v": 1,
+                "requestId": "01J2V8V3K6B2Z9X6G1V7Y2QK8H",
+                "artifactHash": world.artifact.hash().to_string(),
+                "enforcerId": "build-bot",
+                "deviceId": world.phone.id().to_string(),
+            });
+            explain(
+                &random.drawn[1..],
+                "countersign hints v1",
+                &context,
+                &signable["policyHints"]["sealed"],
+                (
+                    world.phone.encryption_key().as_bytes(),
+                    &[*world.enforcer.secret()],
+                ),
+                r#"{"grant":{"argv":["git","commit"],"match":"prefix"},"reason":"fine"}"#,
+            )
+        });
+        json!({
+            "name": name,
+            "signable": canon(&signable),
+            "sealedHints": hints,
+            "body": parsed(&body),
+        })
+    };
+    json!([
+        row("a rejection without hints", &plain),
+        row(
+            "an approval for a while, with a reason and a grant",
+            &hinted
+        ),
+    ])
+}
+
+/// The laptop asks the phone to add it.
+fn endorsement(world: &World) -> Value {
+    let (laptop, bundle) = (&world.laptop, &world.laptop_bundle);
+    let phone = std::slice::from_ref(&world.phone_bundle);
+    let asked =
+        EndorsementRequest::new(&tenant(), &alice(), (laptop, bundle), now(), phone).unwrap();
+    let own = (&world.phone, &world.phone_bundle);
+    let statements = asked.endorse(&tenant(), &alice(), own).unwrap();
+    let text = asked.to_text().unwrap();
+    let link = asked.link("https://gateway.example.org").unwrap();
+    assert!(link.ends_with(&format!("/#/device/{text}")));
+    json!({
+        "link": link,
+        "canonical": String::from_utf8(unbase(&json!(text))).unwrap(),
+        "statements": statements.iter().map(|it| parsed(&it.to_text())).collect::<Vec<_>>(),
+    })
+}
+
+/// Bundles that must be refused.
+fn refusals(world: &World) -> Value {
+    let text = world.phone_bundle.to_text().unwrap();
+    let json = String::from_utf8(unbase(&json!(text))).unwrap();
+    let key = |name: &str, bytes: &str| {
+        let mut members = parsed(&json);
+        members[name] = URL_SAFE_NO_PAD.encode(unhex(bytes)).into();
+        URL_SAFE_NO_PAD.encode(canon(&members))
+    };
+    let rows = [
+        ("padding", format!("{text}=")),
+        (
+            "white space in the JSON",
+            URL_SAFE_NO_PAD.encode(json.replace(':', ": ")),
+        ),
+        (
+            "a version that is not known",
+            URL_SAFE_NO_PAD.encode(json.replace("\"v\":1", "\"v\":2")),
+        ),
+        (
+            "an unknown member",
+            URL_SAFE_NO_PAD.encode(json.replace("\"v\":1", "\"v\":1,\"w\":1")),
+        ),
+        (
+            "an invisible character in the name",
+            URL_SAFE_NO_PAD.encode(json.replace("phone", "phone\u{202e}")),
+        ),
+        (
+            "an Ed25519 key of small order",
+            key("ed25519", &format!("01{}", "00".repeat(31))),
+        ),
+        (
+            "an X25519 key of small order",
+            key("x25519", &"00".repeat(32)),
+        ),
+        (
+            "an X25519 key of order 8",
+            key(
+                "x25519",
+                "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+            ),
+        ),
+        (
+            "an X25519 key with the unused bit set",
+            key("x25519", &format!("09{}80", "00".repeat(30))),
+        ),
+        (
+            "an X25519 key not below the prime",
+            key("x25519", &format!("f6{}7f", "ff".repeat(30))),
+        ),
+    ];
+    for (what, bundle) in &rows {
+        assert!(DeviceBundle::parse(bundle).is_err(), "{what}");
+    }
+    rows.iter()
+        .map(|(what, bundle)| json!({"name": what, "deviceBundle": bundle}))
+        .collect()
+}
+
+#[test]
+fn the_published_vectors_are_what_the_code_computes() {
+    let world = world();
+    let computed = json!({
+        "source": "Countersign's own known answers; docs/encryption.md says how to read them. Hexadecimal for raw bytes, base64url where the protocol has it",
+        "tenantId": tenant().as_str(),
+        "keys": keys(&world),
+        "pairing": pairing(&world),
+        "statements": statements(&world),
+        "endorsement": endorsement(&world),
+        "introduction": introduction(&world),
+        "artifact": artifact(&world),
+        "prompt": prompt(&world),
+        "decisions": decisions(&world),
+        "refusals": refusals(&world),
+    });
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/vectors/encryption.json"
+    );
+    if std::env::var_os("WRITE_VECTORS").is_some() {
+        let text = serde_json::to_string_pretty(&computed).unwrap();
+        std::fs::write(path, text + "\n").unwrap();
+    }
+    let published: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for (name, section) in published.as_object().unwrap() {
+        assert_eq!(computed[name], *section, "{name}");
+    }
+    assert_eq!(computed, published);
+}

@@ -1,0 +1,397 @@
+//! Every refusal of the gateway, with its message, and the one table of statuses, codes and details. What only the HTTP
+//! transport refuses is in `http::error`.
+
+mod code;
+mod device;
+mod logged;
+mod notification;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+pub use self::code::{Code, Names};
+pub use self::device::DeviceError;
+pub use self::notification::NotificationError;
+use super::json::{JsonError, Reason};
+use super::reader::{Fault, Invalid, clip};
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Json(#[from] JsonError),
+    #[error("{0}")]
+    Invalid(#[from] Invalid),
+    /// A member of an open artifact that does not conform.
+    #[error("{0}")]
+    InvalidArtifact(Invalid),
+    /// A query parameter, path segment or header that does not conform.
+    #[error("{name} should be {expected}")]
+    Parameter {
+        name: &'static str,
+        expected: &'static str,
+    },
+    #[error("{pointer} is over {limit} bytes")]
+    PayloadTooLarge { pointer: &'static str, limit: usize },
+    #[error("the body is over {limit} bytes")]
+    BodyTooLarge { limit: usize },
+
+    #[error("the artifact is not what its artifactHash says")]
+    ArtifactHash,
+    #[error("the prompt is not what its promptHash says")]
+    PromptHash,
+    #[error("the snapshot is not what its snapshotHash says")]
+    SnapshotHash,
+    #[error("the decision is about another artifact")]
+    DecisionHash,
+    #[error("the submission is past its expiresAt")]
+    ArtifactExpired,
+    #[error("the prompt is past its expiresAt")]
+    PromptExpired { pointer: String },
+    #[error("the decision is past its expiresAt")]
+    DecisionExpired,
+    #[error("the exchange has expired")]
+    Expired,
+
+    // Both read the same to the caller, whatever is wrong with the credential.
+    #[error("a valid credential is needed")]
+    Unauthenticated,
+    #[error("a valid credential is needed")]
+    InvalidToken,
+    /// An API key with a part missing, or a placeholder.
+    #[error("a valid credential is needed")]
+    MalformedKey,
+    #[error("a client certificate is needed")]
+    NoCertificate,
+    #[error("the code is unknown, used or expired")]
+    CodeRefused,
+    /// `pointer` is the member or parameter that the credential may not use.
+    #[error("the credential does not allow this; it takes {expected}")]
+    Forbidden {
+        pointer: Option<String>,
+        expected: &'static str,
+    },
+    #[error("this gateway takes sealed artifacts only")]
+    OpenRefused,
+    #[error("this gateway takes full decisions only")]
+    CompactRefused,
+    /// `pointer` is the member that names the approver.
+    #[error("this gateway lets an enforcer reach only approvers that it is paired with")]
+    NotPaired { pointer: &'static str },
+    #[error("the signature does not verify under the approver's keys")]
+    SignatureInvalid,
+    /// `text` is what the key should have signed.
+    #[error("the proof does not verify under the key that it is to register")]
+    KeyProof { text: String },
+    #[error("the signing key has been revoked")]
+    KeyRevoked,
+    #[error("{0}")]
+    Device(#[from] DeviceError),
+    #[error("{0}")]
+    Notification(#[from] NotificationError),
+    #[error("the routing token was revoked, or replaced by a newer pairing")]
+    PairingRevoked,
+    #[error("there is no such thing, or it is not for this caller")]
+    NotFound,
+
+    /// `pointer` is the member that names nobody.
+    #[error("the submission names nobody to ask")]
+    NoApprover { pointer: &'static str },
+    #[error("the submission would ask {count} approvers; at most {limit} may be asked")]
+    TooManyApprovers { count: usize, limit: usize },
+    #[error("the prompt names no enforcer to send it to")]
+    NoRecipient,
+
+    #[error("this requestId was used for another artifact")]
+    AlreadyExists,
+    #[error("this requestId was used for another prompt")]
+    PromptExists,
+    #[error("{pointer} is taken")]
+    Taken { pointer: &'static str },
+    #[error("the certificate is bound to another credential")]
+    CertificateBound,
+    #[error("the invitation was used")]
+    InvitationUsed,
+    #[error("this Idempotency-Key was used for another request")]
+    IdempotencyKeyReused,
+    #[error("the exchange has its decision already")]
+    AlreadyDecided,
+    #[error("this signing key has used the nonce for another exchange")]
+    NonceReused,
+    #[error("the exchange is {0}")]
+    InvalidState(&'static str),
+    #[error("this pairing has been completed")]
+    AlreadyPaired,
+    #[error("the acknowledgement is of another prompt")]
+    PromptMismatch,
+    #[error("the prompt is {0}, which is final")]
+    PromptSettled(&'static str),
+    #[error("the session has ended")]
+    SessionClosed,
+    #[error("the session was started with another session.start")]
+    SessionStarted,
+    #[error("this snapshotId was used for another snapshot")]
+    SnapshotExists,
+
+    #[error("too many {}", .0.calls)]
+    Throttled(Throttled),
+    #[error("the approver's inbox is full")]
+    InboxFull,
+    #[error(
+        "this enforcer has {limit} requests waiting in the approver's inbox, which is its share"
+    )]
+    InboxShare { limit: u32 },
+    #[error(
+        "the tenant has as many revocations as it may; revoke all tokens with issuedBefore instead"
+    )]
+    TooManyRevocations,
+    #[error("too many waits at once for this identity")]
+    TooManyWaits,
+    #[error("this node holds as many channels as it may")]
+    TooManyChannels,
+    /// The database is unavailable, or the node is draining or overloaded.
+    #[error("the gateway cannot serve this now; try again")]
+    Unavailable,
+    #[error("a fault of the gateway")]
+    Internal,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Throttled {
+    /// Its name in `RateLimit-Policy`.
+    pub policy: &'static str,
+    /// What there were too many of, in words.
+    pub calls: String,
+    pub quota: u32,
+    pub window_seconds: u64,
+    pub retry_after: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct Description {
+    pub status: u16,
+    pub code: Code,
+    pub message: String,
+    pub details: Map<String, Value>,
+    pub throttled: Option<Throttled>,
+    /// Whether a token was presented and refused.
+    pub invalid_token: bool,
+}
+
+impl Error {
+    pub fn invalid(pointer: impl Into<String>, expected: &'static str) -> Self {
+        Self::Invalid(Invalid::shape(pointer, expected))
+    }
+
+    pub fn describe(&self) -> Description {
+        let refusal = |status, code| Description::new(status, code, self.to_string());
+        let refused_token = || Description {
+            invalid_token: true,
+            ..refusal(401, Code::Unauthenticated)
+        };
+        match self {
+            Self::Json(error) => refusal(400, code_of_json(error.reason)).at(&error.pointer),
+            Self::Invalid(invalid) => refusal(400, code_of_fault(invalid.fault)).about(invalid),
+            Self::InvalidArtifact(invalid) => refusal(422, Code::InvalidArtifact).about(invalid),
+            Self::Parameter { name, expected } => refusal(400, Code::Validation)
+                .with("parameter", *name)
+                .expecting(expected),
+            Self::PayloadTooLarge { pointer, limit } => refusal(413, Code::TooLarge)
+                .at(pointer)
+                .with("limit", *limit),
+            Self::BodyTooLarge { limit } => refusal(413, Code::TooLarge).with("limit", *limit),
+
+            Self::ArtifactHash => refusal(422, Code::HashMismatch)
+                .at("/body/artifactHash")
+                .expecting("SHA-256 of the canonical artifact without artifactHash"),
+            Self::PromptHash => refusal(422, Code::HashMismatch)
+                .at("/body/promptHash")
+                .expecting("SHA-256 of the canonical prompt without promptHash"),
+            Self::SnapshotHash => refusal(422, Code::HashMismatch)
+                .at("/body/snapshotHash")
+                .expecting("SHA-256 of the canonical event without snapshotHash"),
+            Self::DecisionHash => refusal(400, Code::HashMismatch)
+                .at("/body/artifactHash")
+                .expecting("the artifactHash of the exchange"),
+            Self::ArtifactExpired => refusal(422, Code::Expired)
+                .at("/body/expiresAt")
+                .expecting("a time to come"),
+            Self::PromptExpired { pointer } => refusal(422, Code::Expired)
+                .at(pointer)
+                .expecting("a time to come"),
+            Self::DecisionExpired => refusal(400, Code::Expired)
+                .at("/body/expiresAt")
+                .expecting("a time to come"),
+            Self::Expired => refusal(409, Code::Expired),
+
+            Self::Unauthenticated => refusal(401, Code::Unauthenticated),
+            Self::InvalidToken => refused_token(),
+            Self::MalformedKey => refused_token().expecting(
+                "an API key as printed when it was made: csk_…, complete and without placeholders",
+            ),
+            Self::NoCertificate => refusal(401, Code::Unauthenticated).expecting(
+                "a connection that presents a certificate of an authority that the gateway trusts",
+            ),
+            Self::CodeRefused => refusal(401, Code::Unauthenticated)
+                .at("/code")
+                .expecting("the one-time code of a credential that waits for its certificate"),
+            Self::Forbidden { pointer, expected } => {
+                let refusal = refusal(403, Code::Forbidden).expecting(expected);
+                match pointer {
+                    Some(pointer) if pointer.starts_with('/') => refusal.at(pointer),
+                    Some(parameter) => refusal.with("parameter", parameter.as_str()),
+                    None => refusal,
+                }
+            }
+            Self::OpenRefused => refusal(403, Code::PolicyDeny)
+                .at("/body/ciphertext")
+                .expecting("a sealed artifact"),
+            Self::CompactRefused => refusal(403, Code::PolicyDeny)
+                .at("/body/sigAlg")
+                .expecting("a full decision"),
+            Self::NotPaired { pointer } => refusal(403, Code::PolicyDeny)
+                .at(pointer)
+                .expecting("an approver that this enforcer is paired with"),
+            Self::SignatureInvalid => refusal(403, Code::SignatureInvalid).at("/body/signature"),
+            Self::KeyProof { text } => refusal(403, Code::SignatureInvalid)
+                .at("/proof/signature")
+                .expecting(&format!("an Ed25519 signature by this key over {text:?}")),
+            Self::KeyRevoked => refusal(403, Code::KeyRevoked).at("/body/signerKeyId"),
+            Self::Device(error) => error.describe(),
+            Self::Notification(error) => error.describe(),
+            Self::PairingRevoked => refusal(403, Code::PairingRevoked)
+                .at("/body/metadata/routingToken")
+                .expecting("the token of a pairing in force"),
+            Self::NotFound => refusal(404, Code::NotFound),
+
+            Self::NoApprover { pointer } => refusal(422, Code::NoApprover)
+                .at(pointer)
+                .expecting("an approver, or a pairing with one"),
+            Self::TooManyApprovers { limit, .. } => refusal(422, Code::TooLarge)
+                .at("/recipient/approverId")
+                .expecting("an approver, or fewer pairings")
+                .with("limit", *limit),
+            Self::NoRecipient => refusal(422, Code::NoRecipient)
+                .at("/recipient/enforcerId")
+                .expecting("an enforcer, the session of one, or metadata.enforcerId"),
+
+            Self::AlreadyExists => refusal(409, Code::AlreadyExists)
+                .at("/requestId")
+                .with("conflict", "AlreadyExistsConflict"),
+            Self::PromptExists => refusal(409, Code::AlreadyExists)
+                .at("/body/requestId")
+                .with("conflict", "AlreadyExistsConflict"),
+            Self::Taken { pointer } => refusal(409, Code::AlreadyExists).at(pointer),
+            Self::CertificateBound => refusal(409, Code::AlreadyExists)
+                .expecting("another certificate, or the end of that credential"),
+            Self::InvitationUsed => {
+                refusal(409, Code::InvalidState).expecting("the end of the credential that it gave")
+            }
+            Self::IdempotencyKeyReused => {
+                refusal(409, Code::IdempotencyKeyReused).with("parameter", "Idempotency-Key")
+            }
+            Self::AlreadyDecided => {
+                refusal(409, Code::AlreadyDecided).with("conflict", "AlreadyDecidedConflict")
+            }
+            Self::NonceReused => refusal(409, Code::NonceReused)
+                .at("/body/nonce")
+                .expecting("a nonce that this key has not used"),
+            Self::InvalidState(state) => refusal(409, Code::InvalidState).with("state", *state),
+            Self::AlreadyPaired => refusal(409, Code::InvalidState).at("/nonce"),
+            Self::PromptMismatch => refusal(409, Code::InvalidState)
+                .at("/body/promptHash")
+                .expecting("the promptHash of the prompt"),
+            Self::PromptSettled(status) => refusal(409, Code::InvalidState)
+                .at("/body/status")
+                .with("state", *status),
+            Self::SessionClosed => refusal(409, Code::SessionClosed).at("/body/sessionId"),
+            Self::SessionStarted => refusal(409, Code::AlreadyExists).at("/body/sessionId"),
+            Self::SnapshotExists => refusal(409, Code::DuplicateSnapshot).at("/body/snapshotId"),
+
+            Self::Throttled(throttled) => Description {
+                throttled: Some(throttled.clone()),
+                ..refusal(429, Code::RateLimited)
+            },
+            Self::InboxShare { limit } => refusal(429, Code::RateLimited)
+                .at("/recipient/approverId")
+                .with("limit", *limit),
+            Self::InboxFull | Self::TooManyRevocations | Self::TooManyWaits => {
+                refusal(429, Code::RateLimited)
+            }
+            Self::TooManyChannels | Self::Unavailable => refusal(503, Code::Unavailable),
+            Self::Internal => refusal(500, Code::Internal),
+        }
+    }
+}
+
+fn code_of_json(reason: Reason) -> Code {
+    match reason {
+        Reason::NotUtf8
+        | Reason::Syntax
+        | Reason::UnexpectedEnd
+        | Reason::TrailingBytes
+        | Reason::TooDeep
+        | Reason::TooManyValues => Code::MalformedJson,
+        Reason::DuplicateMember
+        | Reason::LoneSurrogate
+        | Reason::NulCharacter
+        | Reason::IntegerRange
+        | Reason::NumberOverflow => Code::Canonicalization,
+    }
+}
+
+fn code_of_fault(fault: Fault) -> Code {
+    match fault {
+        Fault::Shape => Code::Validation,
+        Fault::Timestamp => Code::Timestamp,
+        Fault::Unsupported => Code::Unsupported,
+    }
+}
+
+impl Description {
+    pub fn new(status: u16, code: Code, message: String) -> Self {
+        Self {
+            status,
+            code,
+            message,
+            details: Map::new(),
+            throttled: None,
+            invalid_token: false,
+        }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn at(self, pointer: &str) -> Self {
+        self.with("pointer", clip(pointer))
+    }
+
+    #[must_use]
+    pub fn expecting(self, expected: &str) -> Self {
+        self.with("expected", expected)
+    }
+
+    fn about(self, invalid: &Invalid) -> Self {
+        self.at(&invalid.pointer).expecting(&invalid.expected)
+    }
+
+    /// The JSON of an error, which is also the body of its envelope.
+    pub fn body(&self, names: &Names, about: Option<&str>) -> Value {
+        let mut body = json!({
+            "code": names.code(self.code),
+            "message": self.message,
+            "retryable": self.code.retryable(),
+        });
+        if let Some(request) = about {
+            body["requestId"] = request.into();
+        }
+        if !self.details.is_empty() {
+            body["details"] = Value::Object(self.details.clone());
+        }
+        body
+    }
+}

@@ -1,0 +1,48 @@
+//! The types and rules of Countersign's protocol. They do no I/O and ask no clock or database: time and settings are parameters. Input is
+//! parsed into types that hold only valid values, with the exact text kept beside them.
+//!
+//! Two modules are beside the rules because every client and node needs them: [`clock`] asks the system for the time, [`jitter`] for
+//! random delays.
+
+#![forbid(unsafe_code)]
+
+pub const PROTOCOL_VERSION: &str = "0.2";
+
+pub mod artifact;
+pub mod canonical;
+pub mod clock;
+#[cfg(feature = "sqlx")]
+mod columns;
+pub mod credential;
+pub mod cursor;
+pub mod decision;
+pub mod device;
+pub mod envelope;
+pub mod error;
+pub mod exchange;
+pub mod extensions;
+pub mod framing;
+pub mod hex;
+pub mod id;
+pub mod idempotent;
+pub mod jitter;
+pub mod json;
+pub mod key_proof;
+pub mod listing;
+pub mod message;
+pub mod notification;
+pub mod pairing;
+pub mod presence;
+pub mod prompt;
+pub mod reader;
+pub mod refresh;
+pub mod routing;
+pub mod session;
+pub mod signature;
+pub mod text;
+pub mod timestamp;
+pub mod token;
+pub mod trace;
+pub mod waited;
+pub mod wake_key;
+pub mod words;
