@@ -18,16 +18,16 @@ use crate::gateway::error::Error;
 use crate::gateway::secret::{self, ClusterSecret};
 use crate::http;
 use crate::http::listener_mode::ListenerMode;
-use crate::http::reply::Node;
-use crate::http::serve::Stops;
+use crate::http::reply::AppState;
+use crate::http::serve::StopSignals;
 use crate::jitter::jitter;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
 use crate::store::channel::LEASE_SECONDS;
 use crate::store::error::StoreError;
-use crate::store::schema::{RowSecurity, Schema};
-use crate::telemetry::export::{ExportError, Exporter};
-use crate::telemetry::{Metrics, Tracer};
+use crate::store::schema::{RowSecurity, SchemaState};
+use crate::telemetry::export::{ExportError, TelemetryExporter};
+use crate::telemetry::{Metrics, SpanTracer};
 
 /// The part of the drain time that is reserved for ending the background tasks.
 const BACKGROUND_STOP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -103,9 +103,9 @@ async fn join_when_reachable(
 /// the lease of a crashed predecessor has expired, and then gives up.
 async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<(), AppError> {
     match store.database.schema().await? {
-        Schema::Known => {}
-        Schema::Behind => return Err(AppError::Schema("behind this binary")),
-        Schema::Ahead => return Err(AppError::Schema("ahead of this binary")),
+        SchemaState::Known => {}
+        SchemaState::Behind => return Err(AppError::Schema("behind this binary")),
+        SchemaState::Ahead => return Err(AppError::Schema("ahead of this binary")),
     }
     match store.database.row_security().await? {
         RowSecurity::Fits => {}
@@ -145,7 +145,7 @@ pub struct App {
     serving: AbortOnDropHandle<()>,
     work: TaskTracker,
     background: TaskTracker,
-    stops: Stops,
+    stops: StopSignals,
     end: CancellationToken,
 }
 
@@ -187,7 +187,7 @@ impl App {
             .filter(|node| !node.as_str().contains(' '))
             .ok_or_else(|| ConfigError::invalid("node.id", problem))?;
         let (work, background) = (TaskTracker::new(), TaskTracker::new());
-        let (stops, end) = (Stops::default(), CancellationToken::new());
+        let (stops, end) = (StopSignals::default(), CancellationToken::new());
         let end_on_failure = end.clone().drop_guard();
         let metrics = Arc::new(Metrics::of_node(&config.telemetry, node.as_str(), &clock));
         let listener_mode = ListenerMode::open(&config.tls, &metrics, &background, &end)?;
@@ -195,12 +195,12 @@ impl App {
         let metrics_address = scrapes.as_ref().and_then(|it| it.local_addr().ok());
         let store = Store::open(&config, &node, &clock, &metrics, &background)?;
         let store = Arc::new(store);
-        let exporter = Exporter::new(&config.telemetry, node.as_str(), &metrics)?;
+        let exporter = TelemetryExporter::new(&config.telemetry, node.as_str(), &metrics)?;
         let (tracer, exports) = match exporter {
-            None => (Tracer::silent(&clock, &metrics), None),
+            None => (SpanTracer::silent(&clock, &metrics), None),
             Some(exporter) => {
                 let ratio = config.telemetry.sample_ratio;
-                let (tracer, spans) = Tracer::recording(&clock, &metrics, ratio);
+                let (tracer, spans) = SpanTracer::recording(&clock, &metrics, ratio);
                 (tracer, Some((exporter, spans)))
             }
         };
@@ -208,7 +208,7 @@ impl App {
         let gateway = Gateway::new(&config, clock, kept, tracer, &background, drain, &end)
             .map_err(AppError::Certificates)?;
         gateway.health.observe();
-        let node = Node::new(Arc::clone(&gateway), work.clone());
+        let node = AppState::new(Arc::clone(&gateway), work.clone());
         node.observe();
         if let Some(listener) = scrapes {
             let (metrics, tasks) = (Arc::clone(&metrics), background.clone());

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type BuildResult<T> = Result<T, Box<dyn Error>>;
 
 const DOCUMENTS: [&str; 2] = ["openapi", "asyncapi"];
 const PAGE: &str = "web";
 
-fn main() -> Outcome<()> {
+fn main() -> BuildResult<()> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
     for name in DOCUMENTS {
@@ -47,7 +47,7 @@ fn pack_relocations() {
     }
 }
 
-fn list(page: &Path, directory: &Path, names: &mut Vec<String>) -> Outcome<()> {
+fn list(page: &Path, directory: &Path, names: &mut Vec<String>) -> BuildResult<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.strip_prefix(page)?.to_str();

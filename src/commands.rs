@@ -31,12 +31,12 @@ use clap::{Parser, Subcommand};
 use countersign::app::AppError;
 use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
-use countersign::gateway::administration::Administration;
+use countersign::gateway::administration::AdminService;
 use countersign::protocol::id::{NodeId, TextId as _};
 use countersign::protocol::text::is_invisible;
 use countersign::store::Store;
-use countersign::store::audit::Actor;
-use countersign::store::schema::{self, RowSecurity, Schema};
+use countersign::store::audit::AuditActor;
+use countersign::store::schema::{self, RowSecurity, SchemaState};
 use countersign::telemetry::{self, Metrics};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ use tokio_util::task::TaskTracker;
 use self::administer::{CredentialCommand, KeyCommand, TenantCommand, credential, key, tenant};
 use self::client::ClientCommand;
 use self::device::{DeviceCommand, device};
-pub use self::ending::{DENIED, Ending};
+pub use self::ending::{DENIED, ExitAction};
 use self::invite::{InviteArgs, invite};
 use self::page::PageArgs;
 use self::serve::{ServeArgs, serve};
@@ -75,11 +75,11 @@ pub struct Cli {
     )]
     database_url: Option<String>,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     #[command(flatten)]
     Client(ClientCommand),
     /// Run a node.
@@ -185,12 +185,12 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 impl Cli {
     /// Whether it is a command for one person, rather than a gateway that serves many.
     pub fn is_client(&self) -> bool {
-        matches!(self.command, Command::Client(_))
+        matches!(self.command, CliCommand::Client(_))
     }
 
     /// Whether an agent waits for it, and takes some exit statuses for permission.
     pub fn is_hook(&self) -> bool {
-        matches!(self.command, Command::Client(ClientCommand::Hook(_)))
+        matches!(self.command, CliCommand::Client(ClientCommand::Hook(_)))
     }
 }
 
@@ -199,16 +199,16 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
     ending::code_of(error)
 }
 
-pub async fn run(cli: Cli) -> anyhow::Result<Ending> {
+pub async fn run(cli: Cli) -> anyhow::Result<ExitAction> {
     match cli.command {
-        Command::Client(command) => client::run(command).await,
-        Command::Page(args) => {
+        CliCommand::Client(command) => client::run(command).await,
+        CliCommand::Page(args) => {
             page::run(&args).await?;
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
         command => {
             Box::pin(serve_or_administer(cli.config, cli.database_url, command)).await?;
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
     }
 }
@@ -216,7 +216,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Ending> {
 async fn serve_or_administer(
     config_file: Option<PathBuf>,
     database_url: Option<String>,
-    command: Command,
+    command: CliCommand,
 ) -> anyhow::Result<()> {
     let loaded = Config::load(config_file.as_deref()).map(|mut config| {
         if let Some(url) = &database_url {
@@ -225,24 +225,24 @@ async fn serve_or_administer(
         config
     });
     let config = match (loaded, &command) {
-        (Err(error), Command::Check { json }) => {
+        (Err(error), CliCommand::Check { json }) => {
             return Box::pin(check::run(Err(error), *json)).await;
         }
         (loaded, _) => loaded.context("configuration")?,
     };
     telemetry::start(&config.log);
     match command {
-        Command::Client(_) | Command::Page(_) => Ok(()),
-        Command::Serve(args) => Box::pin(serve(config, args)).await,
-        Command::Migrate => {
+        CliCommand::Client(_) | CliCommand::Page(_) => Ok(()),
+        CliCommand::Serve(args) => Box::pin(serve(config, args)).await,
+        CliCommand::Migrate => {
             config.validate()?;
             schema::migrate(config.database.url.expose()).await?;
             print_line("the schema is up to date")
         }
-        Command::Check { json } => Box::pin(check::run(Ok(config), json)).await,
-        Command::Health { address } => print_line(&health::ask(&config, address).await?),
+        CliCommand::Check { json } => Box::pin(check::run(Ok(config), json)).await,
+        CliCommand::Health { address } => print_line(&health::ask(&config, address).await?),
         #[cfg(feature = "dev")]
-        Command::Dev(args) => {
+        CliCommand::Dev(args) => {
             let options = DevOptions {
                 listen: args.listen,
                 nodes: args.nodes,
@@ -259,20 +259,22 @@ async fn serve_or_administer(
             );
             dev::run(options, config, stop_signals()?).await
         }
-        Command::Tenant { json, command } => {
+        CliCommand::Tenant { json, command } => {
             tenant(&administration(&config).await?, command, json).await
         }
-        Command::Credential { json, command } => {
+        CliCommand::Credential { json, command } => {
             credential(&administration(&config).await?, command, json).await
         }
-        Command::Key { json, command } => key(&administration(&config).await?, command, json).await,
-        Command::Invite { json, args } => {
+        CliCommand::Key { json, command } => {
+            key(&administration(&config).await?, command, json).await
+        }
+        CliCommand::Invite { json, args } => {
             invite(&config, &administration(&config).await?, args, json).await
         }
-        Command::Device { json, command } => {
+        CliCommand::Device { json, command } => {
             device(&administration(&config).await?, command, json).await
         }
-        Command::Token { json, command } => {
+        CliCommand::Token { json, command } => {
             token(&administration(&config).await?, command, json).await
         }
     }
@@ -309,11 +311,11 @@ fn open(config: &Config) -> anyhow::Result<Arc<Store>> {
     )?))
 }
 
-async fn administration(config: &Config) -> anyhow::Result<Administration> {
+async fn administration(config: &Config) -> anyhow::Result<AdminService> {
     config.validate()?;
     let store = open(config)?;
     anyhow::ensure!(
-        store.database.schema().await? != Schema::Behind,
+        store.database.schema().await? != SchemaState::Behind,
         AppError::Schema("behind this binary")
     );
     // Otherwise every list would be empty.
@@ -321,10 +323,10 @@ async fn administration(config: &Config) -> anyhow::Result<Administration> {
         store.database.row_security().await? != RowSecurity::Missing,
         RowSecurity::MISSING
     );
-    Ok(Administration::new(
+    Ok(AdminService::new(
         &store,
         Clock::system(),
-        Actor::command_line(),
+        AuditActor::command_line(),
     ))
 }
 

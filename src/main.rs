@@ -15,7 +15,7 @@ use clap::Parser as _;
 use countersign::agent::BLOCK;
 use countersign::client::visible_lines;
 
-use crate::commands::Ending;
+use crate::commands::ExitAction;
 
 /// Its background threads return freed memory while the node is idle. After mixed abuse a node kept 313 MiB with glibc's allocator, 159
 /// with mimalloc, and under 48 with this one.
@@ -50,8 +50,8 @@ fn start(cli: commands::Cli) -> anyhow::Result<ExitCode> {
     // Does not wait: a pending read of standard input may never end.
     runtime.shutdown_background();
     match outcome? {
-        Ending::Code(code) => Ok(code),
-        Ending::Become(mut command) => {
+        ExitAction::Code(code) => Ok(code),
+        ExitAction::Become(mut command) => {
             // Returns only if it fails.
             let error = anyhow::Error::new(command.exec());
             fail(&error.context(format!("{}", command.get_program().display())));

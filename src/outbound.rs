@@ -17,8 +17,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-pub use self::guard::Guard;
-use self::guard::{Resolver, is_not_permitted};
+pub use self::guard::AddressGuard;
+use self::guard::{GuardedResolver, is_not_permitted};
 use crate::protocol::trace::TraceContext;
 
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -48,28 +48,28 @@ pub enum OutboundError {
 
 /// What was answered, without the body.
 #[derive(Debug)]
-pub struct Answered {
+pub struct OutboundAnswer {
     pub status: StatusCode,
     pub headers: HeaderMap,
 }
 
 #[derive(Debug, Clone)]
-pub struct Outbound {
-    client: Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>,
-    guard: Guard,
+pub struct OutboundClient {
+    client: Client<HttpsConnector<HttpConnector<GuardedResolver>>, Full<Bytes>>,
+    guard: AddressGuard,
     /// The trace context of the task that makes a call.
     context: fn() -> Option<TraceContext>,
 }
 
-impl Outbound {
+impl OutboundClient {
     /// A client that trusts the system's root certificates, or those in `SSL_CERT_FILE`. Without `tls` it trusts none, and
     /// none have to be installed.
     pub fn new(tls: bool) -> io::Result<Self> {
-        Self::guarded(tls, Guard::Any)
+        Self::guarded(tls, AddressGuard::Any)
     }
 
     /// A client for URLs that callers choose: it connects to permitted addresses only.
-    pub fn guarded(tls: bool, guard: Guard) -> io::Result<Self> {
+    pub fn guarded(tls: bool, guard: AddressGuard) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -79,7 +79,7 @@ impl Outbound {
         } else {
             builder.with_root_certificates(RootCertStore::empty())
         };
-        let mut connector = HttpConnector::new_with_resolver(Resolver(guard.clone()));
+        let mut connector = HttpConnector::new_with_resolver(GuardedResolver(guard.clone()));
         // TLS is up to the connector around it.
         connector.enforce_http(false);
         let connector = HttpsConnectorBuilder::new()
@@ -154,7 +154,7 @@ impl Outbound {
         headers: HeaderMap,
         body: Bytes,
         deadline: Instant,
-    ) -> Result<Answered, OutboundError> {
+    ) -> Result<OutboundAnswer, OutboundError> {
         if !self.guard.permits_host(url) {
             return Err(OutboundError::NotPermitted);
         }
@@ -168,7 +168,7 @@ impl Outbound {
         // What it says is not needed. A short one is read, so that the connection can be used again.
         let unread = Limited::new(body, MAX_UNREAD_BYTES).collect();
         let _unread = timeout(MAX_UNREAD_TIME, unread).await;
-        Ok(Answered {
+        Ok(OutboundAnswer {
             status: parts.status,
             headers: parts.headers,
         })

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::store::batch::{BatchResult, BatchStatement, Batcher};
-use countersign::store::busy::Lockable;
+use countersign::store::batch::{BatchResult, BatchStatement, StatementBatcher};
+use countersign::store::busy::RowLock;
 use countersign::store::error::StoreError;
-use countersign::store::pool::Pool;
+use countersign::store::pool::ConnectionPool;
 use countersign::store::tenant_scope::TenantScope;
 use countersign::telemetry::Metrics;
 use futures_util::future::{join, join_all};
@@ -92,13 +92,13 @@ async fn measured(
     let database = Database::create().await;
     let mut config = config(&database).database;
     config.acquire_timeout_ms = 5_000;
-    let pool = Pool::new("tests", metrics, &config, 2).unwrap();
+    let pool = ConnectionPool::new("tests", metrics, &config, 2).unwrap();
     let (batches, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
     let work = Noted {
         batches: Arc::clone(&batches),
         gate: Arc::clone(&gate),
     };
-    let batcher = Batcher::start(work, &pool, 1, Duration::ZERO, &TaskTracker::new());
+    let batcher = StatementBatcher::start(work, &pool, 1, Duration::ZERO, &TaskTracker::new());
     let first = batcher.run(row("the first"));
     let begun = async {
         crate::support::until(
@@ -217,7 +217,7 @@ struct Locking {
 impl BatchStatement for Locking {
     const NAME: &'static str = "locking";
     type Row = &'static str;
-    type Fact = Lockable<&'static str>;
+    type Fact = RowLock<&'static str>;
 
     fn tenant_scope<'r>(_: &'r [&'static str]) -> TenantScope<'r> {
         TenantScope::All
@@ -236,9 +236,9 @@ impl BatchStatement for Locking {
         let locked = self.locked.lock().unwrap();
         let facts = rows.iter().map(|row| {
             if locked.contains(row) {
-                Lockable::Busy
+                RowLock::Busy
             } else {
-                Lockable::Locked(*row)
+                RowLock::Locked(*row)
             }
         });
         Ok(facts.collect())
@@ -247,12 +247,12 @@ impl BatchStatement for Locking {
 
 impl Locking {
     /// Starts it, with this much patience.
-    async fn start(&self, patience: Duration) -> Batcher<Self> {
+    async fn start(&self, patience: Duration) -> StatementBatcher<Self> {
         let database = Database::create().await;
         let mut config = config(&database).database;
         config.acquire_timeout_ms = 5_000;
-        let pool = Pool::new("tests", &metrics(), &config, 2).unwrap();
-        Batcher::start(self.clone(), &pool, 2, patience, &TaskTracker::new())
+        let pool = ConnectionPool::new("tests", &metrics(), &config, 2).unwrap();
+        StatementBatcher::start(self.clone(), &pool, 2, patience, &TaskTracker::new())
     }
 
     /// How often a row was tried.

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use countersign::clock::Clock;
 use countersign::protocol::artifact::{self, ArtifactRules};
-use countersign::protocol::envelope::Incoming;
+use countersign::protocol::envelope::IncomingEnvelope;
 use countersign::protocol::exchange::SubmissionFact;
 use countersign::protocol::id::{ApproverId, EnforcerId, NodeId, TextId as _};
 use countersign::protocol::json;
 use countersign::store::audit::AuditSource;
 use countersign::store::batch::BatchStatement as _;
 use countersign::store::seconds;
-use countersign::store::submit::{Asked, InboxLimits, SubmissionRow, Submit};
+use countersign::store::submit::{AskedApprover, InboxLimits, SubmissionRow, TakeSubmissions};
 use futures_util::future::{join, join_all};
 use reqwest::Method;
 use serde_json::Value;
@@ -101,7 +101,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
     let (request, enforcer) = (request_id(), cluster.enforcer("build-bot").await);
     let text = enforcer.submission(&request, "alice", sealed()).to_string();
     let node = json::parse(text.as_bytes()).unwrap();
-    let envelope = Incoming::parse(&node, "artifact.submit").unwrap();
+    let envelope = IncomingEnvelope::parse(&node, "artifact.submit").unwrap();
     let rules = ArtifactRules {
         max_payload: 1 << 20,
         requested_actions: String::new(),
@@ -114,7 +114,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         tenant: cluster.tenant.clone(),
         enforcer: EnforcerId::parse("build-bot").unwrap(),
         submission: submission.clone(),
-        asked: vec![Asked {
+        asked: vec![AskedApprover {
             approver: ApproverId::parse("alice").unwrap(),
             message: clock.message_id(),
             count: true,
@@ -123,7 +123,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         source: AuditSource::default(),
     };
     let rows = [row(), row(), row()];
-    let submit = Submit {
+    let submit = TakeSubmissions {
         clock: clock.clone(),
         node: NodeId::parse("here").unwrap(),
         limits: InboxLimits {

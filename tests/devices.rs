@@ -58,7 +58,7 @@ impl Scene {
         let text = self.admin.get(&self.owner.path()).await.expect(200).text;
         let document = json::parse(text.as_bytes()).unwrap();
         let list = document.as_object().unwrap().get("statements").unwrap();
-        let json::Value::Array(items) = &list.value else {
+        let json::JsonValue::Array(items) = &list.value else {
             panic!("a list: {text}");
         };
         let statements: Vec<_> = items

@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign::clock::Clock;
 use countersign::config::Config;
 use countersign::gateway::keyed_semaphore::KeyedSemaphore;
-use countersign::gateway::limit::{Buckets, Rate};
+use countersign::gateway::limit::{BucketTable, RateLimit};
 use countersign::store::credential::RoleName;
 use serde_json::{Value, json};
 
@@ -356,13 +356,13 @@ async fn whoever_may_not_call_at_all_is_told_that_and_not_to_wait() {
 #[test]
 fn a_flood_of_new_callers_resets_no_busy_one() {
     let (rate, now) = (
-        Rate {
+        RateLimit {
             per_second: 1,
             burst: 5,
         },
         Clock::system().now(),
     );
-    let buckets = Buckets::new(1_000);
+    let buckets = BucketTable::new(1_000);
     let take = |caller: u64| buckets.take(&caller, rate, now).is_ok();
     let granted = |caller| (0..10).filter(|_| take(caller)).count();
     // One goes on calling during the flood, the other has called before it.

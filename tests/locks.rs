@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use countersign::clock::Clock;
-use countersign::protocol::decision::{Decision, Trust};
-use countersign::protocol::envelope::Incoming;
+use countersign::protocol::decision::{Decision, SignatureTrust};
+use countersign::protocol::envelope::IncomingEnvelope;
 use countersign::protocol::id::{
     ApproverId, EnforcerId, MessageId, NodeId, SignerKeyId, TextId as _,
 };
@@ -12,8 +12,8 @@ use countersign::protocol::signature::PublicKey;
 use countersign::store::ack::{AckRecipient, AckRow, TakeAcks};
 use countersign::store::audit::AuditSource;
 use countersign::store::batch::BatchStatement;
-use countersign::store::busy::Lockable;
-use countersign::store::decide::{Decide, DecisionRow};
+use countersign::store::busy::RowLock;
+use countersign::store::decide::{DecisionRow, TakeDecisions};
 use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -173,7 +173,7 @@ async fn one_node() -> (Cluster, Enforcer, Approver, Clock, NodeId) {
 }
 
 /// Runs a statement while a transaction of the test's own holds this, and returns which rows were busy. It waits for nothing.
-async fn busy_beside<F, W: BatchStatement<Fact = Lockable<F>>>(
+async fn busy_beside<F, W: BatchStatement<Fact = RowLock<F>>>(
     cluster: &Cluster,
     held: &str,
     work: &W,
@@ -184,7 +184,7 @@ async fn busy_beside<F, W: BatchStatement<Fact = Lockable<F>>>(
     finish(&mut own, "set lock_timeout = '1ms'").await;
     let facts = work.run(&mut own, rows).await.expect("it does not wait");
     finish(&mut held, "rollback").await;
-    facts.iter().map(Lockable::is_busy).collect()
+    facts.iter().map(RowLock::is_busy).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +229,7 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
         (nonce.as_str(), [true, false, false, false]),
     ];
     for (turn, (held, expected)) in held.into_iter().enumerate() {
-        let work = Decide {
+        let work = TakeDecisions {
             clock: clock.clone(),
             node: node.clone(),
             traced: false,
@@ -242,7 +242,7 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
                 enforcer.submit(request, who, sealed()).await.expect(202);
                 let text = approver.decision(request, compact("approve")).to_string();
                 let document = countersign::protocol::json::parse(text.as_bytes()).unwrap();
-                let envelope = Incoming::parse(&document, "decision.submit").unwrap();
+                let envelope = IncomingEnvelope::parse(&document, "decision.submit").unwrap();
                 let mut decision = Decision::parse(&envelope).unwrap();
                 decision.signer_key_id = key.id.clone();
                 DecisionRow {
@@ -251,8 +251,8 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
                     approver: ApproverId::parse(who).unwrap(),
                     decision,
                     trust: match who {
-                        "alice" => Trust::Verified(Box::new(key.clone())),
-                        _ => Trust::Unregistered,
+                        "alice" => SignatureTrust::Verified(Box::new(key.clone())),
+                        _ => SignatureTrust::Unregistered,
                     },
                     counted: Some(request.clone()),
                     source: AuditSource::default(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign::config::Secret;
 use countersign::store::connect::connect_options;
 use countersign::store::error::StoreError;
-use countersign::store::pool::Pool;
+use countersign::store::pool::ConnectionPool;
 use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -26,7 +26,7 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
         .await;
     let mut config = config(&database).database;
     config.acquire_timeout_ms = 5_000;
-    let pool = Pool::new("tests", &metrics(), &config, 8).unwrap();
+    let pool = ConnectionPool::new("tests", &metrics(), &config, 8).unwrap();
     stream::iter(0..4_000_i64)
         .for_each_concurrent(32, |n| {
             let pool = pool.clone();
@@ -79,7 +79,7 @@ async fn a_call_broken_off_in_a_transaction_never_hands_its_connection_on() {
 async fn an_exhausted_pool_says_so_in_time() {
     let database = Database::create().await;
     let metrics = metrics();
-    let pool = Pool::new("tests", &metrics, &config(&database).database, 1).unwrap();
+    let pool = ConnectionPool::new("tests", &metrics, &config(&database).database, 1).unwrap();
     let gauges = || {
         let read = read(&metrics);
         let open = |state| {
@@ -121,7 +121,7 @@ async fn a_server_that_is_slow_to_connect_is_connected_to_all_the_same() {
     let mut config = config(&database).database;
     config.url = Secret::from(proxy.url.as_str());
     config.acquire_timeout_ms = 300;
-    let pool = Pool::new("tests", &metrics(), &config, SIZE).unwrap();
+    let pool = ConnectionPool::new("tests", &metrics(), &config, SIZE).unwrap();
     let refused = pool.lease(TenantScope::All).await.err();
     assert!(
         matches!(refused, Some(StoreError::Unavailable(_))),
@@ -147,7 +147,7 @@ async fn a_connection_that_says_nothing_does_not_close_those_that_are_answered()
     let proxy = Proxy::start(&database.url).await;
     let mut config = config(&database).database;
     config.url = Secret::from(proxy.url.as_str());
-    let pool = Pool::new("tests", &metrics(), &config, 4).unwrap();
+    let pool = ConnectionPool::new("tests", &metrics(), &config, 4).unwrap();
     let silent = pool.lease(TenantScope::All).await.unwrap();
     let silence = proxy.silence_later();
     let mut other = pool.lease(TenantScope::All).await.unwrap();
@@ -196,7 +196,7 @@ async fn a_connection_is_replaced_when_it_is_old() {
     let database = Database::create().await;
     let mut config = config(&database).database;
     config.connection_max_age_seconds = 1;
-    let pool = Pool::new("tests", &metrics(), &config, 1).unwrap();
+    let pool = ConnectionPool::new("tests", &metrics(), &config, 1).unwrap();
     let backend = async || {
         let mut lease = pool.lease(TenantScope::All).await.unwrap();
         let asked = sqlx::query_scalar("select pg_backend_pid()");

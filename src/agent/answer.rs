@@ -7,14 +7,14 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::Agent;
-use super::event::{Event, EventKind};
+use super::event::{EventKind, HookEvent};
 
 /// The exit status that agents take for a denial.
 pub const BLOCK: u8 = 2;
 
 /// What the hook leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct HookOutput {
     /// One JSON document, or nothing.
     pub stdout: String,
     pub stderr: String,
@@ -23,7 +23,7 @@ pub struct Output {
 
 /// Whether the agent may go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HookVerdict {
     Denied(String),
     /// A person has decided: with who it was.
     Approved(String),
@@ -31,7 +31,7 @@ pub enum Verdict {
     NotAsked,
 }
 
-impl Output {
+impl HookOutput {
     fn allowed(answer: Option<Value>) -> Self {
         Self {
             stdout: answer.map(|answer| answer.to_string()).unwrap_or_default(),
@@ -41,7 +41,7 @@ impl Output {
     }
 
     /// `event` is `None` if it could not be read.
-    pub fn denied(agent: Agent, event: Option<&Event>, reason: &str) -> Self {
+    pub fn denied(agent: Agent, event: Option<&HookEvent>, reason: &str) -> Self {
         let answer = match agent {
             Agent::Claude | Agent::Codex => json!({ "hookSpecificOutput": {
                 "hookEventName": event.map_or("PreToolUse", |event| event.name.as_str()),
@@ -66,8 +66,13 @@ impl Output {
     }
 
     /// `context` is for the model, where the agent has a way to give it that.
-    pub fn of(agent: Agent, event: &Event, verdict: &Verdict, context: Option<&str>) -> Self {
-        if let Verdict::Denied(reason) = verdict {
+    pub fn of(
+        agent: Agent,
+        event: &HookEvent,
+        verdict: &HookVerdict,
+        context: Option<&str>,
+    ) -> Self {
+        if let HookVerdict::Denied(reason) = verdict {
             let reason = match context.filter(|_| takes_context(agent, event)) {
                 Some(context) => format!("{reason}\n\n{context}"),
                 None => reason.clone(),
@@ -76,7 +81,7 @@ impl Output {
         }
         let is_call = matches!(event.kind, EventKind::Call(_));
         let approved = match verdict {
-            Verdict::Approved(by) if is_call => Some(format!("approved by {by}")),
+            HookVerdict::Approved(by) if is_call => Some(format!("approved by {by}")),
             _ => None,
         };
         let context = context.filter(|_| takes_context(agent, event));
@@ -111,7 +116,7 @@ impl Output {
 }
 
 /// Whether the model gets to see additional context with the answer to this event.
-pub fn takes_context(agent: Agent, event: &Event) -> bool {
+pub fn takes_context(agent: Agent, event: &HookEvent) -> bool {
     let is_told = matches!(
         event.kind,
         EventKind::Call(_) | EventKind::SessionStart | EventKind::Prompt
@@ -120,10 +125,10 @@ pub fn takes_context(agent: Agent, event: &Event) -> bool {
 }
 
 /// The output of `work`, or a denial if it panics.
-pub async fn guarded(agent: Agent, work: impl Future<Output = Output>) -> Output {
+pub async fn guarded(agent: Agent, work: impl Future<Output = HookOutput>) -> HookOutput {
     let ended = AssertUnwindSafe(work).catch_unwind().await;
     ended.unwrap_or_else(|_| {
         let reason = "countersign failed inside; this is a bug, please report it";
-        Output::denied(agent, None, reason)
+        HookOutput::denied(agent, None, reason)
     })
 }

@@ -5,7 +5,7 @@ use similar::TextDiff;
 use std::time::Duration;
 
 use super::Agent;
-use super::event::{CellChange, Occurrences, Replacement};
+use super::event::{CellChange, MatchCount, TextReplacement};
 
 /// Finding the smallest difference may take long; then a larger one, just as true, is shown.
 const DIFF_WITHIN: Duration = Duration::from_millis(300);
@@ -19,7 +19,7 @@ pub fn replaced(
     agent: Agent,
     path: &str,
     base: Option<&[u8]>,
-    edits: &[Replacement],
+    edits: &[TextReplacement],
 ) -> Result<String, String> {
     let text = match base {
         None => "",
@@ -55,10 +55,10 @@ pub fn replaced(
         let wrong = match (count, edit.occurrences) {
             (0, _) if base.is_none() => Some("which does not exist".to_owned()),
             (0, _) => Some("which does not have it".to_owned()),
-            (1, Occurrences::One) | (_, Occurrences::All) => None,
-            (_, Occurrences::One) => Some(format!("which has it {count} times")),
-            (count, Occurrences::Exactly(expected)) if count == expected => None,
-            (count, Occurrences::Exactly(expected)) => {
+            (1, MatchCount::One) | (_, MatchCount::All) => None,
+            (_, MatchCount::One) => Some(format!("which has it {count} times")),
+            (count, MatchCount::Exactly(expected)) if count == expected => None,
+            (count, MatchCount::Exactly(expected)) => {
                 Some(format!("which has it {count} times instead of {expected}"))
             }
         };

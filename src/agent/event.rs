@@ -4,14 +4,14 @@
 use serde_json::{Map, Value};
 
 use super::Agent;
-use super::read::{self, Members};
+use super::read::{self, EventMembers};
 
 /// More than the largest edit that could be shown to anyone.
 pub const MAX_INPUT_BYTES: usize = 8 << 20;
 
 /// One call of the hook.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
+pub struct HookEvent {
     /// As the agent calls it.
     pub name: String,
     pub session: Option<String>,
@@ -45,11 +45,11 @@ pub struct ToolCall {
     pub input: Map<String, Value>,
     /// What of the input is not part of `action`.
     pub rest: Map<String, Value>,
-    pub action: Action,
+    pub action: ToolAction,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum ToolAction {
     Command {
         command: String,
         /// If it is not the agent's own.
@@ -63,7 +63,7 @@ pub enum Action {
     },
     Replace {
         path: String,
-        edits: Vec<Replacement>,
+        edits: Vec<TextReplacement>,
     },
     /// Changes a cell of a notebook.
     Cell {
@@ -97,15 +97,15 @@ pub enum Action {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replacement {
+pub struct TextReplacement {
     pub old: String,
     pub new: String,
-    pub occurrences: Occurrences,
+    pub occurrences: MatchCount,
 }
 
 /// How often the old text must be in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occurrences {
+pub enum MatchCount {
     One,
     All,
     Exactly(u64),
@@ -120,14 +120,14 @@ pub enum CellChange {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{title} sent something that is not understood: {problem}")]
-pub struct Unreadable {
+pub struct UnreadableEvent {
     title: &'static str,
     problem: String,
 }
 
-impl Event {
-    pub fn read(agent: Agent, text: &[u8]) -> Result<Self, Unreadable> {
-        let unreadable = |problem: String| Unreadable {
+impl HookEvent {
+    pub fn read(agent: Agent, text: &[u8]) -> Result<Self, UnreadableEvent> {
+        let unreadable = |problem: String| UnreadableEvent {
             title: agent.title(),
             problem,
         };
@@ -137,7 +137,7 @@ impl Event {
         }
         let members: Map<String, Value> =
             serde_json::from_slice(text).map_err(|error| unreadable(error.to_string()))?;
-        let members = Members::new("", members);
+        let members = EventMembers::new("", members);
         let event = match agent {
             Agent::Claude => read::claude::event(members),
             Agent::Codex => read::codex::event(members),
@@ -181,7 +181,7 @@ pub fn has_options(rest: &Map<String, Value>) -> bool {
     rest.keys().any(|name| !REMARKS.contains(&name.as_str()))
 }
 
-impl Action {
+impl ToolAction {
     /// What a policy calls it.
     pub fn class(&self) -> &'static str {
         match self {

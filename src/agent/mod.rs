@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `event`, `read` | an agent's JSON as an [`Event`]; a tool call as an [`Action`] |
+//! | `event`, `read` | an agent's JSON as an [`HookEvent`]; a tool call as an [`ToolAction`] |
 //! | `names`, `places`, `policy` | which files it names, and whether it needs to be asked about |
 //! | `words`, `wrappers`, `options`, `commands` | the words of a command, if it has nothing but words, and which of them may vary |
 //! | `edit`, `patch`, `proposal` | what an approver is shown |
@@ -22,15 +22,15 @@ mod read;
 mod words;
 pub mod wrappers;
 
-pub use self::answer::{BLOCK, Output, Verdict, guarded, takes_context};
+pub use self::answer::{BLOCK, HookOutput, HookVerdict, guarded, takes_context};
 pub use self::event::{
-    Action, CellChange, Event, EventKind, MAX_INPUT_BYTES, Occurrences, Replacement, ToolCall,
-    Unreadable, has_options,
+    CellChange, EventKind, HookEvent, MAX_INPUT_BYTES, MatchCount, TextReplacement, ToolAction,
+    ToolCall, UnreadableEvent, has_options,
 };
 pub use self::options::chooses_something;
-pub use self::places::{Named, Places, normal};
-pub use self::policy::{Judgement, Policy};
-pub use self::proposal::{Base, MAX_PAYLOAD_BYTES, Proposal};
+pub use self::places::{NamedPath, WorkDirectories, normal};
+pub use self::policy::{HookPolicy, PolicyJudgement};
+pub use self::proposal::{BaseFile, ChangeProposal, MAX_PAYLOAD_BYTES};
 pub use self::words::plain_words;
 
 use std::fmt;

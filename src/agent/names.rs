@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::event::{Action, ToolCall};
+use super::event::{ToolAction, ToolCall};
 use super::words::plain_words;
 use crate::protocol::text::is_invisible;
 
@@ -62,7 +62,7 @@ impl ToolCall {
     /// Everything in it that names a file, as it is written; the directory that it works in too. `None` if there is too much, or
     /// one of them could mean anything.
     pub fn named_paths(&self) -> Option<Vec<String>> {
-        let mut names = Names {
+        let mut names = ToolNames {
             call: self,
             found: Vec::new(),
             has_path: false,
@@ -70,7 +70,7 @@ impl ToolCall {
             is_doubtful: false,
         };
         match &self.action {
-            Action::Command {
+            ToolAction::Command {
                 command, directory, ..
             } => {
                 names.path(directory.as_deref().unwrap_or("."));
@@ -101,7 +101,7 @@ impl ToolCall {
             }
             _ => names.in_object(&self.input),
         }
-        if self.action == Action::Read && !names.has_path {
+        if self.action == ToolAction::Read && !names.has_path {
             names.found.push(".".to_owned());
         }
         let mut found = names.found;
@@ -113,7 +113,7 @@ impl ToolCall {
     }
 }
 
-struct Names<'a> {
+struct ToolNames<'a> {
     call: &'a ToolCall,
     found: Vec<String>,
     has_path: bool,
@@ -122,7 +122,7 @@ struct Names<'a> {
     is_doubtful: bool,
 }
 
-impl Names<'_> {
+impl ToolNames<'_> {
     fn in_object(&mut self, object: &Map<String, Value>) {
         for (name, value) in object {
             let is_glob = match name.as_str() {
@@ -162,7 +162,7 @@ impl Names<'_> {
     /// A pattern, or a path under a name that is not known.
     fn other(&mut self, text: &str) {
         // Elsewhere it is more likely something that people read.
-        let is_read = self.call.action == Action::Read;
+        let is_read = self.call.action == ToolAction::Read;
         let trimmed = text.trim_matches(|c: char| c.is_whitespace() || is_invisible(c));
         self.climbs |= is_read && trimmed.split('/').any(|part| part == "..");
         let is_like_one = trimmed.starts_with(['/', '~'])

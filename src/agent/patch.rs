@@ -6,7 +6,7 @@ use crate::protocol::text::is_invisible;
 
 /// What a patch does to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Touch {
+pub enum PatchOperation {
     Add,
     Update,
     Delete,
@@ -14,16 +14,16 @@ pub enum Touch {
     MoveTo,
 }
 
-const HEADINGS: [(&str, Touch); 4] = [
-    ("*** Add File:", Touch::Add),
-    ("*** Update File:", Touch::Update),
-    ("*** Delete File:", Touch::Delete),
-    ("*** Move to:", Touch::MoveTo),
+const HEADINGS: [(&str, PatchOperation); 4] = [
+    ("*** Add File:", PatchOperation::Add),
+    ("*** Update File:", PatchOperation::Update),
+    ("*** Delete File:", PatchOperation::Delete),
+    ("*** Move to:", PatchOperation::MoveTo),
 ];
 
 /// The files that a patch names. Lines of context that look like a heading count too: one file too many does no harm.
 /// Agents differ in what they take off the ends of a path, so nothing is but the space before it.
-pub fn touched(text: &str) -> BTreeSet<(Touch, &str)> {
+pub fn touched(text: &str) -> BTreeSet<(PatchOperation, &str)> {
     let mut found = BTreeSet::new();
     for line in text.lines() {
         let line = line.trim_start_matches(|c: char| c.is_whitespace() || is_invisible(c));

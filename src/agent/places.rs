@@ -2,11 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::event::Action;
+use super::event::ToolAction;
 
 /// Where the agent works. All but `directory` with links followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct WorkDirectories {
     /// As the agent names it.
     pub directory: PathBuf,
     /// The repository that it is in, or the directory itself.
@@ -22,7 +22,7 @@ pub struct Places {
 
 /// A file or directory that a call names: as it is written, and where it really is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedPath {
     pub path: PathBuf,
     pub real: PathBuf,
 }
@@ -214,7 +214,7 @@ const SECRETS: &[&str] = &[
     ".ssh",
 ];
 
-impl Places {
+impl WorkDirectories {
     /// An absolute path without `.` and `..`, links not followed; `~/` is the home directory.
     pub fn absolute(&self, text: &str) -> PathBuf {
         let written = self.expanded(text);
@@ -277,17 +277,21 @@ impl Places {
     }
 }
 
-impl Named {
+impl NamedPath {
     fn either(&self, is: impl Fn(&Path) -> bool) -> bool {
         is(&self.path) || is(&self.real)
     }
 
-    pub fn is_own(&self, places: &Places) -> bool {
+    pub fn is_own(&self, places: &WorkDirectories) -> bool {
         self.either(|path| places.is_own(path))
     }
 
     /// Why a person has to be asked whatever the policy says.
-    pub fn always_asked(&self, places: &Places, action: &Action) -> Option<&'static str> {
+    pub fn always_asked(
+        &self,
+        places: &WorkDirectories,
+        action: &ToolAction,
+    ) -> Option<&'static str> {
         if self.either(|path| places.is_one_of(HOOK_SETTINGS, path)) {
             Some("it is about settings that decide whether agents ask")
         } else if (action.may_change_files()
@@ -310,7 +314,7 @@ impl Named {
         }
     }
 
-    pub fn is_in_project(&self, places: &Places) -> bool {
+    pub fn is_in_project(&self, places: &WorkDirectories) -> bool {
         places.is_in_project(&self.real)
     }
 

@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use super::Agent;
 use super::commands::{CommandRule, RuleCoverage};
-use super::event::{Action, ToolCall};
+use super::event::{ToolAction, ToolCall};
 use super::options::chooses_something;
-use super::places::{Named, Places};
+use super::places::{NamedPath, WorkDirectories};
 use super::words::{plain_words, shell_words};
 
 /// Classes that are free unless the policy names others: what reads, and what changes only the agent's own state.
@@ -23,7 +23,7 @@ const READERS: &[&str] = &[
 const EDIT_PROJECT: &str = "edit.project";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
+pub struct HookPolicy {
     allow: RuleList<CommandRule>,
     ask: RuleList<CommandStart>,
     /// Why everything is asked, if it is.
@@ -43,7 +43,7 @@ struct CommandStart(Vec<String>);
 
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
+pub enum PolicyJudgement {
     NotAsked,
     /// Unless an earlier approval of something like it counts.
     Asked,
@@ -55,19 +55,19 @@ pub enum Judgement {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PolicyFile {
-    allow: Option<Table>,
-    ask: Option<Table>,
+    allow: Option<PolicyTable>,
+    ask: Option<PolicyTable>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProjectFile {
-    ask: Option<Table>,
+    ask: Option<PolicyTable>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct PolicyTable {
     tools: Option<Vec<String>>,
     commands: Option<Vec<String>>,
     paths: Option<Vec<String>>,
@@ -84,7 +84,7 @@ enum ToolRule {
     },
 }
 
-impl Default for Policy {
+impl Default for HookPolicy {
     fn default() -> Self {
         Self {
             allow: RuleList {
@@ -102,9 +102,9 @@ impl Default for Policy {
     }
 }
 
-impl Policy {
+impl HookPolicy {
     /// The user's own.
-    pub fn parse(text: &str, places: &Places) -> Result<Self, String> {
+    pub fn parse(text: &str, places: &WorkDirectories) -> Result<Self, String> {
         let file: PolicyFile = toml::from_str(text).map_err(|error| problem(text, &error))?;
         let mut policy = Self::default();
         if let Some(table) = file.allow {
@@ -130,7 +130,7 @@ impl Policy {
     }
 
     /// A project's, found in `directory`. What is wrong with it makes everything asked.
-    pub fn tighten(&mut self, text: &str, places: &Places, directory: &Path) {
+    pub fn tighten(&mut self, text: &str, places: &WorkDirectories, directory: &Path) {
         let added = toml::from_str::<ProjectFile>(text)
             .map_err(|error| problem(text, &error))
             .and_then(|file| match file.ask {
@@ -171,48 +171,48 @@ impl Policy {
         &self,
         agent: Agent,
         call: &ToolCall,
-        places: &Places,
-        named: Option<&[Named]>,
-    ) -> Judgement {
+        places: &WorkDirectories,
+        named: Option<&[NamedPath]>,
+    ) -> PolicyJudgement {
         let Some(named) = named else {
-            return Judgement::AlwaysAsked;
+            return PolicyJudgement::AlwaysAsked;
         };
         if named.iter().any(|it| it.is_own(places)) {
-            return Judgement::Denied(
+            return PolicyJudgement::Denied(
                 "Countersign's own files are not for agents: whoever can read or change them could approve its own calls"
                     .to_owned(),
             );
         }
-        let is_sensitive = |it: &Named| it.always_asked(places, &call.action).is_some();
+        let is_sensitive = |it: &NamedPath| it.always_asked(places, &call.action).is_some();
         if self.ask_all_reason.is_some() || named.iter().any(is_sensitive) {
-            return Judgement::AlwaysAsked;
+            return PolicyJudgement::AlwaysAsked;
         }
         let words = match &call.action {
-            Action::Command { command, .. } => {
+            ToolAction::Command { command, .. } => {
                 Some(plain_words(command).filter(|_| !call.has_options()))
             }
             _ => None,
         };
         if self.ask.has(agent, call, words.as_ref(), named) {
-            return Judgement::Asked;
+            return PolicyJudgement::Asked;
         }
-        let is_in_project = |it: &Named| it.is_in_project(places);
-        let is_readable = |it: &Named| {
+        let is_in_project = |it: &NamedPath| it.is_in_project(places);
+        let is_readable = |it: &NamedPath| {
             is_in_project(it) || self.allow.paths.iter().any(|place| it.is_within(place))
         };
         let is_free = match (&call.action, &words) {
             // Below the project there may be another one, with settings of its own.
-            (Action::Command { directory, .. }, _)
+            (ToolAction::Command { directory, .. }, _)
                 if !places.is_usual_directory(directory.as_deref()) =>
             {
                 false
             }
-            (Action::Command { .. }, Some(Some(words))) => {
+            (ToolAction::Command { .. }, Some(Some(words))) => {
                 let in_scope = || {
                     let is_reader = words
                         .first()
                         .is_some_and(|it| READERS.contains(&it.as_str()));
-                    let is_scope = |it: &Named| {
+                    let is_scope = |it: &NamedPath| {
                         if is_reader {
                             is_readable(it)
                         } else {
@@ -236,8 +236,10 @@ impl Policy {
                 by_rule.into_iter().any(|it| is_whole(it) || in_scope()) || by_tool()
             }
             // Nobody can tell which files such a command touches.
-            (Action::Command { .. }, _) => false,
-            (Action::Read, _) => self.allow.has_tool(agent, call) && named.iter().all(is_readable),
+            (ToolAction::Command { .. }, _) => false,
+            (ToolAction::Read, _) => {
+                self.allow.has_tool(agent, call) && named.iter().all(is_readable)
+            }
             (action, _) if action.class() == "edit" => {
                 let is_scoped = !named.is_empty() && named.iter().all(is_in_project);
                 self.allow.has_tool(agent, call) && is_scoped
@@ -245,9 +247,9 @@ impl Policy {
             _ => self.allow.has_tool(agent, call),
         };
         if is_free {
-            Judgement::NotAsked
+            PolicyJudgement::NotAsked
         } else {
-            Judgement::Asked
+            PolicyJudgement::Asked
         }
     }
 }
@@ -256,8 +258,8 @@ impl<C> RuleList<C> {
     /// Relative paths are allowed in a project's file only, and begin in `directory`.
     fn add(
         &mut self,
-        table: Table,
-        places: &Places,
+        table: PolicyTable,
+        places: &WorkDirectories,
         directory: Option<&Path>,
         parse_command: impl Fn(&str) -> Result<C, String>,
     ) -> Result<(), String> {
@@ -292,7 +294,7 @@ impl RuleList<CommandStart> {
         agent: Agent,
         call: &ToolCall,
         words: Option<&Option<Vec<String>>>,
-        named: &[Named],
+        named: &[NamedPath],
     ) -> bool {
         let by_command = match words {
             Some(Some(words)) => self.commands.iter().any(|it| words.starts_with(&it.0)),
@@ -318,7 +320,7 @@ impl ToolRule {
         if text == EDIT_PROJECT {
             return Ok(Self::Class("edit"));
         }
-        if let Some(class) = Action::CLASSES.into_iter().find(|class| *class == text) {
+        if let Some(class) = ToolAction::CLASSES.into_iter().find(|class| *class == text) {
             return Ok(Self::Class(class));
         }
         let (agent, name) = match text.split_once(':') {

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::Agent;
 use super::edit::{cell_sources, diff, replaced};
-use super::event::{Action, CellChange, ToolCall};
+use super::event::{CellChange, ToolAction, ToolCall};
 use super::names::{MAX_NAMES, doubt_about};
-use super::patch::{Touch, touched};
+use super::patch::{PatchOperation, touched};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::text::escape_invisible;
 
@@ -18,7 +18,7 @@ pub const MAX_PAYLOAD_BYTES: usize = 1_500_000;
 
 /// A file that a call changes, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Base {
+pub struct BaseFile {
     /// As the agent names it.
     pub given: String,
     /// Absolute.
@@ -29,14 +29,14 @@ pub struct Base {
     pub content: Option<Vec<u8>>,
 }
 
-impl Base {
+impl BaseFile {
     pub fn sha256(&self) -> Option<String> {
         Some(Sha256Hex::of(self.content.as_ref()?).to_string())
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proposal {
+pub struct ChangeProposal {
     pub artifact_type: &'static str,
     pub payload: Map<String, Value>,
 }
@@ -45,11 +45,13 @@ impl ToolCall {
     /// The files that it changes, as the agent names them. An error is why it is denied: nobody could say which are meant.
     pub fn changed_files(&self) -> Result<Vec<&str>, String> {
         let files: BTreeSet<&str> = match &self.action {
-            Action::Write { path, .. }
-            | Action::Replace { path, .. }
-            | Action::Cell { path, .. }
-            | Action::Delete { path } => BTreeSet::from([path.as_str()]),
-            Action::Patch { patch } => touched(patch).into_iter().map(|(_, path)| path).collect(),
+            ToolAction::Write { path, .. }
+            | ToolAction::Replace { path, .. }
+            | ToolAction::Cell { path, .. }
+            | ToolAction::Delete { path } => BTreeSet::from([path.as_str()]),
+            ToolAction::Patch { patch } => {
+                touched(patch).into_iter().map(|(_, path)| path).collect()
+            }
             _ => BTreeSet::new(),
         };
         if files.len() > MAX_NAMES {
@@ -80,8 +82,8 @@ impl ToolCall {
         &self,
         agent: Agent,
         directory: &str,
-        bases: &[Base],
-    ) -> Result<Proposal, String> {
+        bases: &[BaseFile],
+    ) -> Result<ChangeProposal, String> {
         let (artifact_type, own) = self.shown(agent, directory, bases)?;
         let mut payload = Map::new();
         payload.insert("agent".to_owned(), agent.as_str().into());
@@ -102,7 +104,7 @@ impl ToolCall {
                 "what an approver would have to read has {size} bytes, and at most {MAX_PAYLOAD_BYTES} can be sent; make smaller changes"
             ));
         }
-        Ok(Proposal {
+        Ok(ChangeProposal {
             artifact_type,
             payload,
         })
@@ -112,13 +114,13 @@ impl ToolCall {
         &self,
         agent: Agent,
         directory: &str,
-        bases: &[Base],
+        bases: &[BaseFile],
     ) -> Result<(&'static str, Value), String> {
         let base = bases.first();
         let content = base.and_then(|base| base.content.as_deref());
         let patch = |patch: String| ("patch.review", json!({ "kind": "patch", "patch": patch }));
         Ok(match &self.action {
-            Action::Command {
+            ToolAction::Command {
                 command,
                 directory: own,
                 background,
@@ -132,14 +134,14 @@ impl ToolCall {
                 }
                 ("command.review", payload)
             }
-            Action::Write { path, content: new } => {
+            ToolAction::Write { path, content: new } => {
                 patch(diff(&named(directory, path), content, Some(new)))
             }
-            Action::Replace { path, edits } => {
+            ToolAction::Replace { path, edits } => {
                 let new = replaced(agent, path, content, edits)?;
                 patch(diff(&named(directory, path), content, Some(&new)))
             }
-            Action::Cell {
+            ToolAction::Cell {
                 path,
                 cell,
                 change,
@@ -157,32 +159,33 @@ impl ToolCall {
                 let new = (*change != CellChange::Delete).then_some(new.as_str());
                 patch(diff(&name, old, new))
             }
-            Action::Delete { path } => {
+            ToolAction::Delete { path } => {
                 if content.is_none() {
                     return Err(format!("{path} does not exist; nobody was asked"));
                 }
                 patch(diff(&named(directory, path), content, None))
             }
-            Action::Patch { patch: text } => {
+            ToolAction::Patch { patch: text } => {
                 if bases.is_empty() {
                     return Err("the patch names no file; nobody was asked".to_owned());
                 }
                 for (touch, path) in touched(text) {
                     let base = bases.iter().find(|base| base.given == path);
                     let is_there = base.is_some_and(|base| base.content.is_some());
-                    if matches!(touch, Touch::Update | Touch::Delete) && !is_there {
+                    if matches!(touch, PatchOperation::Update | PatchOperation::Delete) && !is_there
+                    {
                         return Err(format!("{path} does not exist; nobody was asked"));
                     }
                 }
                 patch(text.clone())
             }
-            Action::Plan { text } => ("plan.review", json!({ "kind": "plan", "text": text })),
-            Action::Mcp { server, tool } => {
+            ToolAction::Plan { text } => ("plan.review", json!({ "kind": "plan", "text": text })),
+            ToolAction::Mcp { server, tool } => {
                 let mut payload = json!({ "kind": "tool", "input": self.input });
                 payload["mcp"] = json!({ "server": server, "tool": tool });
                 ("command.review", payload)
             }
-            Action::Web | Action::Read | Action::Internal | Action::Other => {
+            ToolAction::Web | ToolAction::Read | ToolAction::Internal | ToolAction::Other => {
                 let payload = json!({ "kind": "tool", "input": self.input });
                 ("command.review", payload)
             }
@@ -202,7 +205,7 @@ fn joined(directory: &str, path: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn file(base: &Base) -> Value {
+fn file(base: &BaseFile) -> Value {
     let mut file = json!({ "path": base.path, "sha256": base.sha256() });
     if base.real != base.path {
         file["realPath"] = base.real.as_str().into();

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::error::{ClientError, Refusal};
+use super::error::{ClientError, GatewayRefusal};
 use super::gateway::{GatewayClient, cause_of};
 use super::visible::visible;
 use crate::jitter::jitter;
@@ -39,7 +39,7 @@ pub enum ChannelRole {
 }
 
 #[derive(Debug)]
-pub enum Pushed {
+pub enum PushedEvent {
     /// The channel is open, at first or again. Whatever was missed meanwhile has to be read elsewhere.
     Open,
     /// The text of an Envelope. The same one may come again.
@@ -49,7 +49,7 @@ pub enum Pushed {
 }
 
 /// A channel that lasts until it is dropped.
-pub struct Watch<'c> {
+pub struct ChannelWatch<'c> {
     client: &'c GatewayClient,
     path: String,
     socket: Option<WebSocketStream<Upgraded>>,
@@ -57,14 +57,14 @@ pub struct Watch<'c> {
 }
 
 impl GatewayClient {
-    pub fn watch(&self, role: ChannelRole, id: &str) -> Watch<'_> {
+    pub fn watch(&self, role: ChannelRole, id: &str) -> ChannelWatch<'_> {
         let role = match role {
             ChannelRole::Approver => "approver",
             ChannelRole::Enforcer => "enforcer",
         };
         let set = percent_encoding::NON_ALPHANUMERIC;
         let id = percent_encoding::utf8_percent_encode(id, set);
-        Watch {
+        ChannelWatch {
             client: self,
             path: format!("/v1/ws?role={role}&id={id}"),
             socket: None,
@@ -105,19 +105,19 @@ impl GatewayClient {
     }
 }
 
-async fn refusal(status: u16, mut response: Response) -> Refusal {
+async fn refusal(status: u16, mut response: Response) -> GatewayRefusal {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await
         && body.len() + chunk.len() <= MAX_REFUSAL_BYTES
     {
         body.extend_from_slice(&chunk);
     }
-    Refusal::read(status, &body)
+    GatewayRefusal::read(status, &body)
 }
 
-impl Watch<'_> {
+impl ChannelWatch<'_> {
     /// What comes next. An error is one that opening the channel again would not mend. It may be dropped at any await.
-    pub async fn next(&mut self) -> Result<Pushed, ClientError> {
+    pub async fn next(&mut self) -> Result<PushedEvent, ClientError> {
         let Some(socket) = &mut self.socket else {
             return self.open().await;
         };
@@ -129,7 +129,7 @@ impl Watch<'_> {
             match timeout(SILENCE, socket.next()).await {
                 Ok(Some(Ok(Message::Text(text)))) => {
                     self.pause = None;
-                    return Ok(Pushed::Envelope(text.as_str().to_owned()));
+                    return Ok(PushedEvent::Envelope(text.as_str().to_owned()));
                 }
                 Ok(Some(Ok(Message::Close(_))) | None) => {
                     break broken("the channel was closed".to_owned());
@@ -142,10 +142,10 @@ impl Watch<'_> {
         };
         self.socket = None;
         self.client.leave_node();
-        Ok(Pushed::Interrupted(interruption))
+        Ok(PushedEvent::Interrupted(interruption))
     }
 
-    async fn open(&mut self) -> Result<Pushed, ClientError> {
+    async fn open(&mut self) -> Result<PushedEvent, ClientError> {
         if let Some(pause) = self.pause {
             sleep(jitter(pause)).await;
         }
@@ -158,11 +158,11 @@ impl Watch<'_> {
         match opening.unwrap_or(Err(ClientError::Slow { url })) {
             Ok(socket) => {
                 self.socket = Some(socket);
-                Ok(Pushed::Open)
+                Ok(PushedEvent::Open)
             }
             Err(error) if error.is_unavailable() => {
                 self.client.leave_node();
-                Ok(Pushed::Interrupted(error))
+                Ok(PushedEvent::Interrupted(error))
             }
             Err(error) => Err(error),
         }

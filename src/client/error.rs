@@ -16,7 +16,7 @@ pub enum ClientError {
     #[error("the gateway at {url} gave no answer in time")]
     Slow { url: String },
     #[error("the gateway refused this: {0}")]
-    Refused(Refusal),
+    Refused(GatewayRefusal),
     #[error("the gateway's answer is not what was expected: {0}")]
     Answer(String),
     #[error("the pairing with {} has been revoked; pair again: countersign pair", visible(.approver))]
@@ -117,7 +117,7 @@ impl ClientError {
 
 /// An `error` of the gateway, as an Envelope or as plain JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct GatewayRefusal {
     pub status: u16,
     /// Without the protocol's prefix, such as `NOT_FOUND`.
     pub code: String,
@@ -125,7 +125,7 @@ pub struct Refusal {
     pub expected: Option<String>,
 }
 
-impl Refusal {
+impl GatewayRefusal {
     pub(super) fn read(status: u16, body: &[u8]) -> Self {
         let value: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let error = value.get("body").unwrap_or(&value);
@@ -140,7 +140,7 @@ impl Refusal {
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for GatewayRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
         // Most messages end with it.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::address::{is_loopback, parse_url};
-use super::error::{ClientError, Refusal};
+use super::error::{ClientError, GatewayRefusal};
 use super::tls;
 use crate::jitter::jitter;
 
@@ -24,7 +24,7 @@ const MAX_ANSWER_BYTES: usize = 32 << 20;
 
 /// Where a gateway is, and how it proves to be it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Location<'a> {
+pub struct GatewayLocation<'a> {
     /// The nodes, or a load balancer.
     pub urls: &'a [String],
     /// Root certificates in PEM to trust instead of the system's.
@@ -43,7 +43,7 @@ pub struct GatewayClient {
 }
 
 /// One call. What it does must be the same however often it arrives, unless it is sent `once`.
-pub struct Call {
+pub struct GatewayCall {
     method: Method,
     path: String,
     body: Option<String>,
@@ -53,13 +53,13 @@ pub struct Call {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct GatewayAnswer {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl GatewayAnswer {
     pub fn text(&self) -> Result<&str, ClientError> {
         std::str::from_utf8(&self.body).map_err(|_| ClientError::answer("text in UTF-8"))
     }
@@ -78,7 +78,7 @@ pub(super) fn path(parts: &[&str]) -> String {
     parts.iter().map(encode).collect()
 }
 
-impl Call {
+impl GatewayCall {
     fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
@@ -124,7 +124,7 @@ impl Call {
     }
 }
 
-enum Failure {
+enum CallFailure {
     /// Trying again would not help.
     Final(ClientError),
     /// Nothing was sent.
@@ -132,12 +132,12 @@ enum Failure {
     /// It may have arrived, with or without effect.
     Unknown(ClientError),
     /// The gateway is too busy, and says for how long.
-    Later(Answer, Option<Duration>),
+    Later(GatewayAnswer, Option<Duration>),
 }
 
 impl GatewayClient {
     /// `api_key` is a credential, if the calls need one.
-    pub fn new(location: &Location<'_>, api_key: Option<&str>) -> Result<Self, ClientError> {
+    pub fn new(location: &GatewayLocation<'_>, api_key: Option<&str>) -> Result<Self, ClientError> {
         let nodes: Vec<Url> = (location.urls.iter())
             .map(|url| parse_url(url, location.allow_http))
             .collect::<Result<_, _>>()?;
@@ -218,7 +218,11 @@ impl GatewayClient {
     }
 
     /// Makes a call until it is answered or `deadline`. The answer may be a refusal; see `expect`.
-    pub async fn call(&self, call: &Call, deadline: Instant) -> Result<Answer, ClientError> {
+    pub async fn call(
+        &self,
+        call: &GatewayCall,
+        deadline: Instant,
+    ) -> Result<GatewayAnswer, ClientError> {
         let mut pause = FIRST_PAUSE;
         let mut tried = 1;
         let mut before = None;
@@ -231,14 +235,14 @@ impl GatewayClient {
                 Err(failure) => failure,
             };
             let (last, wait) = match failure {
-                Failure::Final(error) => return Err(error),
+                CallFailure::Final(error) => return Err(error),
                 // Only a limit says that nothing was done.
-                Failure::Later(answer, _) if call.once && answer.status != 429 => {
+                CallFailure::Later(answer, _) if call.once && answer.status != 429 => {
                     return Ok(answer);
                 }
-                Failure::Later(answer, wait) => (Ok(answer), wait),
-                Failure::Unknown(error) if call.once => return Err(error),
-                Failure::Unknown(error) | Failure::NotSent(error) => (Err(error), None),
+                CallFailure::Later(answer, wait) => (Ok(answer), wait),
+                CallFailure::Unknown(error) if call.once => return Err(error),
+                CallFailure::Unknown(error) | CallFailure::NotSent(error) => (Err(error), None),
             };
             self.set_trouble(Some(match &last {
                 Ok(answer) => format!("the gateway is busy: it answers {}", answer.status),
@@ -271,25 +275,29 @@ impl GatewayClient {
     /// Makes a call, and turns any status but those `expected` into an error.
     pub async fn expect(
         &self,
-        call: &Call,
+        call: &GatewayCall,
         expected: &[u16],
         deadline: Instant,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<GatewayAnswer, ClientError> {
         let answer = self.call(call, deadline).await?;
         if expected.contains(&answer.status) {
             return Ok(answer);
         }
-        Err(ClientError::Refused(Refusal::read(
+        Err(ClientError::Refused(GatewayRefusal::read(
             answer.status,
             &answer.body,
         )))
     }
 
-    async fn attempt(&self, call: &Call, deadline: Instant) -> Result<Answer, Failure> {
+    async fn attempt(
+        &self,
+        call: &GatewayCall,
+        deadline: Instant,
+    ) -> Result<GatewayAnswer, CallFailure> {
         let mut headers = call.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
         let request = self.request(call.method.clone(), &call.path, headers);
-        let mut request = request.map_err(Failure::Final)?;
+        let mut request = request.map_err(CallFailure::Final)?;
         if let Some(body) = &call.body {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);
@@ -301,36 +309,36 @@ impl GatewayClient {
             match self.http.execute(request).await {
                 Ok(response) => read(response, &url).await,
                 Err(error) if is_untrusted(&error) => {
-                    Err(Failure::Final(unreachable(&url, &error)))
+                    Err(CallFailure::Final(unreachable(&url, &error)))
                 }
                 Err(error) if error.is_connect() => {
-                    Err(Failure::NotSent(unreachable(&url, &error)))
+                    Err(CallFailure::NotSent(unreachable(&url, &error)))
                 }
-                Err(error) => Err(Failure::Unknown(unreachable(&url, &error))),
+                Err(error) => Err(CallFailure::Unknown(unreachable(&url, &error))),
             }
         };
         let answer = timeout_at(until, calling).await;
-        let slow = || Failure::Unknown(ClientError::Slow { url: url.clone() });
+        let slow = || CallFailure::Unknown(ClientError::Slow { url: url.clone() });
         let answer = answer.map_err(|_| slow())??;
         if matches!(answer.status, 429 | 502..=504) {
             let seconds = answer.headers.get(RETRY_AFTER);
             let seconds = seconds.and_then(|value| value.to_str().ok()?.parse().ok());
-            return Err(Failure::Later(answer, seconds.map(Duration::from_secs)));
+            return Err(CallFailure::Later(answer, seconds.map(Duration::from_secs)));
         }
         Ok(answer)
     }
 }
 
-async fn read(mut response: Response, url: &str) -> Result<Answer, Failure> {
+async fn read(mut response: Response, url: &str) -> Result<GatewayAnswer, CallFailure> {
     let mut body = Vec::new();
-    let broken = |error| Failure::Unknown(unreachable(url, &error));
+    let broken = |error| CallFailure::Unknown(unreachable(url, &error));
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(Failure::Final(ClientError::answer("at most 32 MiB")));
+            return Err(CallFailure::Final(ClientError::answer("at most 32 MiB")));
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer {
+    Ok(GatewayAnswer {
         status: response.status().as_u16(),
         headers: std::mem::take(response.headers_mut()),
         body,

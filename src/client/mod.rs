@@ -30,10 +30,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
 pub use self::address::parse_url;
-pub use self::channel::{ChannelRole, Pushed, Watch};
-pub use self::error::{ClientError, Refusal};
-pub use self::gateway::{Answer, Call, GatewayClient, Location};
-pub use self::record::{MAX_RECORD_BYTES, Record, Verified};
+pub use self::channel::{ChannelRole, ChannelWatch, PushedEvent};
+pub use self::error::{ClientError, GatewayRefusal};
+pub use self::gateway::{GatewayAnswer, GatewayCall, GatewayClient, GatewayLocation};
+pub use self::record::{DecisionRecord, MAX_RECORD_BYTES, VerifiedRecord};
 pub use self::visible::{has_invisible, visible, visible_lines};
 use crate::e2e;
 

@@ -15,7 +15,7 @@ pub(super) struct PrivateFile {
 
 /// Why a file is not read.
 #[derive(Debug)]
-pub(super) enum Unreadable {
+pub(super) enum FileProblem {
     /// Others can read or write it; with its mode.
     Exposed(u32),
     /// It belongs to another user.
@@ -23,7 +23,7 @@ pub(super) enum Unreadable {
     Io(io::Error),
 }
 
-impl From<io::Error> for Unreadable {
+impl From<io::Error> for FileProblem {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -39,7 +39,7 @@ impl PrivateFile {
     }
 
     /// Its text; `None` if there is no such file.
-    pub(super) fn read(&self) -> Result<Option<Zeroizing<String>>, Unreadable> {
+    pub(super) fn read(&self) -> Result<Option<Zeroizing<String>>, FileProblem> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -47,11 +47,11 @@ impl PrivateFile {
         };
         let metadata = file.metadata()?;
         if metadata.uid() != nix::unistd::geteuid().as_raw() {
-            return Err(Unreadable::Foreign);
+            return Err(FileProblem::Foreign);
         }
         let mode = metadata.mode() & 0o777;
         if mode & 0o077 != 0 {
-            return Err(Unreadable::Exposed(mode));
+            return Err(FileProblem::Exposed(mode));
         }
         let mut text = Zeroizing::new(String::new());
         file.read_to_string(&mut text)?;

@@ -12,14 +12,14 @@ use crate::e2e::{
     self, DeviceBundle, DeviceTrust, PlainArtifact, SignedStatement, SignedVerdict, verify_decision,
 };
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
-use crate::protocol::json::{self, Value};
-use crate::protocol::reader::{Invalid, Reader};
+use crate::protocol::json::{self, JsonValue};
+use crate::protocol::reader::{InvalidMember, MemberReader};
 
 /// More than a record of the largest artifact.
 pub const MAX_RECORD_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct DecisionRecord {
     tenant: TenantId,
     approver: ApproverId,
     enforcer: EnforcerId,
@@ -31,7 +31,7 @@ pub struct Record {
 
 /// What a record proves.
 #[derive(Debug, Clone)]
-pub struct Verified {
+pub struct VerifiedRecord {
     pub artifact: PlainArtifact,
     pub verdict: SignedVerdict,
 }
@@ -40,7 +40,7 @@ fn malformed(problem: impl std::fmt::Display) -> ClientError {
     ClientError::Record(visible(&problem.to_string()))
 }
 
-impl Record {
+impl DecisionRecord {
     /// `statements` are those of the approver's devices, as the gateway serves them; they may be missing.
     pub fn new(
         (tenant, approver): (&TenantId, &ApproverId),
@@ -64,18 +64,18 @@ impl Record {
     pub fn parse(text: &[u8]) -> Result<Self, ClientError> {
         let node = json::parse(text).map_err(malformed)?;
         let read = || {
-            let mut reader = Reader::new(&node, "")?;
+            let mut reader = MemberReader::new(&node, "")?;
             let version = reader.required("v", "1")?;
-            if version.value != Value::Number(1.0) {
-                return Err(Invalid::unsupported("/v", "1; update this program"));
+            if version.value != JsonValue::Number(1.0) {
+                return Err(InvalidMember::unsupported("/v", "1; update this program"));
             }
             let statements = reader.required("statements", "an array")?;
-            let Value::Array(statements) = &statements.value else {
-                return Err(Invalid::shape("/statements", "an array"));
+            let JsonValue::Array(statements) = &statements.value else {
+                return Err(InvalidMember::shape("/statements", "an array"));
             };
             let texts = statements.iter().map(|node| {
                 let text = node.as_str().map(str::to_owned);
-                text.ok_or_else(|| Invalid::shape("/statements", "texts"))
+                text.ok_or_else(|| InvalidMember::shape("/statements", "texts"))
             });
             let record = (
                 Self {
@@ -87,7 +87,9 @@ impl Record {
                     statements: texts.collect::<Result<_, _>>()?,
                     device: match DeviceBundle::parse(reader.str("device")?) {
                         Ok(device) => device,
-                        Err(error) => return Err(Invalid::shape("/device", error.to_string())),
+                        Err(error) => {
+                            return Err(InvalidMember::shape("/device", error.to_string()));
+                        }
                     },
                 },
                 reader,
@@ -96,7 +98,7 @@ impl Record {
             reader.finish()?;
             Ok(record)
         };
-        read().map_err(|invalid: Invalid| malformed(invalid))
+        read().map_err(|invalid: InvalidMember| malformed(invalid))
     }
 
     pub fn to_text(&self) -> Result<String, e2e::Error> {
@@ -131,11 +133,11 @@ impl Record {
     }
 
     /// Verifies everything but whose device it is.
-    pub fn verify(&self) -> Result<Verified, ClientError> {
+    pub fn verify(&self) -> Result<VerifiedRecord, ClientError> {
         let artifact = PlainArtifact::parse(self.artifact.as_bytes())?;
         let decision = json::parse(self.decision.as_bytes()).map_err(malformed)?;
         let verdict = verify_decision(&decision, &artifact, &self.device)?;
-        Ok(Verified { artifact, verdict })
+        Ok(VerifiedRecord { artifact, verdict })
     }
 
     /// Whether the device is one of those that `trust` knows, or that they added by statements in the record.

@@ -4,10 +4,10 @@ use serde_json::value::RawValue;
 
 use super::error::ClientError;
 use crate::clock::Clock;
-use crate::protocol::envelope::{Outgoing, Recipient, Sender};
+use crate::protocol::envelope::{EnvelopeRecipient, EnvelopeSender, OutgoingEnvelope};
 use crate::protocol::id::RequestId;
-use crate::protocol::json::{self, Node};
-use crate::protocol::reader::Reader;
+use crate::protocol::json::{self, JsonNode};
+use crate::protocol::reader::MemberReader;
 use crate::protocol::timestamp::Timestamp;
 
 /// The text of an Envelope around `body`, which is JSON.
@@ -15,7 +15,7 @@ pub(super) fn envelope(
     clock: &Clock,
     msg_type: &'static str,
     request_id: &RequestId,
-    sender: Sender,
+    sender: EnvelopeSender,
     body: &str,
 ) -> Result<String, ClientError> {
     addressed(clock, msg_type, request_id, (sender, None), None, body)
@@ -26,12 +26,12 @@ pub(super) fn addressed(
     clock: &Clock,
     msg_type: &'static str,
     request_id: &RequestId,
-    (sender, recipient): (Sender, Option<Recipient>),
+    (sender, recipient): (EnvelopeSender, Option<EnvelopeRecipient>),
     expires_at: Option<Timestamp>,
     body: &str,
 ) -> Result<String, ClientError> {
     let body: &RawValue = serde_json::from_str(body).map_err(ClientError::answer)?;
-    let envelope = Outgoing {
+    let envelope = OutgoingEnvelope {
         msg_id: clock.message_id(),
         msg_type,
         request_id: request_id.to_string(),
@@ -45,23 +45,23 @@ pub(super) fn addressed(
     serde_json::to_string(&envelope).map_err(ClientError::answer)
 }
 
-pub(super) fn parse(text: &[u8]) -> Result<Node<'_>, ClientError> {
+pub(super) fn parse(text: &[u8]) -> Result<JsonNode<'_>, ClientError> {
     json::parse(text).map_err(ClientError::answer)
 }
 
 /// What a pushed message says, its `msgId` and its body. What else an Envelope has is the gateway's word, and is not believed.
 #[derive(Debug)]
-pub(super) struct Message<'n, 'a> {
+pub(super) struct PushedMessage<'n, 'a> {
     pub(super) msg_id: &'n str,
     pub(super) msg_type: &'n str,
     pub(super) request_id: RequestId,
-    pub(super) body: &'n Node<'a>,
+    pub(super) body: &'n JsonNode<'a>,
 }
 
-impl<'n, 'a> Message<'n, 'a> {
-    pub(super) fn read(node: &'n Node<'a>) -> Result<Self, ClientError> {
+impl<'n, 'a> PushedMessage<'n, 'a> {
+    pub(super) fn read(node: &'n JsonNode<'a>) -> Result<Self, ClientError> {
         let read = || {
-            let mut reader = Reader::new(node, "")?;
+            let mut reader = MemberReader::new(node, "")?;
             Ok(Self {
                 msg_id: reader.str("msgId")?,
                 msg_type: reader.str("msgType")?,
@@ -69,7 +69,8 @@ impl<'n, 'a> Message<'n, 'a> {
                 body: reader.nested("body")?,
             })
         };
-        read().map_err(|invalid: crate::protocol::reader::Invalid| ClientError::answer(invalid))
+        read()
+            .map_err(|invalid: crate::protocol::reader::InvalidMember| ClientError::answer(invalid))
     }
 }
 

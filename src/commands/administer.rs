@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use countersign::gateway::administration::{Administration, CredentialRequest, MadeCode};
+use countersign::gateway::administration::{AdminService, CredentialRequest, MadeCode};
 use countersign::gateway::error::Error;
 use countersign::http::platform::key_json;
 use countersign::protocol::credential::CredentialKind;
@@ -87,7 +87,7 @@ pub struct ApproverArgs {
 impl ApproverArgs {
     pub(super) async fn parse(
         &self,
-        administration: &Administration,
+        administration: &AdminService,
     ) -> anyhow::Result<(TenantId, ApproverId)> {
         let approver = id("approver", &self.approver)?;
         let tenant = existing_tenant(administration, &self.tenant).await?;
@@ -139,7 +139,7 @@ pub(super) fn time(text: &str) -> anyhow::Result<Timestamp> {
 
 /// The tenant with this id, which must exist.
 pub(super) async fn existing_tenant(
-    administration: &Administration,
+    administration: &AdminService,
     text: &str,
 ) -> anyhow::Result<TenantId> {
     let tenants = administration.tenants().await?;
@@ -161,7 +161,7 @@ pub(super) fn found<T>(outcome: Result<T, Error>, missing: &str) -> anyhow::Resu
 }
 
 pub async fn tenant(
-    administration: &Administration,
+    administration: &AdminService,
     command: TenantCommand,
     json: bool,
 ) -> anyhow::Result<()> {
@@ -209,7 +209,7 @@ fn print_code(id: &CredentialId, made: &MadeCode, json: bool) -> anyhow::Result<
 }
 
 pub async fn credential(
-    administration: &Administration,
+    administration: &AdminService,
     command: CredentialCommand,
     json: bool,
 ) -> anyhow::Result<()> {
@@ -303,7 +303,7 @@ pub async fn credential(
 }
 
 pub async fn key(
-    administration: &Administration,
+    administration: &AdminService,
     command: KeyCommand,
     json: bool,
 ) -> anyhow::Result<()> {

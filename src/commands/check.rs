@@ -7,17 +7,17 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use countersign::config::{Auth, Config, ConfigError, TlsMode, WakeMode};
-use countersign::http::tls::Tls;
-use countersign::outbound::Outbound;
+use countersign::http::tls::TlsListener;
+use countersign::outbound::OutboundClient;
 use countersign::protocol::id::CredentialId;
 use countersign::protocol::token::KeySet;
 use countersign::store::Store;
 use countersign::store::due::RetentionFloors;
 use countersign::store::error::StoreError;
-use countersign::store::schema::{RowSecurity, Schema};
-use countersign::store::server_check::Server;
+use countersign::store::schema::{RowSecurity, SchemaState};
+use countersign::store::server_check::ServerFacts;
 
-use super::findings::{Report, Status};
+use super::findings::{FindingReport, FindingStatus};
 
 /// The oldest supported PostgreSQL, as `server_version_num`.
 const OLDEST: i32 = 150_000;
@@ -32,7 +32,7 @@ const MAX_KEY_BYTES: u64 = 1 << 20;
 
 /// Checks everything, prints what was found, and fails if a node would.
 pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Result<()> {
-    let mut report = Report::default();
+    let mut report = FindingReport::default();
     Box::pin(examine(loaded, &mut report)).await;
     let failed = report.failed();
     let count = report.count();
@@ -47,7 +47,7 @@ pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Res
     Ok(())
 }
 
-async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
+async fn examine(loaded: Result<Config, ConfigError>, report: &mut FindingReport) {
     const REFERENCE: &str = "docs/configuration.md describes every key";
     let valid = loaded.and_then(|config| config.validate().map(|()| config));
     let config = match valid {
@@ -62,7 +62,7 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
         report.warn("environment", message, REFERENCE);
     }
     if config.tls.mode == TlsMode::On {
-        match Tls::check(&config.tls) {
+        match TlsListener::check(&config.tls) {
             Ok(()) => report.ok("tls", "the certificate and its key can be used"),
             Err(error) => report.fail("tls", error.to_string(), "correct or replace the file"),
         }
@@ -88,11 +88,16 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut Report) {
     match reached.await {
         Ok((store, server)) => database(&config, &store, server, report).await,
         // The message says what to do.
-        Err(error) => report.add("database", Status::Failed, format!("{error:#}"), None),
+        Err(error) => report.add(
+            "database",
+            FindingStatus::Failed,
+            format!("{error:#}"),
+            None,
+        ),
     }
 }
 
-async fn issuer_keys(auth: &Auth, report: &mut Report) {
+async fn issuer_keys(auth: &Auth, report: &mut FindingReport) {
     let found = match &auth.jwt_jwks_file {
         Some(path) => std::fs::File::open(path)
             .and_then(|file| {
@@ -123,7 +128,8 @@ async fn issuer_keys(auth: &Auth, report: &mut Report) {
 
 async fn fetch(url: &str) -> Result<Vec<u8>, String> {
     let uri = url.parse().map_err(|_| format!("{url} is not a URL"))?;
-    let outbound = Outbound::new(url.starts_with("https")).map_err(|error| error.to_string())?;
+    let outbound =
+        OutboundClient::new(url.starts_with("https")).map_err(|error| error.to_string())?;
     let deadline = tokio::time::Instant::now() + FETCH_TIMEOUT;
     match outbound.get(&uri, deadline).await {
         Ok(bytes) => Ok(bytes.to_vec()),
@@ -131,7 +137,7 @@ async fn fetch(url: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-async fn database(config: &Config, store: &Store, server: Server, report: &mut Report) {
+async fn database(config: &Config, store: &Store, server: ServerFacts, report: &mut FindingReport) {
     let version = format!(
         "PostgreSQL {}.{}, {}",
         server.version / 10_000,
@@ -160,28 +166,38 @@ async fn database(config: &Config, store: &Store, server: Server, report: &mut R
     }
 }
 
-async fn schema(config: &Config, store: &Store, report: &mut Report) {
+async fn schema(config: &Config, store: &Store, report: &mut FindingReport) {
     const UNREAD: &str =
         "check that the role of database.url may read the tables: deploy/roles.sql grants it";
     let found = match store.database.schema().await {
-        Ok(Schema::Behind) => store.database.missing_migrations().await.map(|missing| {
+        Ok(SchemaState::Behind) => store.database.missing_migrations().await.map(|missing| {
             let message = format!("migrations are missing: {}", missing.join(", "));
             report.fail("schema", message, "run `countersign migrate`");
         }),
-        Ok(Schema::Ahead) => {
+        Ok(SchemaState::Ahead) => {
             let message = "newer than this binary";
             report.fail("schema", message, "deploy the version it belongs to");
             Ok(())
         }
-        Ok(Schema::Known) => {
+        Ok(SchemaState::Known) => {
             report.ok("schema", "every migration is applied");
             match store.database.row_security().await {
                 Ok(RowSecurity::Fits) => report.ok("row security", "fits the role that connects"),
                 Ok(RowSecurity::Missing) => {
-                    report.add("row security", Status::Failed, RowSecurity::MISSING, None);
+                    report.add(
+                        "row security",
+                        FindingStatus::Failed,
+                        RowSecurity::MISSING,
+                        None,
+                    );
                 }
                 Ok(RowSecurity::Idle) => {
-                    report.add("row security", Status::Warning, RowSecurity::IDLE, None);
+                    report.add(
+                        "row security",
+                        FindingStatus::Warning,
+                        RowSecurity::IDLE,
+                        None,
+                    );
                 }
                 Err(error) => report.fail("row security", error.to_string(), UNREAD),
             }
@@ -198,7 +214,7 @@ async fn schema(config: &Config, store: &Store, report: &mut Report) {
     }
 }
 
-fn retention(config: &Config, floors: RetentionFloors, report: &mut Report) {
+fn retention(config: &Config, floors: RetentionFloors, report: &mut FindingReport) {
     let retention = &config.retention;
     if retention.exchange_seconds >= floors.exchanges && retention.audit_seconds >= floors.audit {
         return report.ok("retention", "as configured");
@@ -213,7 +229,7 @@ fn retention(config: &Config, floors: RetentionFloors, report: &mut Report) {
 }
 
 /// Credentials for any id are for trusted backends; those that an earlier version made may be so by mistake.
-async fn credentials(store: &Store, report: &mut Report) -> Result<(), StoreError> {
+async fn credentials(store: &Store, report: &mut FindingReport) -> Result<(), StoreError> {
     const REMEDY: &str =
         "unless a trusted backend needs it, revoke each and create one with --bound-id";
     let unbound = store.credentials.unbound_credentials().await?;
@@ -231,7 +247,7 @@ async fn credentials(store: &Store, report: &mut Report) -> Result<(), StoreErro
     Ok(())
 }
 
-fn clock(config: &Config, server: &Server, report: &mut Report) {
+fn clock(config: &Config, server: &ServerFacts, report: &mut FindingReport) {
     const REMEDY: &str = "synchronize both machines with a time server";
     let apart = server.ahead.unsigned_abs();
     let side = if server.ahead.is_negative() {
@@ -250,7 +266,7 @@ fn clock(config: &Config, server: &Server, report: &mut Report) {
     }
 }
 
-fn connections(config: &Config, server: &Server, report: &mut Report) {
+fn connections(config: &Config, server: &ServerFacts, report: &mut FindingReport) {
     const REMEDY: &str = "raise max_connections (or the limit of the role or the database), or lower database.pool_size";
     let pools = config.database.pool_size + config.database.background_pool_size;
     let waking = match config.wake.mode {
@@ -270,7 +286,7 @@ fn connections(config: &Config, server: &Server, report: &mut Report) {
     }
 }
 
-async fn notifications(config: &Config, store: &Store, report: &mut Report) {
+async fn notifications(config: &Config, store: &Store, report: &mut FindingReport) {
     const REMEDY: &str = "set database.listen_url to a URL of the same database without a pooler, or wake.mode = \"poll\"";
     let database = &store.database;
     match database.receives_notifications(&config.database).await {

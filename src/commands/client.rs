@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::approver::{self, ApproverCommand};
 use super::doctor::{self, DoctorArgs};
-use super::ending::{DENIED, Ending};
+use super::ending::{DENIED, ExitAction};
 use super::enforcer::{self, EnforcerCommand, PairArgs};
 use super::guard::{self, GuardArgs};
 use super::hook::{self, HookArgs};
@@ -104,7 +104,7 @@ Examples:
   countersign pair 'https://…'        in the approver's terminal: answers it
   countersign pair K7QM-2X9P          the same with the short code; compare the digits";
 
-pub async fn run(command: ClientCommand) -> anyhow::Result<Ending> {
+pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
     forbid_core_files()?;
     match command {
         ClientCommand::Enforcer(command) => enforcer::run(command).await,
@@ -130,7 +130,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<Ending> {
         ClientCommand::Completions { shell } => {
             let mut command = Cli::command();
             clap_complete::generate(shell, &mut command, "countersign", &mut io::stdout());
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
     }
 }
@@ -149,7 +149,7 @@ fn roles(file: &ProfileFile) -> anyhow::Result<(bool, bool)> {
     Ok((profile.enforcer.is_some(), profile.approver.is_some()))
 }
 
-fn pairings(options: &ClientOptions) -> anyhow::Result<Ending> {
+fn pairings(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let file = options.file()?;
     let (is_enforcer, is_approver) = roles(&file)?;
     let mut pairings = Vec::new();
@@ -161,7 +161,7 @@ fn pairings(options: &ClientOptions) -> anyhow::Result<Ending> {
     }
     if options.json {
         print_json(&pairings)?;
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     if pairings.is_empty() {
         remark("paired with nobody; begin with: countersign pair");
@@ -189,7 +189,7 @@ fn pairings(options: &ClientOptions) -> anyhow::Result<Ending> {
             format!("{}  enforcer, paired {since}{by}", text("enforcerId"))
         })?;
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
 /// By which other device, if this one was not paired itself.
@@ -209,18 +209,18 @@ fn introduced(by: &Value) -> String {
     format!(", introduced by {name}({}){since}", visible(id))
 }
 
-async fn unpair(options: &ClientOptions, id: &str) -> anyhow::Result<Ending> {
+async fn unpair(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {
     let file = options.file()?;
     let (is_enforcer, is_approver) = roles(&file)?;
     let ended = is_enforcer && enforcer::unpair(&file, id).await?;
     let ended = (is_approver && approver::unpair(&file, id).await?) || ended;
     if ended {
         remark(&format!("no longer paired with {}", visible(id)));
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     remark(&format!(
         "not paired with {}; see: countersign pairings",
         visible(id)
     ));
-    Ok(Ending::code(DENIED))
+    Ok(ExitAction::code(DENIED))
 }

@@ -1,7 +1,7 @@
 //! The devices of approvers on the command line. Only an approver's own devices can add and revoke single ones.
 
 use clap::Subcommand;
-use countersign::gateway::administration::Administration;
+use countersign::gateway::administration::AdminService;
 
 use super::administer::{ApproverArgs, found};
 use super::{print_json, print_line, remark};
@@ -22,7 +22,7 @@ pub enum DeviceCommand {
 }
 
 pub async fn device(
-    administration: &Administration,
+    administration: &AdminService,
     command: DeviceCommand,
     json: bool,
 ) -> anyhow::Result<()> {

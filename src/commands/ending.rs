@@ -20,13 +20,13 @@ pub const USAGE: u8 = 64;
 pub const FAILURE: u8 = 1;
 
 #[derive(Debug)]
-pub enum Ending {
+pub enum ExitAction {
     Code(ExitCode),
     /// This process becomes another program.
     Become(Box<Command>),
 }
 
-impl Ending {
+impl ExitAction {
     pub const DONE: Self = Self::Code(ExitCode::SUCCESS);
 
     pub fn code(code: u8) -> Self {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-type Text = Cow<'static, str>;
+type FindingText = Cow<'static, str>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum FindingStatus {
     Ok,
     /// It works, but not as well as it should.
     Warning,
@@ -16,7 +16,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl FindingStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -28,11 +28,11 @@ impl Status {
 
 #[derive(Serialize)]
 pub struct Finding {
-    pub check: Text,
-    pub status: Status,
+    pub check: FindingText,
+    pub status: FindingStatus,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<Text>,
+    pub remedy: Option<FindingText>,
 }
 
 impl Finding {
@@ -51,15 +51,15 @@ impl Finding {
 }
 
 #[derive(Default)]
-pub struct Report(Vec<Finding>);
+pub struct FindingReport(Vec<Finding>);
 
-impl Report {
+impl FindingReport {
     pub fn add(
         &mut self,
-        check: impl Into<Text>,
-        status: Status,
+        check: impl Into<FindingText>,
+        status: FindingStatus,
         message: impl Into<String>,
-        remedy: Option<Text>,
+        remedy: Option<FindingText>,
     ) {
         self.0.push(Finding {
             check: check.into(),
@@ -69,26 +69,26 @@ impl Report {
         });
     }
 
-    pub fn ok(&mut self, check: impl Into<Text>, message: impl Into<String>) {
-        self.add(check, Status::Ok, message, None);
+    pub fn ok(&mut self, check: impl Into<FindingText>, message: impl Into<String>) {
+        self.add(check, FindingStatus::Ok, message, None);
     }
 
     pub fn warn(
         &mut self,
-        check: impl Into<Text>,
+        check: impl Into<FindingText>,
         message: impl Into<String>,
-        remedy: impl Into<Text>,
+        remedy: impl Into<FindingText>,
     ) {
-        self.add(check, Status::Warning, message, Some(remedy.into()));
+        self.add(check, FindingStatus::Warning, message, Some(remedy.into()));
     }
 
     pub fn fail(
         &mut self,
-        check: impl Into<Text>,
+        check: impl Into<FindingText>,
         message: impl Into<String>,
-        remedy: impl Into<Text>,
+        remedy: impl Into<FindingText>,
     ) {
-        self.add(check, Status::Failed, message, Some(remedy.into()));
+        self.add(check, FindingStatus::Failed, message, Some(remedy.into()));
     }
 
     pub fn findings(&self) -> &[Finding] {
@@ -103,7 +103,7 @@ impl Report {
         let failed = self
             .0
             .iter()
-            .filter(|finding| finding.status == Status::Failed);
+            .filter(|finding| finding.status == FindingStatus::Failed);
         failed.count()
     }
 

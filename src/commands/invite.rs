@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use countersign::config::Config;
 use countersign::gateway::InvitationRequest;
-use countersign::gateway::administration::Administration;
+use countersign::gateway::administration::AdminService;
 use countersign::gateway::error::Error;
 use countersign::protocol::id::{ID_EXPECTED, InvitationId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
@@ -55,7 +55,7 @@ pub enum InviteCommand {
 
 pub async fn invite(
     config: &Config,
-    administration: &Administration,
+    administration: &AdminService,
     args: InviteArgs,
     json: bool,
 ) -> anyhow::Result<()> {
@@ -108,7 +108,7 @@ pub async fn invite(
 
 async fn create(
     config: &Config,
-    administration: &Administration,
+    administration: &AdminService,
     args: InviteArgs,
     json: bool,
 ) -> anyhow::Result<()> {

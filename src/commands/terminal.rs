@@ -17,7 +17,7 @@ const CLEAR_LINE: &str = "\r\x1b[K";
     clippy::struct_excessive_bools,
     reason = "four independent facts about a stream"
 )]
-pub struct Screen {
+pub struct TerminalScreen {
     terminal: bool,
     colour: bool,
     quiet: bool,
@@ -34,7 +34,7 @@ pub enum Colour {
     Dim,
 }
 
-impl Screen {
+impl TerminalScreen {
     /// A `quiet` one shows no progress.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -83,7 +83,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         self.clear();
     }

@@ -1,7 +1,7 @@
 //! Revocation of tokens on the command line.
 
 use clap::Subcommand;
-use countersign::gateway::administration::Administration;
+use countersign::gateway::administration::AdminService;
 use countersign::protocol::token::RevocationRequest;
 
 use super::administer::{existing_tenant, found, time};
@@ -33,7 +33,7 @@ pub enum TokenCommand {
 }
 
 pub async fn token(
-    administration: &Administration,
+    administration: &AdminService,
     command: TokenCommand,
     json: bool,
 ) -> anyhow::Result<()> {

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::demo::{Demo, INVITED};
-use super::nodes::Nodes;
+use super::demo::{DemoAccounts, INVITED};
+use super::nodes::DevNodes;
 use super::{DevOptions, FirstSteps};
 
 #[expect(clippy::print_stdout, reason = "it is the output of the command")]
 pub fn print(
     steps: &FirstSteps,
-    nodes: &Nodes,
-    demo: &Demo,
+    nodes: &DevNodes,
+    demo: &DemoAccounts,
     database_url: &str,
     data_dir: &Path,
     options: &DevOptions,

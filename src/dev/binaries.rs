@@ -72,14 +72,14 @@ impl PostgresError {
 
 /// A PostgreSQL installation, the account that runs it, and its log file.
 #[derive(Debug)]
-pub struct Binaries {
+pub struct PostgresBinaries {
     bin: PathBuf,
     /// The account to switch to, if we are root.
     account: Option<User>,
     log: PathBuf,
 }
 
-impl Binaries {
+impl PostgresBinaries {
     /// Finds one that is new enough: the one named in the environment, else the one on `PATH`, else the newest.
     pub async fn find(log: PathBuf) -> Result<Self, PostgresError> {
         let mut refusal = PostgresError::NotFound;

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use countersign::gateway::InvitationRequest;
-use countersign::gateway::administration::{Administration, CredentialRequest};
+use countersign::gateway::administration::{AdminService, CredentialRequest};
 use countersign::gateway::authenticate::random_text;
 use countersign::protocol::canonical::Sha256Hex;
 use countersign::protocol::credential::CredentialKind;
@@ -23,7 +23,7 @@ const TENANT: &str = "dev";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Demo {
+pub struct DemoAccounts {
     pub tenant_id: String,
     pub operator: String,
     #[serde(default)]
@@ -36,11 +36,11 @@ pub struct Demo {
     pub bound_enforcer: String,
 }
 
-impl Demo {
+impl DemoAccounts {
     /// The demo of the last run on this database if it is still valid, else a new one. Each `database_url` that is not
     /// our own has its own file of keys.
     pub async fn prepare(
-        administration: &Administration,
+        administration: &AdminService,
         data_dir: &Path,
         database_url: Option<&str>,
     ) -> anyhow::Result<Self> {
@@ -64,7 +64,7 @@ impl Demo {
         Ok(demo)
     }
 
-    async fn is_valid(&self, administration: &Administration) -> anyhow::Result<bool> {
+    async fn is_valid(&self, administration: &AdminService) -> anyhow::Result<bool> {
         let Some(tenant) = TenantId::parse(&self.tenant_id) else {
             return Ok(false);
         };
@@ -90,7 +90,7 @@ impl Demo {
     }
 
     /// Whether somebody has joined as the approver on a device that is still in force.
-    pub async fn has_joined(&self, administration: &Administration) -> anyhow::Result<bool> {
+    pub async fn has_joined(&self, administration: &AdminService) -> anyhow::Result<bool> {
         let tenant = TenantId::parse(&self.tenant_id).context("no tenant id")?;
         let approver = ApproverId::parse(INVITED).context("no approver id")?;
         let devices = administration.devices(&tenant, &approver).await?;
@@ -100,7 +100,7 @@ impl Demo {
     /// A link by which whoever opens it becomes the approver.
     pub async fn invite(
         &self,
-        administration: &Administration,
+        administration: &AdminService,
         page: &str,
     ) -> anyhow::Result<String> {
         let tenant = TenantId::parse(&self.tenant_id).context("no tenant id")?;
@@ -114,7 +114,7 @@ impl Demo {
         Ok(made.link(page))
     }
 
-    async fn make(administration: &Administration) -> anyhow::Result<Self> {
+    async fn make(administration: &AdminService) -> anyhow::Result<Self> {
         let tenant = administration.create_tenant(TENANT).await?;
         let key = async |role, bound_id: Option<&str>| {
             let request = CredentialRequest {

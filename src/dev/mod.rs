@@ -16,14 +16,14 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::demo::Demo;
-use self::nodes::Nodes;
+use self::demo::DemoAccounts;
+use self::nodes::DevNodes;
 use self::postgres::PrivatePostgres;
 use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
-use countersign::gateway::administration::Administration;
+use countersign::gateway::administration::AdminService;
 use countersign::protocol::id::{NodeId, TextId};
-use countersign::store::audit::Actor;
+use countersign::store::audit::AuditActor;
 use countersign::store::{Store, schema};
 use countersign::telemetry::Metrics;
 
@@ -91,11 +91,12 @@ async fn run_on(
     config.database.url = Secret::from(url);
     schema::migrate(url).await?;
     let administration = open_administration(&config)?;
-    let demo = Demo::prepare(&administration, data_dir, options.database_url.as_deref()).await?;
+    let demo =
+        DemoAccounts::prepare(&administration, data_dir, options.database_url.as_deref()).await?;
     if config.security.cluster_secret.is_empty() {
         config.security.cluster_secret = Secret::from(demo.cluster_secret.as_str());
     }
-    let mut nodes = Nodes::start(options, &config, &demo, data_dir).await?;
+    let mut nodes = DevNodes::start(options, &config, &demo, data_dir).await?;
     let outcome = async {
         let has_page = config.page.enabled;
         let steps = FirstSteps::prepare(&administration, &demo, &nodes, has_page).await?;
@@ -123,13 +124,13 @@ async fn run_on(
     outcome
 }
 
-fn open_administration(config: &Config) -> anyhow::Result<Administration> {
+fn open_administration(config: &Config) -> anyhow::Result<AdminService> {
     let clock = Clock::system();
     let tasks = TaskTracker::new();
     let node = NodeId::parse("dev").context("no node id")?;
     let metrics = Arc::new(Metrics::new(&clock));
     let store = Store::open(config, &node, &clock, &metrics, &tasks)?;
-    Ok(Administration::new(&store, clock, Actor::command_line()))
+    Ok(AdminService::new(&store, clock, AuditActor::command_line()))
 }
 
 /// What somebody needs who wants to try it.
@@ -146,9 +147,9 @@ struct FirstSteps {
 
 impl FirstSteps {
     async fn prepare(
-        administration: &Administration,
-        demo: &Demo,
-        nodes: &Nodes,
+        administration: &AdminService,
+        demo: &DemoAccounts,
+        nodes: &DevNodes,
         has_page: bool,
     ) -> anyhow::Result<Self> {
         let page = nodes.urls.first().map_or("", String::as_str);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::DevOptions;
-use super::demo::Demo;
+use super::demo::DemoAccounts;
 use countersign::config::Config;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -26,26 +26,26 @@ const STOP_MARGIN: Duration = Duration::from_secs(6);
 const RATES: &str = "COUNTERSIGN_RATES__ENABLED";
 const THREADS: &str = "TOKIO_WORKER_THREADS";
 
-struct Member {
+struct NodeProcess {
     child: Child,
     pid: u32,
     exited: bool,
 }
 
-pub struct Nodes {
-    members: Vec<Member>,
+pub struct DevNodes {
+    members: Vec<NodeProcess>,
     pub urls: Vec<String>,
     /// The addresses of their metrics, in the same order.
     pub metrics: Vec<String>,
     time_limit: Duration,
 }
 
-impl Nodes {
+impl DevNodes {
     /// Starts all nodes and waits until each is ready.
     pub async fn start(
         options: &DevOptions,
         config: &Config,
-        demo: &Demo,
+        demo: &DemoAccounts,
         data_dir: &Path,
     ) -> anyhow::Result<Self> {
         let run_dir = data_dir.join("run");
@@ -190,9 +190,9 @@ fn spawn(
     metrics: &str,
     ready_file: &Path,
     config: &Config,
-    demo: &Demo,
+    demo: &DemoAccounts,
     options: &DevOptions,
-) -> anyhow::Result<Member> {
+) -> anyhow::Result<NodeProcess> {
     // No rate limits for experiments, unless they are asked for.
     let rates = std::env::var(RATES).unwrap_or_else(|_| "false".to_owned());
     // The nodes share one machine: more threads than cores would cost context switches.
@@ -235,7 +235,7 @@ fn spawn(
         .spawn()
         .context("cannot start a node")?;
     let pid = child.id().context("a node ended at once")?;
-    Ok(Member {
+    Ok(NodeProcess {
         child,
         pid,
         exited: false,

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::process::Child;
 use tokio::time::{sleep, timeout};
 
-use super::binaries::Binaries;
+use super::binaries::PostgresBinaries;
 pub use super::binaries::PostgresError;
 
 /// How long the server may take to start or stop. After a crash it first replays its log.
@@ -35,10 +35,10 @@ const CREATE_DATABASE: &str = "select 'create database countersign' \
 
 /// A running private server. Call `stop`; dropping it only sends the signal.
 pub struct PrivatePostgres {
-    server: Server,
+    server: PostgresServer,
     /// With user, password and database, over TCP on loopback.
     pub url: String,
-    binaries: Binaries,
+    binaries: PostgresBinaries,
     /// Released by the system however this process ends.
     _lock: File,
 }
@@ -47,7 +47,7 @@ impl PrivatePostgres {
     /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it if the last run was
     /// killed.
     pub async fn start(data_dir: &Path) -> Result<Self, PostgresError> {
-        let binaries = Binaries::find(data_dir.join("postgres.log")).await?;
+        let binaries = PostgresBinaries::find(data_dir.join("postgres.log")).await?;
         let created = fs::create_dir_all(data_dir).await;
         created.map_err(PostgresError::io("create", data_dir))?;
         let absolute = fs::canonicalize(data_dir).await;
@@ -93,11 +93,11 @@ impl PrivatePostgres {
 }
 
 /// The server process, which is told to stop when this is dropped.
-struct Server {
+struct PostgresServer {
     child: Child,
 }
 
-impl Server {
+impl PostgresServer {
     /// Asks for a fast shutdown, which ends sessions and writes a checkpoint.
     fn interrupt(&self) {
         if let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()) {
@@ -122,7 +122,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.interrupt();
     }
@@ -143,7 +143,7 @@ fn lock(data_dir: &Path) -> Result<File, PostgresError> {
 
 /// Creates a data directory with a new password, completely or not at all.
 async fn initialise(
-    binaries: &Binaries,
+    binaries: &PostgresBinaries,
     data: &Path,
     password_file: &Path,
 ) -> Result<(), PostgresError> {
@@ -186,7 +186,7 @@ async fn sweep_unfinished(data_dir: &Path) {
 }
 
 /// Stops the server of an earlier run that was killed before it could do so.
-async fn stop_leftover(binaries: &Binaries, data: &Path) -> Result<(), PostgresError> {
+async fn stop_leftover(binaries: &PostgresBinaries, data: &Path) -> Result<(), PostgresError> {
     let Some(PidFile { pid, .. }) = PidFile::read(data).await else {
         return Ok(());
     };
@@ -216,7 +216,10 @@ async fn stop_leftover(binaries: &Binaries, data: &Path) -> Result<(), PostgresE
 }
 
 /// Starts a server, waits until it accepts connections, and returns it with its port.
-async fn launch(binaries: &Binaries, data: &Path) -> Result<(Server, u16), PostgresError> {
+async fn launch(
+    binaries: &PostgresBinaries,
+    data: &Path,
+) -> Result<(PostgresServer, u16), PostgresError> {
     for _ in 0..PORTS_TO_TRY {
         let port = free_port().await;
         let port = port.map_err(PostgresError::io("find a port for", data))?;
@@ -227,7 +230,7 @@ async fn launch(binaries: &Binaries, data: &Path) -> Result<(Server, u16), Postg
         postgres.args(["--listen_addresses=127.0.0.1", "-p", &port.to_string()]);
         let child = postgres.spawn();
         let child = child.map_err(PostgresError::io("run postgres in", data))?;
-        let mut server = Server { child };
+        let mut server = PostgresServer { child };
         match timeout(TIMEOUT, server.ready(data)).await {
             Ok(true) => return Ok((server, port)),
             Ok(false) if binaries.log_tail().contains("Address already in use") => {}

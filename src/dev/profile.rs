@@ -7,13 +7,13 @@ use countersign::client::random;
 use countersign::e2e::EnforcerKeys;
 use countersign::protocol::id::{EnforcerId, TextId as _};
 
-use super::demo::{Demo, ENFORCER};
+use super::demo::{DemoAccounts, ENFORCER};
 
 /// Used if the default profile already has an enforcer that is not the demo's.
 const OTHER_NAME: &str = "dev";
 
 /// Writes the enforcer into the default profile, or into one of its own, whose name is returned.
-pub fn write(demo: &Demo, urls: &[String]) -> anyhow::Result<Option<&'static str>> {
+pub fn write(demo: &DemoAccounts, urls: &[String]) -> anyhow::Result<Option<&'static str>> {
     for name in [None, Some(OTHER_NAME)] {
         let file = ProfileFile::named(name.unwrap_or("default"))?;
         if file.update(|profile| put(profile, demo, urls))? {
@@ -24,7 +24,7 @@ pub fn write(demo: &Demo, urls: &[String]) -> anyhow::Result<Option<&'static str
 }
 
 /// False if there is an enforcer that is not the demo's.
-fn put(profile: &mut Profile, demo: &Demo, urls: &[String]) -> anyhow::Result<bool> {
+fn put(profile: &mut Profile, demo: &DemoAccounts, urls: &[String]) -> anyhow::Result<bool> {
     let gateway = GatewayProfile {
         urls: urls.to_vec(),
         ca: None,

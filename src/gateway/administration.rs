@@ -14,14 +14,14 @@ use crate::protocol::decision::SigningKey;
 use crate::protocol::error::DeviceError;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
 use crate::protocol::listing::{BoundCredential, CredentialLine, Tenant};
-use crate::protocol::reader::Invalid;
+use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{RevocationKind, RevocationLine, RevocationRequest};
-use crate::store::audit::Actor;
-use crate::store::credential::{NewCode, NewCredential, Proof};
+use crate::store::audit::AuditActor;
+use crate::store::credential::{CredentialProof, NewCode, NewCredential};
 use crate::store::error::StoreError;
-use crate::store::listing::Part;
-use crate::store::signing_key::{KeyRevocation, NewSigningKey, Registration};
+use crate::store::listing::ListPart;
+use crate::store::signing_key::{KeyRegistration, KeyRevocation, NewSigningKey};
 use crate::store::token_revocation::RevocationFact;
 use crate::store::{CredentialStore, Store};
 
@@ -57,15 +57,15 @@ pub struct MadeCode {
 }
 
 #[derive(Clone)]
-pub struct Administration {
+pub struct AdminService {
     pub(super) store: Arc<CredentialStore>,
     pub(super) clock: Clock,
-    pub(super) actor: Actor,
+    pub(super) actor: AuditActor,
 }
 
-impl Administration {
+impl AdminService {
     /// `actor` is whom the audit log names.
-    pub fn new(store: &Store, clock: Clock, actor: Actor) -> Self {
+    pub fn new(store: &Store, clock: Clock, actor: AuditActor) -> Self {
         Self {
             store: Arc::clone(&store.credentials),
             clock,
@@ -89,7 +89,7 @@ impl Administration {
     }
 
     pub async fn tenants(&self) -> Result<Vec<Tenant>> {
-        Ok(self.store.tenants(&Part::default()).await?.0)
+        Ok(self.store.tenants(&ListPart::default()).await?.0)
     }
 
     /// Disables a tenant: its credentials stop working, its data is kept.
@@ -121,11 +121,11 @@ impl Administration {
         let (proof, api_key, code) = match kind {
             CredentialKind::ApiKey => {
                 let fresh = FreshKey::generate(id.clone())?;
-                (Proof::ApiKey(fresh.hash), Some(fresh.key), None)
+                (CredentialProof::ApiKey(fresh.hash), Some(fresh.key), None)
             }
             CredentialKind::Certificate => {
                 let (code, made) = self.new_code(&id)?;
-                (Proof::Certificate(code), None, Some(made))
+                (CredentialProof::Certificate(code), None, Some(made))
             }
         };
         let new = NewCredential {
@@ -205,7 +205,7 @@ impl Administration {
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
     ) -> Result<Vec<CredentialLine>> {
-        let all = Part::default();
+        let all = ListPart::default();
         Ok(self.store.credentials(tenant, role, &all).await?.0)
     }
 
@@ -236,7 +236,7 @@ impl Administration {
         let latest = Timestamp::from(self.clock.now().inner() + self.store.token_leeway);
         if request.issued_before.is_some_and(|at| at > latest) {
             let expected = "a time that has passed";
-            return Err(Invalid::timestamp("/issuedBefore", expected).into());
+            return Err(InvalidMember::timestamp("/issuedBefore", expected).into());
         }
         let mut request = request.clone();
         if request.kind == RevocationKind::Subject {
@@ -254,7 +254,7 @@ impl Administration {
     }
 
     pub async fn token_revocations(&self, tenant: &TenantId) -> Result<Vec<RevocationLine>> {
-        let all = Part::default();
+        let all = ListPart::default();
         Ok(self.store.token_revocations(tenant, &all).await?.0)
     }
 
@@ -281,16 +281,16 @@ impl Administration {
             registered => registered?,
         };
         match registered {
-            Registration::Registered => {
+            KeyRegistration::Registered => {
                 tracing::info!(%tenant, %approver, key = %key.id, "a signing key was registered");
                 Ok(())
             }
-            Registration::NoTenant => Err(Error::NotFound),
-            Registration::Taken => Err(Error::Taken {
+            KeyRegistration::NoTenant => Err(Error::NotFound),
+            KeyRegistration::Taken => Err(Error::Taken {
                 pointer: "/publicKey",
             }),
-            Registration::OfDevice => Err(DeviceError::KeyOfDevice.into()),
-            Registration::NotTheFirst => Err(Error::Forbidden {
+            KeyRegistration::OfDevice => Err(DeviceError::KeyOfDevice.into()),
+            KeyRegistration::NotTheFirst => Err(Error::Forbidden {
                 pointer: None,
                 expected: "an administrator: an approver registers only its first key itself; or a statement that adds a device",
             }),

@@ -2,15 +2,15 @@
 
 use uuid::Uuid;
 
-use super::Platform;
-use super::caller::{Admin, Approver, Enforcer, Operator, Origin};
+use super::PlatformService;
+use super::caller::{Admin, Approver, CallerIdentity, Enforcer, Operator};
 use super::error::Result;
-use super::page::{FOREIGN_CURSOR, Page, PageRequest};
+use super::page::{FOREIGN_CURSOR, ListPage, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId};
 use crate::protocol::listing::AuditLine;
-use crate::store::audit::{Actor, AuditSource};
+use crate::store::audit::{AuditActor, AuditSource};
 
-impl Origin {
+impl CallerIdentity {
     pub fn source(&self) -> AuditSource {
         let principal = match &self.issuer {
             None => self.principal.clone(),
@@ -24,8 +24,8 @@ impl Origin {
 }
 
 impl Enforcer {
-    pub(super) fn actor(&self, id: &EnforcerId) -> Actor {
-        Actor {
+    pub(super) fn actor(&self, id: &EnforcerId) -> AuditActor {
+        AuditActor {
             name: format!("enforcer:{id}"),
             source: self.origin.source(),
         }
@@ -33,8 +33,8 @@ impl Enforcer {
 }
 
 impl Approver {
-    pub(super) fn actor(&self, id: &ApproverId) -> Actor {
-        Actor {
+    pub(super) fn actor(&self, id: &ApproverId) -> AuditActor {
+        AuditActor {
             name: format!("approver:{id}"),
             source: self.origin.source(),
         }
@@ -42,8 +42,8 @@ impl Approver {
 }
 
 impl Admin {
-    pub fn actor(&self) -> Actor {
-        Actor {
+    pub fn actor(&self) -> AuditActor {
+        AuditActor {
             name: format!("admin:{}", self.origin.principal),
             source: self.origin.source(),
         }
@@ -51,8 +51,8 @@ impl Admin {
 }
 
 impl Operator {
-    pub fn actor(&self) -> Actor {
-        Actor {
+    pub fn actor(&self) -> AuditActor {
+        AuditActor {
             name: "operator".into(),
             source: AuditSource {
                 principal: None,
@@ -62,8 +62,12 @@ impl Operator {
     }
 }
 
-impl Platform {
-    pub async fn audit(&self, caller: &Admin, request: &PageRequest) -> Result<Page<AuditLine>> {
+impl PlatformService {
+    pub async fn audit(
+        &self,
+        caller: &Admin,
+        request: &PageRequest,
+    ) -> Result<ListPage<AuditLine>> {
         let tenant = &caller.origin.tenant;
         let listing = format!("audit\n{tenant}");
         let limit = self.context.page_limit(request)?;
@@ -75,6 +79,6 @@ impl Platform {
             }
         };
         let (items, next) = self.context.store.audit.audit(tenant, after, limit).await?;
-        Ok(Page::new(&listing, items, next.as_ref()))
+        Ok(ListPage::new(&listing, items, next.as_ref()))
     }
 }

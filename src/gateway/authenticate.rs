@@ -22,12 +22,12 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 
 pub use self::api_key::{FreshKey, random, random_text};
-use self::failures::{Failure, Failures};
+use self::failures::{AuthFailure, AuthFailures};
 use self::tenants::FRESH_FOR;
-pub(super) use self::tokens::{Tokens, recheck_every};
-use super::Channels;
-use super::caller::{Caller, Operator, Origin};
-use super::context::Context;
+pub(super) use self::tokens::{TokenVerifier, recheck_every};
+use super::ChannelService;
+use super::caller::{Caller, CallerIdentity, Operator};
+use super::context::GatewayContext;
 use super::error::{Error, Result};
 use crate::config::Secret;
 use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
@@ -138,7 +138,7 @@ pub(super) fn operator_hash(key: &Secret) -> Option<[u8; 32]> {
 }
 
 /// What a request authenticates with.
-pub enum Presented<'a> {
+pub enum PresentedCredential<'a> {
     /// A bearer token or an API key.
     Token(&'a str),
     /// The encoded credentials of `Basic`.
@@ -155,23 +155,27 @@ pub struct ClientCertificate {
 }
 
 pub struct Authenticator {
-    context: Arc<Context>,
+    context: Arc<GatewayContext>,
     store: Arc<CredentialStore>,
-    channels: Arc<Channels>,
+    channels: Arc<ChannelService>,
     credentials: Credentials,
-    tokens: Tokens,
-    failures: Failures,
+    tokens: TokenVerifier,
+    failures: AuthFailures,
     /// The hash of the operator's key.
     operator: Option<[u8; 32]>,
 }
 
 impl Authenticator {
-    pub(super) fn new(context: &Arc<Context>, channels: &Arc<Channels>, tokens: Tokens) -> Self {
+    pub(super) fn new(
+        context: &Arc<GatewayContext>,
+        channels: &Arc<ChannelService>,
+        tokens: TokenVerifier,
+    ) -> Self {
         Self {
             tokens,
             operator: operator_hash(&context.config.platform.operator_key),
             credentials: Credentials::default(),
-            failures: Failures::new(),
+            failures: AuthFailures::new(),
             channels: Arc::clone(channels),
             context: Arc::clone(context),
             store: Arc::clone(&context.store.credentials),
@@ -180,21 +184,21 @@ impl Authenticator {
 
     pub async fn authenticate(
         &self,
-        presented: Option<&Presented<'_>>,
+        presented: Option<&PresentedCredential<'_>>,
         from: Option<IpAddr>,
     ) -> Result<Caller> {
         match presented {
             None => {
-                self.note_failure(Failure::Missing, None, from);
+                self.note_failure(AuthFailure::Missing, None, from);
                 Err(Error::Unauthenticated)
             }
-            Some(Presented::Token(token)) => self.by_token(token, from).await,
-            Some(Presented::Basic(encoded)) => self.by_basic(encoded, from).await,
-            Some(Presented::Certificate(certificate)) => {
+            Some(PresentedCredential::Token(token)) => self.by_token(token, from).await,
+            Some(PresentedCredential::Basic(encoded)) => self.by_basic(encoded, from).await,
+            Some(PresentedCredential::Certificate(certificate)) => {
                 let found = self.credential_of_certificate(&certificate.thumbprint);
                 let found = found.await?;
                 if found.is_none() {
-                    self.note_failure(Failure::Unknown, None, from);
+                    self.note_failure(AuthFailure::Unknown, None, from);
                 }
                 // It was verified when the connection was made, which may have been long ago.
                 self.by_credential(found, Some(certificate.expires_at), from)?
@@ -203,24 +207,29 @@ impl Authenticator {
         }
     }
 
-    fn note_failure(&self, why: Failure, credential: Option<&CredentialId>, from: Option<IpAddr>) {
+    fn note_failure(
+        &self,
+        why: AuthFailure,
+        credential: Option<&CredentialId>,
+        from: Option<IpAddr>,
+    ) {
         self.failures.note(&self.context, why, credential, from);
     }
 
     /// Counts a certificate that was not bound, for want of it or of a valid code.
     pub fn note_unbound(&self, error: &Error, from: Option<IpAddr>) {
         if let Error::NoCertificate = error {
-            self.note_failure(Failure::Missing, None, from);
+            self.note_failure(AuthFailure::Missing, None, from);
         }
         if let Error::CodeRefused = error {
-            self.note_failure(Failure::Code, None, from);
+            self.note_failure(AuthFailure::Code, None, from);
         }
     }
 
     async fn by_basic(&self, encoded: &str, from: Option<IpAddr>) -> Result<Caller> {
         let given = UserPassword::decode(encoded).filter(|_| self.context.config.auth.basic);
         let Some(key) = given.as_ref().and_then(UserPassword::key) else {
-            self.note_failure(Failure::Malformed, None, from);
+            self.note_failure(AuthFailure::Malformed, None, from);
             return Err(Error::Unauthenticated);
         };
         self.by_key(&key, from).await?.ok_or(Error::Unauthenticated)
@@ -236,7 +245,7 @@ impl Authenticator {
         }
         if token.starts_with(KEY_PREFIX) {
             let Some(key) = ApiKey::parse(token) else {
-                self.note_failure(Failure::Malformed, None, from);
+                self.note_failure(AuthFailure::Malformed, None, from);
                 return Err(Error::MalformedKey);
             };
             let caller = self.by_key(&key, from).await?;
@@ -250,7 +259,7 @@ impl Authenticator {
         }
         let judged = self.by_foreign_token(token, from).await;
         if let Err(Error::InvalidToken) = judged {
-            self.note_failure(Failure::Token, None, from);
+            self.note_failure(AuthFailure::Token, None, from);
         }
         judged
     }
@@ -260,12 +269,12 @@ impl Authenticator {
         let found = self.credential(&key.id).await?;
         let hash: [u8; 32] = Sha256::digest(key.secret).into();
         let Some(credential) = found else {
-            self.note_failure(Failure::Unknown, None, from);
+            self.note_failure(AuthFailure::Unknown, None, from);
             return Ok(None);
         };
         let stored = credential.secret_hash;
         if !stored.is_some_and(|stored| stored.ct_eq(&hash).into()) {
-            self.note_failure(Failure::Secret, Some(&credential.id), from);
+            self.note_failure(AuthFailure::Secret, Some(&credential.id), from);
             return Ok(None);
         }
         self.by_credential(Some(credential), None, from)
@@ -284,9 +293,9 @@ impl Authenticator {
         };
         let expires_at = credential.expires_at.into_iter().chain(proof_ends).min();
         let ended = if credential.revoked {
-            Some(Failure::Revoked)
+            Some(AuthFailure::Revoked)
         } else if expires_at.is_some_and(|at| at <= now) {
-            Some(Failure::Expired)
+            Some(AuthFailure::Expired)
         } else {
             None
         };
@@ -372,7 +381,7 @@ fn caller(
     expires_at: Option<Timestamp>,
     from: Option<IpAddr>,
 ) -> Result<Caller> {
-    let origin = Origin {
+    let origin = CallerIdentity {
         tenant: credential.tenant.clone(),
         principal: credential.id.as_str().to_owned(),
         issuer: None,

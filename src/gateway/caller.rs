@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::{Error, Result};
 use crate::config::Secret;
-use crate::protocol::envelope::Sender;
+use crate::protocol::envelope::EnvelopeSender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::TokenIdentity;
@@ -13,7 +13,7 @@ use crate::store::credential::RoleName;
 
 /// Where a call comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct CallerIdentity {
     pub tenant: TenantId,
     /// The name of the credential, in idempotency keys and the audit log.
     pub principal: String,
@@ -31,7 +31,7 @@ pub struct Origin {
 /// A caller that acts as an enforcer: one, or any of its tenant.
 #[derive(Debug, Clone)]
 pub struct Enforcer {
-    pub origin: Origin,
+    pub origin: CallerIdentity,
     /// The one id it may act as.
     pub bound: Option<EnforcerId>,
 }
@@ -39,14 +39,14 @@ pub struct Enforcer {
 /// A caller that acts as an approver: one, or any of its tenant.
 #[derive(Debug, Clone)]
 pub struct Approver {
-    pub origin: Origin,
+    pub origin: CallerIdentity,
     /// The one id it may act as.
     pub bound: Option<ApproverId>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Admin {
-    pub origin: Origin,
+    pub origin: CallerIdentity,
 }
 
 /// The caller that manages tenants and reads no exchange.
@@ -65,7 +65,7 @@ pub enum Caller {
 
 impl Caller {
     /// Where it comes from; `None` for the operator, who belongs to no tenant.
-    pub fn origin(&self) -> Option<&Origin> {
+    pub fn origin(&self) -> Option<&CallerIdentity> {
         match self {
             Self::Enforcer(caller) => Some(&caller.origin),
             Self::Approver(caller) => Some(&caller.origin),
@@ -75,7 +75,11 @@ impl Caller {
     }
 
     /// The caller of a credential with this role, bound to an id or to none.
-    pub(super) fn in_role(role: RoleName, origin: Origin, bound: Option<&str>) -> Result<Self> {
+    pub(super) fn in_role(
+        role: RoleName,
+        origin: CallerIdentity,
+        bound: Option<&str>,
+    ) -> Result<Self> {
         Ok(match role {
             RoleName::Enforcer => Self::Enforcer(Enforcer {
                 origin,
@@ -97,7 +101,7 @@ fn bound_id<T: TextId>(bound: Option<&str>) -> Result<Option<T>> {
         .transpose()
 }
 
-pub trait Role: Sized {
+pub trait CallerRole: Sized {
     const EXPECTED: &'static str;
 
     fn of(caller: Caller) -> Option<Self>;
@@ -109,7 +113,7 @@ macro_rules! roles {
         #[derive(Debug, Clone)]
         pub enum $name { $($variant($variant)),+ }
 
-        impl Role for $name {
+        impl CallerRole for $name {
             const EXPECTED: &'static str = $expected;
 
             fn of(caller: Caller) -> Option<Self> {
@@ -132,7 +136,7 @@ roles! {
 
 macro_rules! single_roles {
     ($($name:ident, $expected:literal;)+) => {$(
-        impl Role for $name {
+        impl CallerRole for $name {
             const EXPECTED: &'static str = $expected;
 
             fn of(caller: Caller) -> Option<Self> {
@@ -154,14 +158,14 @@ single_roles! {
 
 impl Admin {
     /// Refuses an envelope whose sender an administrator may not be.
-    pub fn sending(&self, sender: &Sender) -> Result<()> {
+    pub fn sending(&self, sender: &EnvelopeSender) -> Result<()> {
         only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
         only(sender.approver_id.as_ref(), "/sender/approverId")
     }
 }
 
 impl Member {
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &CallerIdentity {
         match self {
             Self::Enforcer(caller) => &caller.origin,
             Self::Approver(caller) => &caller.origin,
@@ -188,7 +192,7 @@ impl Member {
 }
 
 impl EnforcerOrApprover {
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &CallerIdentity {
         match self {
             Self::Enforcer(caller) => &caller.origin,
             Self::Approver(caller) => &caller.origin,
@@ -240,13 +244,13 @@ fn acting<T: Clone + PartialEq>(bound: Option<&T>, named: Option<T>, pointer: &s
 
 impl Enforcer {
     /// The enforcer that this call acts as, by the envelope's sender.
-    pub fn sending(&self, sender: &Sender) -> Result<EnforcerId> {
+    pub fn sending(&self, sender: &EnvelopeSender) -> Result<EnforcerId> {
         only(sender.approver_id.as_ref(), "/sender/approverId")?;
         self.acting(sender.enforcer_id.clone(), "/sender/enforcerId")
     }
 
     /// The same, where the sender is required.
-    pub fn named(&self, sender: &Sender) -> Result<EnforcerId> {
+    pub fn named(&self, sender: &EnvelopeSender) -> Result<EnforcerId> {
         match sender.enforcer_id {
             Some(_) => self.sending(sender),
             None => Err(Error::invalid(
@@ -268,13 +272,13 @@ impl Enforcer {
 
 impl Approver {
     /// The approver that this call acts as, by the envelope's sender.
-    pub fn sending(&self, sender: &Sender) -> Result<ApproverId> {
+    pub fn sending(&self, sender: &EnvelopeSender) -> Result<ApproverId> {
         only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
         self.acting(sender.approver_id.clone(), "/sender/approverId")
     }
 
     /// The same, where the sender is required.
-    pub fn named(&self, sender: &Sender) -> Result<ApproverId> {
+    pub fn named(&self, sender: &EnvelopeSender) -> Result<ApproverId> {
         match sender.approver_id {
             Some(_) => self.sending(sender),
             None => Err(Error::invalid(

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::caller::Origin;
-use super::closing::Closing;
-use super::context::Context;
+use super::caller::CallerIdentity;
+use super::closing::ChannelCloseReason;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
 use super::presence::EnforcerPresence;
 use super::secret::ClusterSecret;
@@ -23,9 +23,9 @@ use crate::protocol::presence::Transport;
 use crate::protocol::token::TokenIdentity;
 use crate::store::ChannelStore;
 use crate::store::channel_lifecycle::OpenRow;
-use crate::wake::{Key, Waiter};
+use crate::wake::{Waiter, WakeKey};
 
-pub(super) struct Handle {
+pub(super) struct ChannelHandle {
     pub(super) id: Uuid,
     pub(super) principal: String,
     pub(super) recheck: Option<Secret>,
@@ -35,11 +35,11 @@ pub(super) struct Handle {
     /// Whether the peer responds.
     active: AtomicBool,
     closed: CancellationToken,
-    why: OnceLock<Closing>,
+    why: OnceLock<ChannelCloseReason>,
 }
 
-impl Handle {
-    pub(super) fn close(&self, why: Closing) {
+impl ChannelHandle {
+    pub(super) fn close(&self, why: ChannelCloseReason) {
         self.why.get_or_init(|| why);
         self.closed.cancel();
     }
@@ -53,7 +53,7 @@ pub(super) struct ChannelRegistry {
 
 #[derive(Default)]
 pub(super) struct ChannelState {
-    pub(super) by_identity: HashMap<Key, VecDeque<Arc<Handle>>>,
+    pub(super) by_identity: HashMap<WakeKey, VecDeque<Arc<ChannelHandle>>>,
     by_tenant: HashMap<TenantId, usize>,
     count: usize,
 }
@@ -64,7 +64,12 @@ impl ChannelRegistry {
     }
 
     /// Registers a channel, and closes the identity's oldest one if it has too many.
-    fn enter(&self, key: &Key, handle: Arc<Handle>, limits: &config::Limits) -> Result<()> {
+    fn enter(
+        &self,
+        key: &WakeKey,
+        handle: Arc<ChannelHandle>,
+        limits: &config::Limits,
+    ) -> Result<()> {
         let per_identity = limits.channels_per_identity;
         let mut state = self.state();
         let of_tenant = state.by_tenant.get(key.tenant()).copied();
@@ -81,12 +86,12 @@ impl ChannelRegistry {
         if open.clone().count() > per_identity
             && let Some(oldest) = open.into_iter().next()
         {
-            oldest.close(Closing::Replaced);
+            oldest.close(ChannelCloseReason::Replaced);
         }
         Ok(())
     }
 
-    fn leave(&self, key: &Key, id: Uuid) {
+    fn leave(&self, key: &WakeKey, id: Uuid) {
         let mut state = self.state();
         let Some(own) = state.by_identity.get_mut(key) else {
             return;
@@ -106,7 +111,7 @@ impl ChannelRegistry {
         }
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Handle>> {
+    pub(super) fn all(&self) -> Vec<Arc<ChannelHandle>> {
         let state = self.state();
         state.by_identity.values().flatten().cloned().collect()
     }
@@ -132,18 +137,18 @@ impl ChannelRegistry {
 /// A live channel. Dropping it removes its registration.
 pub struct Channel {
     pub id: Uuid,
-    pub key: Key,
+    pub key: WakeKey,
     pub(super) transport: Transport,
     /// When it was opened, by the database's clock.
     pub(super) opened_at: OffsetDateTime,
     waiter: Waiter,
-    watch: Watch,
-    channels: Arc<Channels>,
+    watch: CloseWatch,
+    channels: Arc<ChannelService>,
 }
 
 /// What makes the gateway close a channel.
-pub(super) struct Watch {
-    handle: Arc<Handle>,
+pub(super) struct CloseWatch {
+    handle: Arc<ChannelHandle>,
     draining: CancellationToken,
     spread: Duration,
     /// When it closes, once all channels of the node are to.
@@ -152,9 +157,9 @@ pub(super) struct Watch {
     ends: Option<Instant>,
 }
 
-impl Watch {
+impl CloseWatch {
     /// Waits until the gateway wants the channel closed.
-    pub(super) async fn closed(&self) -> Closing {
+    pub(super) async fn closed(&self) -> ChannelCloseReason {
         let expiry = async {
             match self.ends {
                 Some(at) => sleep_until(at).await,
@@ -163,18 +168,21 @@ impl Watch {
         };
         tokio::select! {
             closing = self.told() => closing,
-            () = expiry => Closing::Credential,
+            () = expiry => ChannelCloseReason::Credential,
         }
     }
 
     /// Waits until this channel or the node ends. What ends all channels is spread over time, so that clients do not
     /// reconnect to the other nodes all at once.
-    async fn told(&self) -> Closing {
+    async fn told(&self) -> ChannelCloseReason {
         let closing = tokio::select! {
-            () = self.handle.closed.cancelled() => self.handle.why.get().copied().unwrap_or(Closing::Drain),
-            () = self.draining.cancelled() => Closing::Drain,
+            () = self.handle.closed.cancelled() => self.handle.why.get().copied().unwrap_or(ChannelCloseReason::Drain),
+            () = self.draining.cancelled() => ChannelCloseReason::Drain,
         };
-        if matches!(closing, Closing::Drain | Closing::LeaseLost) {
+        if matches!(
+            closing,
+            ChannelCloseReason::Drain | ChannelCloseReason::LeaseLost
+        ) {
             // Chosen once: this future is made anew for every page.
             let at = || Instant::now() + crate::jitter::below(self.spread);
             sleep_until(*self.closes_at.get_or_init(at)).await;
@@ -183,24 +191,24 @@ impl Watch {
     }
 }
 
-pub(super) fn role_of(key: &Key) -> &'static str {
+pub(super) fn role_of(key: &WakeKey) -> &'static str {
     match key {
-        Key::Approver(..) => "approver",
-        Key::Enforcer(..) | Key::Exchange(..) => "enforcer",
+        WakeKey::Approver(..) => "approver",
+        WakeKey::Enforcer(..) | WakeKey::Exchange(..) => "enforcer",
     }
 }
 
 impl Channel {
-    pub fn note_closing(&self, closing: Closing) {
+    pub fn note_closing(&self, closing: ChannelCloseReason) {
         let closed = &self.channels.context.metrics.closed;
         closed.of([closing.as_str()]).increment();
     }
 
-    pub(super) fn closed(&self) -> impl Future<Output = Closing> {
+    pub(super) fn closed(&self) -> impl Future<Output = ChannelCloseReason> {
         self.watch.closed()
     }
 
-    pub(super) fn parts(&mut self) -> (&Watch, &mut Waiter) {
+    pub(super) fn parts(&mut self) -> (&CloseWatch, &mut Waiter) {
         (&self.watch, &mut self.waiter)
     }
 
@@ -244,8 +252,8 @@ impl Drop for Channel {
     }
 }
 
-pub struct Channels {
-    pub(super) context: Arc<Context>,
+pub struct ChannelService {
+    pub(super) context: Arc<GatewayContext>,
     pub(super) store: Arc<ChannelStore>,
     pub(super) presence: Arc<EnforcerPresence>,
     pub(super) registry: ChannelRegistry,
@@ -256,9 +264,9 @@ pub struct Channels {
     pub(super) secrets_differ: AtomicBool,
 }
 
-impl Channels {
+impl ChannelService {
     pub(super) fn new(
-        context: &Arc<Context>,
+        context: &Arc<GatewayContext>,
         presence: &Arc<EnforcerPresence>,
         secret: &Arc<ClusterSecret>,
     ) -> Self {
@@ -276,15 +284,15 @@ impl Channels {
     /// Opens a channel for an identity that the caller may act as.
     pub async fn open_channel(
         self: &Arc<Self>,
-        origin: &Origin,
-        key: Key,
+        origin: &CallerIdentity,
+        key: WakeKey,
         transport: Transport,
     ) -> Result<Channel> {
         if self.context.draining.is_cancelled() {
             return Err(Error::Unavailable);
         }
         let id = self.context.clock.operation_id().0;
-        let handle = Arc::new(Handle {
+        let handle = Arc::new(ChannelHandle {
             id,
             principal: origin.principal.clone(),
             recheck: origin.recheck.clone(),
@@ -310,7 +318,7 @@ impl Channels {
             key,
             transport,
             opened_at: self.context.store.database.database_now(),
-            watch: Watch {
+            watch: CloseWatch {
                 handle,
                 draining: self.context.draining.clone(),
                 spread,

@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::Channels;
+use super::ChannelService;
 use crate::config::Secret;
 use crate::protocol::id::TenantId;
-use crate::protocol::token::Revocations;
+use crate::protocol::token::TokenRevocations;
 use crate::store::credential::ChangedCredential;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing {
+pub enum ChannelCloseReason {
     Drain,
     Credential,
     /// The identity has too many channels; this was its oldest.
@@ -28,7 +28,7 @@ pub enum Closing {
     TooBig,
 }
 
-impl Closing {
+impl ChannelCloseReason {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Drain => "drain",
@@ -44,10 +44,15 @@ impl Closing {
     }
 }
 
-impl Channels {
+impl ChannelService {
     pub(super) fn tenants_with_channels(&self) -> HashSet<TenantId> {
         let state = self.registry.state();
-        state.by_identity.keys().map(Key::tenant).cloned().collect()
+        state
+            .by_identity
+            .keys()
+            .map(WakeKey::tenant)
+            .cloned()
+            .collect()
     }
 
     pub(super) fn close_channels_of(&self, tenant: &TenantId) {
@@ -55,19 +60,19 @@ impl Channels {
         let identities = state.by_identity.iter();
         let own = identities.filter(|(key, _)| key.tenant() == tenant);
         for handle in own.flat_map(|(_, handles)| handles) {
-            handle.close(Closing::Credential);
+            handle.close(ChannelCloseReason::Credential);
         }
     }
 
     /// Closes the channels of a tenant whose token was revoked.
-    pub(super) fn close_revoked_tokens(&self, tenant: &TenantId, revocations: &Revocations) {
+    pub(super) fn close_revoked_tokens(&self, tenant: &TenantId, revocations: &TokenRevocations) {
         let state = self.registry.state();
         let identities = state.by_identity.iter();
         let own = identities.filter(|(key, _)| key.tenant() == tenant);
         for handle in own.flat_map(|(_, handles)| handles) {
             let token = handle.token.as_deref();
             if token.is_some_and(|token| revocations.include(token)) {
-                handle.close(Closing::Credential);
+                handle.close(ChannelCloseReason::Credential);
             }
         }
     }
@@ -87,7 +92,7 @@ impl Channels {
     pub(super) fn close_channels_by(&self, token: &Secret) {
         for handle in self.registry.all() {
             if handle.recheck.as_ref() == Some(token) {
-                handle.close(Closing::Credential);
+                handle.close(ChannelCloseReason::Credential);
             }
         }
     }
@@ -101,7 +106,7 @@ impl Channels {
         }
         for handle in self.registry.all() {
             if revoked.contains(handle.principal.as_str()) {
-                handle.close(Closing::Credential);
+                handle.close(ChannelCloseReason::Credential);
             }
         }
     }

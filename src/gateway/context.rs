@@ -6,17 +6,17 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::notices::Notices;
+use super::notices::NotificationHints;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::protocol::error::Names;
+use crate::protocol::error::CodeNames;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::NodeId;
-use crate::protocol::reader::Invalid;
+use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::Store;
-use crate::telemetry::{Metrics, Tracer};
-use crate::wake::{Cause, Hub};
+use crate::telemetry::{Metrics, SpanTracer};
+use crate::wake::{WakeCause, WakeHub};
 
 /// Age from which a message counts as missed: longer than a wake-up takes, shorter than the polling period.
 const LATE_SECONDS: f64 = 1.0;
@@ -25,24 +25,24 @@ const LATE_SECONDS: f64 = 1.0;
 const STALE_SECONDS: i64 = 24 * 60 * 60;
 const STALE_WARNING: &str = "createdAt is over a day in the past; check the sender's clock";
 
-pub struct Context {
+pub struct GatewayContext {
     pub config: Arc<Config>,
-    pub names: Names,
+    pub names: CodeNames,
     pub clock: Clock,
     pub node: NodeId,
     pub metrics: Arc<Metrics>,
-    pub tracer: Tracer,
+    pub tracer: SpanTracer,
     pub(super) store: Arc<Store>,
-    pub(super) wake: Hub,
+    pub(super) wake: WakeHub,
     /// Whom submissions have asked, for notifications.
-    pub(super) notices: Notices,
+    pub(super) notices: NotificationHints,
     /// Work that outlives a request but not the node.
     pub(super) tasks: TaskTracker,
     /// Set when the node begins to drain.
     pub(super) draining: CancellationToken,
 }
 
-impl Context {
+impl GatewayContext {
     /// A warning for the sender of an envelope that is accepted, though its clock is likely wrong.
     pub(super) fn created_warning(&self, created_at: Timestamp) -> Option<&'static str> {
         let age = self.clock.now().inner() - created_at.inner();
@@ -55,9 +55,9 @@ impl Context {
         Timestamp::from(self.clock.now().inner().saturating_add(seconds))
     }
 
-    pub(super) fn check_created(&self, created_at: Timestamp) -> Result<(), Invalid> {
+    pub(super) fn check_created(&self, created_at: Timestamp) -> Result<(), InvalidMember> {
         if created_at > self.in_seconds(self.config.limits.clock_skew_seconds) {
-            return Err(Invalid::timestamp(
+            return Err(InvalidMember::timestamp(
                 "/createdAt",
                 "a time that is not in the future",
             ));
@@ -78,8 +78,8 @@ impl Context {
     }
 
     /// Counts a message that polling found because no wake-up had announced it.
-    pub(super) fn note_missed(&self, cause: Cause, waiter: &'static str, at: Timestamp) {
-        if cause == Cause::Poll && self.seconds_since(at) > LATE_SECONDS {
+    pub(super) fn note_missed(&self, cause: WakeCause, waiter: &'static str, at: Timestamp) {
+        if cause == WakeCause::Poll && self.seconds_since(at) > LATE_SECONDS {
             self.metrics.missed.of([waiter]).increment();
         }
     }

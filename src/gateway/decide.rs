@@ -1,34 +1,34 @@
 //! Deciding an exchange.
 
-use super::Exchanges;
+use super::ExchangeService;
 use super::caller::Approver;
 use super::error::{Error, Result};
-use crate::protocol::decision::{CompactRule, Decision, DecisionForm, Trust};
-use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{Decided, ExchangeState, judge_decision};
+use crate::protocol::decision::{CompactRule, Decision, DecisionForm, SignatureTrust};
+use crate::protocol::envelope::IncomingEnvelope;
+use crate::protocol::exchange::{ExchangeState, JudgedDecision, judge_decision};
 use crate::protocol::id::ApproverId;
-use crate::protocol::json::Node;
+use crate::protocol::json::JsonNode;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::decide::DecisionRow;
 use crate::telemetry::trace;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 /// How often the signature is judged if the approver's keys keep changing.
 const TRIES: usize = 3;
 
-impl Exchanges {
+impl ExchangeService {
     /// Reads a decision from a wire Envelope, with all checks that need no database.
     pub fn read_decision(
         &self,
         caller: &Approver,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
     ) -> Result<(ApproverId, Decision)> {
-        let envelope = Incoming::parse(document, "decision.submit")?;
+        let envelope = IncomingEnvelope::parse(document, "decision.submit")?;
         let approver = caller.named(&envelope.sender)?;
         Ok((approver, self.read_verdict(&envelope)?))
     }
 
-    pub(super) fn read_verdict(&self, envelope: &Incoming<'_, '_>) -> Result<Decision> {
+    pub(super) fn read_verdict(&self, envelope: &IncomingEnvelope<'_, '_>) -> Result<Decision> {
         self.context.check_created(envelope.created_at)?;
         let decision = Decision::parse(envelope)?;
         let compact = self.context.config.decisions.compact;
@@ -48,7 +48,7 @@ impl Exchanges {
         caller: &Approver,
         approver: ApproverId,
         decision: Decision,
-    ) -> Result<(Decided, Option<Timestamp>)> {
+    ) -> Result<(JudgedDecision, Option<Timestamp>)> {
         let tenant = &caller.origin.tenant;
         let request = decision.request_id.clone();
         let operation = self.context.clock.operation_id();
@@ -58,7 +58,7 @@ impl Exchanges {
             let trust = self
                 .trust(tenant, &approver, &decision, attempt > 0)
                 .await?;
-            let verified = matches!(trust, Trust::Verified(_));
+            let verified = matches!(trust, SignatureTrust::Verified(_));
             let row = DecisionRow {
                 operation,
                 tenant: tenant.clone(),
@@ -83,8 +83,10 @@ impl Exchanges {
                 );
             }
             if !decided.duplicate {
-                let enforcer = outcome.enforcer.map(|id| Key::Enforcer(tenant.clone(), id));
-                let exchange = [Key::Exchange(tenant.clone(), request)];
+                let enforcer = outcome
+                    .enforcer
+                    .map(|id| WakeKey::Enforcer(tenant.clone(), id));
+                let exchange = [WakeKey::Exchange(tenant.clone(), request)];
                 self.context.wake.wake(exchange.into_iter().chain(enforcer));
             }
             return Ok((decided, outcome.expires_at));

@@ -1,13 +1,13 @@
 //! Reads an exchange, acknowledges messages.
 
-use super::Exchanges;
-use super::caller::{EnforcerOrApprover, Member, Origin};
+use super::ExchangeService;
+use super::caller::{CallerIdentity, EnforcerOrApprover, Member};
 use super::error::{Error, Result};
-use crate::protocol::envelope::Incoming;
+use crate::protocol::envelope::IncomingEnvelope;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{MessageId, RequestId};
-use crate::protocol::json::Node;
-use crate::protocol::refresh::{Ack, AckStatus, parse_ack};
+use crate::protocol::json::JsonNode;
+use crate::protocol::refresh::{AckStatus, RefreshAck, parse_ack};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::ack::{AckRecipient, AckRow};
 use crate::store::exchange::Exchange;
@@ -15,14 +15,14 @@ use crate::telemetry::trace;
 
 #[derive(Debug)]
 pub struct AckCommand {
-    pub origin: Origin,
+    pub origin: CallerIdentity,
     pub bound: bool,
     pub recipient: AckRecipient,
-    ack: Ack,
+    ack: RefreshAck,
 }
 
 #[derive(Debug)]
-pub struct Acknowledged {
+pub struct AckOutcome {
     /// The exchange or prompt it is about.
     pub request_id: RequestId,
     pub expires_at: Option<Timestamp>,
@@ -41,7 +41,7 @@ fn may_read(caller: &Member, exchange: &Exchange) -> bool {
     }
 }
 
-impl Exchanges {
+impl ExchangeService {
     pub async fn exchange(&self, caller: &Member, request: &RequestId) -> Result<Exchange> {
         let tenant = &caller.origin().tenant;
         let found = self.store.exchange(tenant, request).await?;
@@ -64,8 +64,12 @@ impl Exchanges {
         found.ok_or(Error::NotFound)
     }
 
-    pub fn read_ack(&self, caller: &EnforcerOrApprover, document: &Node<'_>) -> Result<AckCommand> {
-        let envelope = Incoming::parse(document, "ack.submit")?;
+    pub fn read_ack(
+        &self,
+        caller: &EnforcerOrApprover,
+        document: &JsonNode<'_>,
+    ) -> Result<AckCommand> {
+        let envelope = IncomingEnvelope::parse(document, "ack.submit")?;
         let sender = &envelope.sender;
         let recipient = match caller {
             EnforcerOrApprover::Enforcer(caller) => AckRecipient::Enforcer(caller.sending(sender)?),
@@ -81,7 +85,7 @@ impl Exchanges {
     }
 
     /// Accepts an ack: the message is not delivered again, and a decision counts as delivered.
-    pub async fn acknowledge(&self, command: AckCommand) -> Result<Acknowledged> {
+    pub async fn acknowledge(&self, command: AckCommand) -> Result<AckOutcome> {
         let source = command.origin.source();
         let tenant = command.origin.tenant;
         if let AckRecipient::Enforcer(enforcer) = &command.recipient {
@@ -107,7 +111,7 @@ impl Exchanges {
                 1,
             );
         }
-        Ok(Acknowledged {
+        Ok(AckOutcome {
             request_id: acked.request_id,
             expires_at: acked.expires_at,
             message_id: message,

@@ -6,15 +6,15 @@ use time::Duration;
 
 use super::error::{Error, Result};
 use crate::e2e::{
-    self, Change, DEVICE_ID, DeviceBundle, DeviceId, DeviceTrust, INTRODUCTION, SIGNATURE, SIGNED,
-    SIGNED_INTRODUCTION, STATEMENT, SignedIntroduction, SignedStatement,
+    self, DEVICE_ID, DeviceBundle, DeviceId, DeviceTrust, INTRODUCTION, SIGNATURE, SIGNED,
+    SIGNED_INTRODUCTION, STATEMENT, SignedIntroduction, SignedStatement, StatementChange,
 };
 use crate::protocol::device::{
     DeviceChange, DeviceLine, MAX_STATEMENTS, MAX_STATEMENTS_TO_REVOKE, RevokedDevice,
 };
 use crate::protocol::error::DeviceError;
-use crate::protocol::json::Node;
-use crate::protocol::reader::Invalid;
+use crate::protocol::json::JsonNode;
+use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::device::StatementRow;
 
@@ -75,7 +75,7 @@ pub fn revoked_line(rows: &[StatementRow], id: DeviceId) -> Option<RevokedDevice
 
 /// How a statement that counts is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StatementVerdict {
     /// It is written already, or says what its signer has said before.
     Stands,
     /// A new device, which signs for itself if it is the first. The first ever is also the approver's first signing key.
@@ -89,7 +89,7 @@ pub enum Verdict {
 }
 
 #[derive(Default)]
-struct History {
+struct DeviceHistory {
     in_force: Vec<DeviceBundle>,
     revoked: BTreeSet<DeviceId>,
     added: BTreeSet<DeviceId>,
@@ -100,7 +100,7 @@ struct History {
     since_reset: usize,
 }
 
-impl History {
+impl DeviceHistory {
     /// A stored statement that cannot be read is a fault: it was judged when it was written.
     fn of(rows: &[StatementRow]) -> Result<Self> {
         let unreadable = |error: e2e::Error| {
@@ -147,21 +147,25 @@ impl History {
         let statement = signed.statement();
         let in_force = self.in_force.iter();
         let in_force = match statement.change() {
-            Change::Add(bundle) => in_force
+            StatementChange::Add(bundle) => in_force
                 .filter(|known| !known.same_keys(bundle))
                 .cloned()
                 .collect(),
-            Change::Revoke(_) => in_force.cloned().collect(),
+            StatementChange::Revoke(_) => in_force.cloned().collect(),
         };
         let mut revoked = self.revoked.clone();
-        if matches!(statement.change(), Change::Revoke(_)) {
+        if matches!(statement.change(), StatementChange::Revoke(_)) {
             revoked.remove(&id);
         }
         let (tenant, approver) = (statement.tenant().clone(), statement.approver().clone());
         DeviceTrust::from_own_records(tenant, approver, in_force, revoked)
     }
 
-    fn judge(&self, signed: &SignedStatement, only_key: bool) -> Result<Verdict, e2e::Error> {
+    fn judge(
+        &self,
+        signed: &SignedStatement,
+        only_key: bool,
+    ) -> Result<StatementVerdict, e2e::Error> {
         let statement = signed.statement();
         let (change, id) = change_of(statement.change());
         let by = statement.by();
@@ -170,7 +174,7 @@ impl History {
             && self.revoked.contains(&id) == (change == DeviceChange::Revoke)
             && statement.keeps().is_none()
         {
-            return Ok(Verdict::Stands);
+            return Ok(StatementVerdict::Stands);
         }
         if self.revoked.contains(&by) {
             return Err(e2e::Error::RevokedDevice(by));
@@ -178,9 +182,9 @@ impl History {
         let mut trust = self.without(signed, id);
         match statement.change() {
             // It adds itself.
-            Change::Add(bundle) if by == id => {
+            StatementChange::Add(bundle) if by == id => {
                 if self.is_in_force(bundle) {
-                    return Ok(Verdict::Stands);
+                    return Ok(StatementVerdict::Stands);
                 }
                 if !self.fresh {
                     return Err(e2e::Error::NotFirstDevice);
@@ -188,33 +192,33 @@ impl History {
                 let (tenant, approver) = (trust.tenant().clone(), trust.approver().clone());
                 DeviceTrust::without_devices(tenant, approver).register_first(signed)?;
                 let first = true;
-                Ok(Verdict::Adds { first, only_key })
+                Ok(StatementVerdict::Adds { first, only_key })
             }
-            Change::Add(bundle) => {
+            StatementChange::Add(bundle) => {
                 trust.follow(signed)?;
                 let (first, only_key) = (false, false);
                 Ok(if self.is_in_force(bundle) {
-                    Verdict::Repeats
+                    StatementVerdict::Repeats
                 } else {
-                    Verdict::Adds { first, only_key }
+                    StatementVerdict::Adds { first, only_key }
                 })
             }
-            Change::Revoke(_) => {
+            StatementChange::Revoke(_) => {
                 trust.follow(signed)?;
                 Ok(if self.revoked.contains(&id) {
-                    Verdict::Repeats
+                    StatementVerdict::Repeats
                 } else {
-                    Verdict::Revokes
+                    StatementVerdict::Revokes
                 })
             }
         }
     }
 }
 
-pub fn change_of(change: &Change) -> (DeviceChange, DeviceId) {
+pub fn change_of(change: &StatementChange) -> (DeviceChange, DeviceId) {
     match change {
-        Change::Add(bundle) => (DeviceChange::Add, bundle.id()),
-        Change::Revoke(id) => (DeviceChange::Revoke, *id),
+        StatementChange::Add(bundle) => (DeviceChange::Add, bundle.id()),
+        StatementChange::Revoke(id) => (DeviceChange::Revoke, *id),
     }
 }
 
@@ -224,22 +228,22 @@ pub fn judge_statement(
     signed: &SignedStatement,
     hash: &[u8; 32],
     now: Timestamp,
-) -> Result<Verdict> {
+) -> Result<StatementVerdict> {
     let same = |row: &StatementRow| row.hash.as_deref() == Some(hash.as_slice());
     if rows.iter().any(same) {
-        return Ok(Verdict::Stands);
+        return Ok(StatementVerdict::Stands);
     }
-    let history = History::of(rows)?;
+    let history = DeviceHistory::of(rows)?;
     let statement = signed.statement();
     let verdict = history
         .judge(signed, rows.is_empty())
         .map_err(|error| refusal(&error, statement.by()))?;
-    if verdict == Verdict::Stands {
+    if verdict == StatementVerdict::Stands {
         return Ok(verdict);
     }
     if (now.inner() - statement.at().inner()).abs() > FRESH_FOR {
         let expected = "a time within 10 minutes of the gateway's clock";
-        return Err(Invalid::timestamp("/statement/at", expected).into());
+        return Err(InvalidMember::timestamp("/statement/at", expected).into());
     }
     let (change, id) = change_of(statement.change());
     let limit = if change == DeviceChange::Revoke && history.added.contains(&id) {
@@ -255,9 +259,9 @@ pub fn judge_statement(
 
 /// Judges an introduction of an enforcer: a device in force must have signed it.
 pub fn judge_introduction(rows: &[StatementRow], signed: &SignedIntroduction) -> Result<()> {
-    let History {
+    let DeviceHistory {
         in_force, revoked, ..
-    } = History::of(rows)?;
+    } = DeviceHistory::of(rows)?;
     let introduction = signed.introduction();
     let (tenant, approver) = (
         introduction.tenant().clone(),
@@ -288,7 +292,7 @@ fn refusal(error: &e2e::Error, by: DeviceId) -> Error {
 }
 
 /// The refusal of a signed statement that is not well formed. It names the member of the body.
-pub fn malformed(error: e2e::Error, document: &Node<'_>) -> Error {
+pub fn malformed(error: e2e::Error, document: &JsonNode<'_>) -> Error {
     use e2e::Error as E;
     let text = |names: [&str; 2]| {
         let outer = document.as_object()?.get(names[0])?;
@@ -304,7 +308,9 @@ pub fn malformed(error: e2e::Error, document: &Node<'_>) -> Error {
             }
             invalid
         }
-        E::Version { what } if INNER.contains(&what) => Invalid::unsupported("/statement/v", "1"),
+        E::Version { what } if INNER.contains(&what) => {
+            InvalidMember::unsupported("/statement/v", "1")
+        }
         E::Base64 { what } | E::Length { what, .. } if what == SIGNATURE => {
             let is_first = text(["signature", ""]).is_none_or(|text| !is_signature(text));
             let pointer = if is_first {
@@ -312,7 +318,7 @@ pub fn malformed(error: e2e::Error, document: &Node<'_>) -> Error {
             } else {
                 "/possession"
             };
-            Invalid::shape(
+            InvalidMember::shape(
                 pointer,
                 "64 bytes in base64url, without padding: an Ed25519 signature",
             )
@@ -325,9 +331,9 @@ pub fn malformed(error: e2e::Error, document: &Node<'_>) -> Error {
             } else {
                 "/statement/by"
             };
-            Invalid::shape(pointer, "the id of a device: 22 characters of base64url")
+            InvalidMember::shape(pointer, "the id of a device: 22 characters of base64url")
         }
-        error => Invalid::shape(
+        error => InvalidMember::shape(
             "/statement/bundle",
             format!("the bundle of a device, well formed ({error})"),
         ),

@@ -7,19 +7,19 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::administration::Administration;
+use super::administration::AdminService;
 use super::caller::{Approver, Member};
-use super::context::Context;
+use super::context::GatewayContext;
 use super::device_history::{
-    Verdict, change_of, device_lines, judge_statement, malformed, revoked_line,
+    StatementVerdict, change_of, device_lines, judge_statement, malformed, revoked_line,
 };
 use super::error::{Error, Result};
 use super::keyed_semaphore::KeyedSemaphore;
-use crate::e2e::{Change, DeviceId, SignedStatement};
+use crate::e2e::{DeviceId, SignedStatement, StatementChange};
 use crate::protocol::device::{DeviceLine, DeviceList, RevokedDevice};
 use crate::protocol::error::DeviceError;
 use crate::protocol::id::{ApproverId, TenantId};
-use crate::protocol::json::Node;
+use crate::protocol::json::JsonNode;
 use crate::protocol::message::raw;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::device::{DeviceVersion, NewStatement, StatementFact, StatementRow};
@@ -36,14 +36,14 @@ pub struct StatementCommand {
     text: String,
 }
 
-pub enum Listed {
+pub enum DeviceListing {
     /// The reader has this version.
     Unchanged(String),
     Whole(String, DeviceList),
 }
 
-pub struct Devices {
-    pub(super) context: Arc<Context>,
+pub struct DeviceService {
+    pub(super) context: Arc<GatewayContext>,
     /// One statement of an approver at a time on a node: those that come at the same time wait here, and not each with a
     /// connection for the same lock.
     turns: KeyedSemaphore<(TenantId, ApproverId)>,
@@ -60,8 +60,8 @@ fn tag(version: DeviceVersion) -> String {
     )
 }
 
-impl Devices {
-    pub(super) fn new(context: &Arc<Context>) -> Self {
+impl DeviceService {
+    pub(super) fn new(context: &Arc<GatewayContext>) -> Self {
         Self {
             context: Arc::clone(context),
             turns: KeyedSemaphore::new(1),
@@ -73,7 +73,7 @@ impl Devices {
         &self,
         caller: &Approver,
         approver: &ApproverId,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
     ) -> Result<StatementCommand> {
         let signed =
             SignedStatement::parse(document).map_err(|error| malformed(error, document))?;
@@ -97,7 +97,7 @@ impl Devices {
         approver: &ApproverId,
         command: &StatementCommand,
     ) -> Result<(DeviceLine, bool)> {
-        let Change::Add(bundle) = command.signed.statement().change() else {
+        let StatementChange::Add(bundle) = command.signed.statement().change() else {
             return Err(Error::invalid("/statement/statement", "device.add"));
         };
         let (rows, written) = self.append(caller, approver, command).await?;
@@ -131,12 +131,12 @@ impl Devices {
         command: &StatementCommand,
     ) -> Result<RevokedDevice> {
         match command.signed.statement().change() {
-            Change::Revoke(id) if *id == device => {}
-            Change::Revoke(_) => {
+            StatementChange::Revoke(id) if *id == device => {}
+            StatementChange::Revoke(_) => {
                 let expected = "the device that the path names";
                 return Err(Error::invalid("/statement/deviceId", expected));
             }
-            Change::Add(_) => {
+            StatementChange::Add(_) => {
                 return Err(Error::invalid("/statement/statement", "device.revoke"));
             }
         }
@@ -169,8 +169,8 @@ impl Devices {
         let (change, device) = change_of(statement.change());
         let (device, by) = (device.to_string(), statement.by().to_string());
         let bundle = match statement.change() {
-            Change::Add(bundle) => Some(bundle),
-            Change::Revoke(_) => None,
+            StatementChange::Add(bundle) => Some(bundle),
+            StatementChange::Revoke(_) => None,
         };
         let bundle_text = bundle.map(|bundle| bundle.to_text()).transpose();
         let bundle_text = bundle_text.map_err(|_| Error::Internal)?;
@@ -184,11 +184,11 @@ impl Devices {
             let now = self.context.clock.now();
             let verdict = judge_statement(&rows, signed, &hash, now)?;
             let (first, only_key) = match verdict {
-                Verdict::Stands => return Ok((rows, None)),
-                Verdict::Adds { first, only_key } => (first, only_key),
-                Verdict::Repeats | Verdict::Revokes => (false, false),
+                StatementVerdict::Stands => return Ok((rows, None)),
+                StatementVerdict::Adds { first, only_key } => (first, only_key),
+                StatementVerdict::Repeats | StatementVerdict::Revokes => (false, false),
             };
-            let adds = matches!(verdict, Verdict::Adds { .. });
+            let adds = matches!(verdict, StatementVerdict::Adds { .. });
             let new = NewStatement {
                 after: rows.last().map_or(0, |row| row.position),
                 change,
@@ -222,13 +222,13 @@ impl Devices {
         caller: &Member,
         approver: &ApproverId,
         known: impl Fn(&str) -> bool,
-    ) -> Result<Listed> {
+    ) -> Result<DeviceListing> {
         self.context.check_reader(caller, approver).await?;
         let tenant = &caller.origin().tenant;
         let store = &self.context.store.credentials;
         let version = tag(store.device_version(tenant, approver).await?);
         if known(&version) {
-            return Ok(Listed::Unchanged(version));
+            return Ok(DeviceListing::Unchanged(version));
         }
         let rows = store.device_statements(tenant, approver).await?;
         let devices = device_lines(&rows);
@@ -243,7 +243,7 @@ impl Devices {
             devices,
             statements: statements.collect::<Result<_, _>>()?,
         };
-        Ok(Listed::Whole(version, list))
+        Ok(DeviceListing::Whole(version, list))
     }
 }
 
@@ -255,7 +255,7 @@ fn ended(rows: &[StatementRow]) -> i64 {
     i64::try_from(ended.len()).unwrap_or(i64::MAX)
 }
 
-impl Administration {
+impl AdminService {
     /// An approver's devices, ended ones included.
     pub async fn devices(
         &self,

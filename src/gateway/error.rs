@@ -1,6 +1,6 @@
 //! How the failures of lower layers become refusals. Each is logged here, once.
 
-pub use crate::protocol::error::{Error, Throttled};
+pub use crate::protocol::error::{Error, ThrottleDetails};
 use crate::store::error::StoreError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

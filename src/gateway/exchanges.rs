@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use super::context::Context;
-use super::keys::Keys;
-use super::load::Loads;
+use super::context::GatewayContext;
+use super::keys::ApproverKeys;
+use super::load::InboxLoads;
 use super::presence::EnforcerPresence;
 use super::wait::WaitCounter;
 use crate::store::ExchangeStore;
 
-pub struct Exchanges {
-    pub(super) context: Arc<Context>,
+pub struct ExchangeService {
+    pub(super) context: Arc<GatewayContext>,
     pub(super) store: Arc<ExchangeStore>,
     pub(super) presence: Arc<EnforcerPresence>,
     pub(super) waits: WaitCounter,
-    pub(super) loads: Loads,
-    pub(super) keys: Keys,
+    pub(super) loads: InboxLoads,
+    pub(super) keys: ApproverKeys,
 }
 
-impl Exchanges {
-    pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
+impl ExchangeService {
+    pub(super) fn new(context: &Arc<GatewayContext>, presence: &Arc<EnforcerPresence>) -> Self {
         Self {
             context: Arc::clone(context),
             store: Arc::clone(&context.store.exchanges),
             presence: Arc::clone(presence),
             waits: WaitCounter::default(),
-            loads: Loads::default(),
-            keys: Keys::default(),
+            loads: InboxLoads::default(),
+            keys: ApproverKeys::default(),
         }
     }
 }

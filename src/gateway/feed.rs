@@ -8,21 +8,21 @@ use tokio::time::sleep_until;
 use uuid::Uuid;
 
 use super::channel::{Channel, role_of};
-use super::closing::Closing;
-use super::context::Context;
+use super::closing::ChannelCloseReason;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
 use super::inbox_scan::{InboxScan, OVERLAP, PER_PAGE};
-use super::push::{Push, for_enforcer};
+use super::push::{PushService, for_enforcer};
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::store::claim::{self, ClaimRow, TakeOver};
-use crate::store::enforcer_messages::Claimed;
-use crate::wake::{Cause, Key};
+use crate::store::enforcer_messages::ClaimedMessage;
+use crate::wake::{WakeCause, WakeKey};
 
-pub struct Feed {
+pub struct MessageFeed {
     source: FeedSource,
     channel: Channel,
-    woken: Cause,
-    context: Arc<Context>,
+    woken: WakeCause,
+    context: Arc<GatewayContext>,
 }
 
 enum FeedSource {
@@ -39,15 +39,15 @@ enum FeedSource {
     },
 }
 
-impl Feed {
+impl MessageFeed {
     /// The feed of an approver's channel. It starts with everything unacknowledged, or 60 s before `resume_after`.
     pub async fn approver(
-        context: &Arc<Context>,
+        context: &Arc<GatewayContext>,
         channel: Channel,
         withdrawals: bool,
         resume_after: Option<Uuid>,
     ) -> Result<Self> {
-        let Key::Approver(tenant, approver) = channel.key.clone() else {
+        let WakeKey::Approver(tenant, approver) = channel.key.clone() else {
             return Err(Error::Internal);
         };
         let resumed = match resume_after {
@@ -64,13 +64,13 @@ impl Feed {
         Ok(Self {
             source: FeedSource::Approver(Box::new(scan)),
             channel,
-            woken: Cause::Hint,
+            woken: WakeCause::Hint,
             context: Arc::clone(context),
         })
     }
 
-    pub fn enforcer(context: &Arc<Context>, channel: Channel) -> Result<Self> {
-        let Key::Enforcer(tenant, enforcer) = channel.key.clone() else {
+    pub fn enforcer(context: &Arc<GatewayContext>, channel: Channel) -> Result<Self> {
+        let WakeKey::Enforcer(tenant, enforcer) = channel.key.clone() else {
             return Err(Error::Internal);
         };
         let source = FeedSource::Enforcer {
@@ -83,7 +83,7 @@ impl Feed {
         Ok(Self {
             source,
             channel,
-            woken: Cause::Hint,
+            woken: WakeCause::Hint,
             context: Arc::clone(context),
         })
     }
@@ -93,7 +93,7 @@ impl Feed {
     }
 
     /// Waits until the channel is to be closed.
-    pub fn closed(&self) -> impl Future<Output = Closing> {
+    pub fn closed(&self) -> impl Future<Output = ChannelCloseReason> {
         self.channel.closed()
     }
 
@@ -106,7 +106,7 @@ impl Feed {
     }
 
     /// Notes that a message was written to the client.
-    pub fn note_written(&self, push: &Push) {
+    pub fn note_written(&self, push: &PushService) {
         let labels = [push.msg_type, self.channel.transport.as_str()];
         let metrics = &self.context.metrics;
         metrics.sent.of(labels).increment();
@@ -127,7 +127,12 @@ impl Feed {
     }
 
     /// Two futures to select from: the channel is to be closed, and there is something to send. Both are cancel-safe.
-    pub fn closed_or_ready(&mut self) -> (impl Future<Output = Closing>, impl Future<Output = ()>) {
+    pub fn closed_or_ready(
+        &mut self,
+    ) -> (
+        impl Future<Output = ChannelCloseReason>,
+        impl Future<Output = ()>,
+    ) {
         let Self {
             source,
             channel,
@@ -161,7 +166,7 @@ impl Feed {
     }
 
     /// The next few messages; empty if there are none for now, or if only their ids were read.
-    pub async fn next_page(&mut self) -> Result<Vec<Push>> {
+    pub async fn next_page(&mut self) -> Result<Vec<PushService>> {
         if self.channel.is_cut_off() {
             return Err(Error::Unavailable);
         }
@@ -202,7 +207,7 @@ impl Feed {
                 late.for_each(|late| lag.observe(late));
                 let opened_at = self.channel.opened_at;
                 let count = claimed.len();
-                let claimed = claimed.into_iter().map(|claimed| Claimed {
+                let claimed = claimed.into_iter().map(|claimed| ClaimedMessage {
                     first: claimed.first && claimed.created_at >= opened_at,
                     ..claimed
                 });

@@ -1,40 +1,40 @@
 //! Artifacts and decisions in any framing: finds out who a bare object comes from, then proceeds as for wire Envelopes.
 
-use super::Exchanges;
+use super::ExchangeService;
 use super::caller::{Approver, Enforcer};
 use super::error::{Error, Result};
 use super::submit::SubmitCommand;
 use crate::protocol::artifact;
 use crate::protocol::decision::Decision;
-use crate::protocol::framing::{Framed, Framing, Kinds};
+use crate::protocol::framing::{FramedBody, Framing, FramingKinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TextId};
-use crate::protocol::json::Node;
-use crate::protocol::reader::Invalid;
+use crate::protocol::json::JsonNode;
+use crate::protocol::reader::InvalidMember;
 use crate::store::idempotency::IdempotencyKey;
 
 pub(super) const NAMELESS: &str =
     "an Envelope that names its sender, or a credential that is bound to one id";
 
-const ARTIFACT: Kinds = Kinds {
+const ARTIFACT: FramingKinds = FramingKinds {
     allowed: &["artifact.submit"],
     bare: |_| "artifact.submit",
     about: "requestId",
 };
 
-const DECISION: Kinds = Kinds {
+const DECISION: FramingKinds = FramingKinds {
     allowed: &["decision.submit"],
     bare: |_| "decision.submit",
     about: "requestId",
 };
 
-impl Exchanges {
+impl ExchangeService {
     pub fn read_any_submission(
         &self,
         caller: &Enforcer,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<SubmitCommand> {
-        let framed = Framed::parse(document, &ARTIFACT, self.context.clock.now())
+        let framed = FramedBody::parse(document, &ARTIFACT, self.context.clock.now())
             .map_err(|invalid| in_artifact(document, invalid))?;
         let enforcer = sending_enforcer(caller, &framed)?;
         Ok(SubmitCommand {
@@ -49,9 +49,9 @@ impl Exchanges {
     pub fn read_any_decision(
         &self,
         caller: &Approver,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
     ) -> Result<(Option<ApproverId>, Decision)> {
-        let framed = Framed::parse(document, &DECISION, self.context.clock.now())?;
+        let framed = FramedBody::parse(document, &DECISION, self.context.clock.now())?;
         let approver = match framed.framing {
             Framing::Bare => caller.bound.clone(),
             Framing::Core | Framing::Wire => Some(caller.sending(&framed.envelope.sender)?),
@@ -73,7 +73,10 @@ impl Exchanges {
 
 /// The enforcer that sent a message in any framing. If the credential is bound to none, a bare object names it in
 /// `metadata.enforcerId`.
-pub(super) fn sending_enforcer(caller: &Enforcer, framed: &Framed<'_, '_>) -> Result<EnforcerId> {
+pub(super) fn sending_enforcer(
+    caller: &Enforcer,
+    framed: &FramedBody<'_, '_>,
+) -> Result<EnforcerId> {
     match (framed.framing, &caller.bound) {
         (Framing::Core | Framing::Wire, _) => caller.sending(&framed.envelope.sender),
         (Framing::Bare, Some(bound)) => Ok(bound.clone()),
@@ -82,7 +85,7 @@ pub(super) fn sending_enforcer(caller: &Enforcer, framed: &Framed<'_, '_>) -> Re
     }
 }
 
-pub(super) fn metadata_enforcer(body: &Node<'_>) -> Result<Option<EnforcerId>, Invalid> {
+pub(super) fn metadata_enforcer(body: &JsonNode<'_>) -> Result<Option<EnforcerId>, InvalidMember> {
     let named = body
         .as_object()
         .and_then(|body| body.get("metadata")?.as_object()?.get("enforcerId"));
@@ -90,7 +93,7 @@ pub(super) fn metadata_enforcer(body: &Node<'_>) -> Result<Option<EnforcerId>, I
         .map(|node| {
             let id = node.as_str().and_then(EnforcerId::parse);
             id.ok_or_else(|| {
-                Invalid::shape(
+                InvalidMember::shape(
                     "/body/metadata/enforcerId",
                     crate::protocol::id::ID_EXPECTED,
                 )
@@ -100,7 +103,7 @@ pub(super) fn metadata_enforcer(body: &Node<'_>) -> Result<Option<EnforcerId>, I
 }
 
 /// An invalid id inside an open artifact makes the artifact invalid, not the envelope.
-fn in_artifact(node: &Node<'_>, invalid: Invalid) -> Error {
+fn in_artifact(node: &JsonNode<'_>, invalid: InvalidMember) -> Error {
     let artifact = node
         .as_object()
         .and_then(|object| match Framing::of(object) {

@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::error::{Error, Result, Throttled};
+use super::error::{Error, Result, ThrottleDetails};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::pairing_code::WINDOW_SECONDS;
 
@@ -23,12 +23,12 @@ struct RefusedGuesser {
     quota: u32,
 }
 
-pub(super) struct Guesses {
+pub(super) struct GuessLimiter {
     refused: Cache<String, RefusedGuesser>,
     turns: Semaphore,
 }
 
-impl Default for Guesses {
+impl Default for GuessLimiter {
     fn default() -> Self {
         Self {
             refused: Cache::new(CAPACITY),
@@ -38,7 +38,7 @@ impl Default for Guesses {
 }
 
 fn too_many(quota: u32, retry_after: Duration) -> Error {
-    Error::Throttled(Throttled {
+    Error::Throttled(ThrottleDetails {
         policy: "guesses",
         calls: "wrong codes".into(),
         quota,
@@ -47,7 +47,7 @@ fn too_many(quota: u32, retry_after: Duration) -> Error {
     })
 }
 
-impl Guesses {
+impl GuessLimiter {
     /// Refuses a guesser that was refused and has not waited since.
     pub(super) fn check(&self, guesser: &str, now: Timestamp) -> Result<()> {
         let Some(refused) = self.refused.get(guesser) else {

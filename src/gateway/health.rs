@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::channel::Channels;
-use super::context::Context;
+use super::channel::ChannelService;
+use super::context::GatewayContext;
 use super::error::Result;
-use super::exchanges::Exchanges;
+use super::exchanges::ExchangeService;
 use crate::store::error::StoreError;
-use crate::store::schema::Schema;
+use crate::store::schema::SchemaState;
 use crate::telemetry::instrument::as_f64;
 
 /// How long an answer about readiness is reused.
@@ -37,20 +37,20 @@ pub enum Readiness {
     SchemaAhead,
 }
 
-pub struct Health {
-    context: Arc<Context>,
-    exchanges: Arc<Exchanges>,
-    channels: Arc<Channels>,
+pub struct HealthService {
+    context: Arc<GatewayContext>,
+    exchanges: Arc<ExchangeService>,
+    channels: Arc<ChannelService>,
     joined: AtomicBool,
     /// Locked while the database is asked, which has a limit.
     known: Mutex<Option<(Readiness, Instant)>>,
 }
 
-impl Health {
+impl HealthService {
     pub(super) fn new(
-        context: &Arc<Context>,
-        exchanges: &Arc<Exchanges>,
-        channels: &Arc<Channels>,
+        context: &Arc<GatewayContext>,
+        exchanges: &Arc<ExchangeService>,
+        channels: &Arc<ChannelService>,
     ) -> Self {
         Self {
             context: Arc::clone(context),
@@ -76,8 +76,8 @@ impl Health {
         let readiness = match (probed, *known) {
             (Err(StoreError::ReadOnly(_)), _) => Readiness::ReadOnly,
             (Err(_), _) => Readiness::DatabaseAway,
-            (Ok(Some(Schema::Behind)), _) => Readiness::SchemaBehind,
-            (Ok(Some(Schema::Ahead)), _) => Readiness::SchemaAhead,
+            (Ok(Some(SchemaState::Behind)), _) => Readiness::SchemaBehind,
+            (Ok(Some(SchemaState::Ahead)), _) => Readiness::SchemaAhead,
             (Ok(None), Some((last @ (Readiness::SchemaBehind | Readiness::SchemaAhead), _))) => {
                 last
             }

@@ -2,25 +2,25 @@
 
 use uuid::Uuid;
 
-use super::Exchanges;
+use super::ExchangeService;
 use super::caller::Approver;
 use super::error::{Error, Result};
-use super::page::{FOREIGN_CURSOR, Page, PageRequest};
-use crate::protocol::cursor::Position;
+use super::page::{FOREIGN_CURSOR, ListPage, PageRequest};
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::listing::InboxKind;
-use crate::protocol::message::ApprovalRequest;
+use crate::protocol::message::RequestMessage;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::inbox::After;
+use crate::store::inbox::PageStart;
 
-impl Exchanges {
+impl ExchangeService {
     pub async fn inbox(
         &self,
         caller: &Approver,
         approver: &ApproverId,
         kind: InboxKind,
         request: &PageRequest,
-    ) -> Result<Page<ApprovalRequest>> {
+    ) -> Result<ListPage<RequestMessage>> {
         let tenant = &caller.origin.tenant;
         let listing = match kind {
             InboxKind::Active => format!("inbox\n{tenant}\n{approver}"),
@@ -29,7 +29,7 @@ impl Exchanges {
         let limit = self.context.page_limit(request)?;
         let after = match request.after(&listing)? {
             None => None,
-            Some(Position { at, id }) => Some(After {
+            Some(PagePosition { at, id }) => Some(PageStart {
                 created_at: at,
                 message_id: Uuid::try_parse(&id).map_err(|_| FOREIGN_CURSOR)?,
             }),
@@ -40,11 +40,11 @@ impl Exchanges {
             .inbox_page(tenant, approver, kind, after, limit, max_bytes)
             .await?;
         let last = page.items.last().filter(|_| page.more);
-        let next = last.map(|last| Position {
+        let next = last.map(|last| PagePosition {
             at: last.created_at.inner(),
             id: last.message_id.to_string(),
         });
-        Ok(Page::new(&listing, page.items, next.as_ref()))
+        Ok(ListPage::new(&listing, page.items, next.as_ref()))
     }
 
     /// Hides an item from its approver. The exchange can still be decided until the returned time.

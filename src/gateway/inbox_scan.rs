@@ -9,13 +9,13 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::context::Context;
+use super::context::GatewayContext;
 use super::error::Result;
-use super::push::{Push, for_approver};
+use super::push::{PushService, for_approver};
 use crate::jitter::jitter;
 use crate::protocol::id::{ApproverId, MessageId, TenantId};
 use crate::store::approver_messages::{BodiesRow, ForApprover};
-use crate::store::unacked::{ListRow, Listed};
+use crate::store::unacked::{ListRow, UnackedMessage};
 use crate::telemetry::Metrics;
 
 /// Ids listed at once.
@@ -46,7 +46,7 @@ pub(super) struct InboxScan {
     /// Listed but not yet read, with their sizes.
     queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
-    sent: HashMap<MessageId, Offer>,
+    sent: HashMap<MessageId, SentItem>,
     /// When each of them is due again, earliest first, so that a wake-up need not go through all of them.
     due: BTreeSet<(Instant, MessageId)>,
     scan_all_at: Instant,
@@ -55,7 +55,7 @@ pub(super) struct InboxScan {
 }
 
 /// What was sent, and when it is due again.
-struct Offer {
+struct SentItem {
     bytes: usize,
     pause: Duration,
     due: Instant,
@@ -63,7 +63,7 @@ struct Offer {
 
 impl InboxScan {
     pub fn new(
-        context: &Context,
+        context: &GatewayContext,
         tenant: TenantId,
         approver: ApproverId,
         withdrawals: bool,
@@ -137,9 +137,9 @@ impl InboxScan {
     /// The next few messages; empty if there are none for now, or if only their ids were read.
     pub async fn next_page(
         &mut self,
-        context: &Context,
+        context: &GatewayContext,
         opened_at: OffsetDateTime,
-    ) -> Result<Vec<Push>> {
+    ) -> Result<Vec<PushService>> {
         loop {
             if self.position.is_none() && !self.caught_up {
                 // Later scans need not start before the channel.
@@ -175,7 +175,7 @@ impl InboxScan {
     /// Lists the rows after one. Those that come with their body are returned, the others queued.
     async fn list(
         &mut self,
-        context: &Context,
+        context: &GatewayContext,
         after: (OffsetDateTime, Uuid),
     ) -> Result<Vec<(ForApprover, usize)>> {
         let row = ListRow {
@@ -194,7 +194,7 @@ impl InboxScan {
             .map(|last| (last.created_at, last.message.0));
         let mut found = Vec::new();
         for line in listed {
-            let Listed {
+            let UnackedMessage {
                 message,
                 created_at,
                 bytes,
@@ -231,7 +231,7 @@ impl InboxScan {
         self.next_in_queue().1
     }
 
-    async fn read(&mut self, context: &Context) -> Result<Vec<(ForApprover, usize)>> {
+    async fn read(&mut self, context: &GatewayContext) -> Result<Vec<(ForApprover, usize)>> {
         let (count, total) = self.next_in_queue();
         let mut wanted: Vec<_> = self.queue.iter().take(count).copied().collect();
         let row = BodiesRow {
@@ -282,11 +282,11 @@ impl InboxScan {
         });
         let due = now + pause;
         self.due.insert((due, id));
-        self.sent.insert(id, Offer { bytes, pause, due });
+        self.sent.insert(id, SentItem { bytes, pause, due });
         before.is_none()
     }
 
-    fn forget(&mut self, id: MessageId) -> Option<Offer> {
+    fn forget(&mut self, id: MessageId) -> Option<SentItem> {
         let offer = self.sent.remove(&id)?;
         self.due.remove(&(offer.due, id));
         Some(offer)

@@ -5,15 +5,15 @@ use time::Duration;
 
 use super::caller::Approver;
 use super::device_history::{judge_introduction, malformed};
-use super::devices::Devices;
+use super::devices::DeviceService;
 use super::error::{Error, Result};
 use crate::e2e::{self, INTRODUCED_KEY, SignedIntroduction};
 use crate::protocol::device::{IntroductionLine, IntroductionList, MAX_INTRODUCTIONS};
 use crate::protocol::error::DeviceError;
 use crate::protocol::id::ApproverId;
-use crate::protocol::json::Node;
+use crate::protocol::json::JsonNode;
 use crate::protocol::message::raw;
-use crate::protocol::reader::Invalid;
+use crate::protocol::reader::InvalidMember;
 use crate::store::introduction::{IntroductionFact, NewIntroduction};
 
 /// How far ahead a device's clock may be. One that is further ahead would stand in the way of its own later introductions.
@@ -27,13 +27,13 @@ pub struct IntroductionCommand {
     text: String,
 }
 
-impl Devices {
+impl DeviceService {
     /// Reads an introduction by a device of this approver. The caller has been checked.
     pub fn read_introduction(
         &self,
         caller: &Approver,
         approver: &ApproverId,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
     ) -> Result<IntroductionCommand> {
         let signed = SignedIntroduction::parse(document);
         let signed = signed.map_err(|error| refuse(error, document))?;
@@ -48,7 +48,7 @@ impl Devices {
         }
         if introduction.at().inner() - self.context.clock.now().inner() > AHEAD {
             let expected = "a time that is at most 10 minutes ahead of the gateway's clock";
-            return Err(Invalid::timestamp("/statement/at", expected).into());
+            return Err(InvalidMember::timestamp("/statement/at", expected).into());
         }
         let text = document.raw.to_owned();
         Ok(IntroductionCommand { signed, text })
@@ -113,7 +113,7 @@ impl Devices {
 }
 
 /// The refusal of a signed introduction that is not well formed. It names the member of the body.
-fn refuse(error: e2e::Error, document: &Node<'_>) -> Error {
+fn refuse(error: e2e::Error, document: &JsonNode<'_>) -> Error {
     use e2e::Error as E;
     match &error {
         E::Base64 { what } | E::Length { what, .. } | E::WeakKey { what }

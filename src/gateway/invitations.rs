@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::administration::{Administration, check_binding};
+use super::administration::{AdminService, check_binding};
 use super::authenticate::{FreshKey, random_text};
 use super::caller::AdminOrOperator;
 use super::error::{Error, Result};
-use super::page::{Page, PageRequest};
-use super::platform::{Platform, manager};
+use super::page::{ListPage, PageRequest};
+use super::platform::{PlatformService, manager};
 use crate::protocol::credential::RoleName;
 use crate::protocol::id::{CredentialId, InvitationId, TenantId};
 use crate::protocol::listing::InvitationLine;
-use crate::protocol::reader::Invalid;
+use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::audit::Actor;
-use crate::store::invitation::{JoinedCredential, NewInvitation, Withdrawal};
-use crate::store::listing::Part;
+use crate::store::audit::AuditActor;
+use crate::store::invitation::{InvitationWithdrawal, JoinedCredential, NewInvitation};
+use crate::store::listing::ListPart;
 
 pub const MAX_NAME_CHARS: usize = 128;
 const LIFETIME: Duration = Duration::from_secs(24 * 3_600);
@@ -51,14 +51,14 @@ impl MadeInvitation {
 }
 
 /// The credential that an invitation gave. It holds the key, so it must not be printed.
-pub struct Joined {
+pub struct IssuedCredential {
     pub credential: JoinedCredential,
     pub id: CredentialId,
     /// Shown only this once.
     pub api_key: String,
 }
 
-impl Administration {
+impl AdminService {
     pub async fn invite(
         &self,
         tenant: &TenantId,
@@ -75,7 +75,7 @@ impl Administration {
         let expires_at = expires_at.unwrap_or_else(|| Timestamp::from(now + LIFETIME));
         if expires_at.inner() <= now || expires_at.inner() > now + MAX_LIFETIME {
             let expected = "a time to come, within 7 days";
-            return Err(Invalid::timestamp("/expiresAt", expected).into());
+            return Err(InvalidMember::timestamp("/expiresAt", expected).into());
         }
         let code = random_text::<32>()?;
         let new = NewInvitation {
@@ -101,7 +101,7 @@ impl Administration {
 
     /// All invitations, of one tenant where one is given.
     pub async fn invitations(&self, tenant: Option<&TenantId>) -> Result<Vec<InvitationLine>> {
-        let all = Part::default();
+        let all = ListPart::default();
         Ok(self.store.invitations(tenant, None, &all).await?.0)
     }
 
@@ -115,17 +115,17 @@ impl Administration {
         let store = &self.store;
         let withdrawn = store.withdraw_invitation(&self.actor, tenant, role, id);
         match withdrawn.await? {
-            Withdrawal::Withdrawn => {
+            InvitationWithdrawal::Withdrawn => {
                 tracing::info!(invitation = %id, "an invitation was withdrawn");
                 Ok(())
             }
-            Withdrawal::NotFound => Err(Error::NotFound),
-            Withdrawal::Used => Err(Error::InvitationUsed),
+            InvitationWithdrawal::NotFound => Err(Error::NotFound),
+            InvitationWithdrawal::Used => Err(Error::InvitationUsed),
         }
     }
 
     /// Makes the credential that the code stands for. Whatever is wrong with a code, the answer is the same.
-    pub async fn join(&self, code: &str) -> Result<Joined> {
+    pub async fn join(&self, code: &str) -> Result<IssuedCredential> {
         let fresh = FreshKey::generate(self.new_id()?)?;
         let hash = Sha256::digest(code).into();
         let store = &self.store;
@@ -133,7 +133,7 @@ impl Administration {
         let credential = joined.await?.ok_or(Error::NotFound)?;
         let (tenant, invitation) = (&credential.tenant, &credential.invitation);
         tracing::info!(%tenant, %invitation, credential = %fresh.id, "an invitation was used");
-        Ok(Joined {
+        Ok(IssuedCredential {
             credential,
             id: fresh.id,
             api_key: fresh.key,
@@ -141,7 +141,7 @@ impl Administration {
     }
 }
 
-impl Platform {
+impl PlatformService {
     /// Invites somebody: an administrator anyone into its tenant, the operator only administrators.
     pub async fn invite(
         &self,
@@ -160,13 +160,13 @@ impl Platform {
         &self,
         caller: &AdminOrOperator,
         request: &PageRequest,
-    ) -> Result<Page<InvitationLine>> {
+    ) -> Result<ListPage<InvitationLine>> {
         let (tenant, role) = Self::reach(caller);
         let listing = format!("invitations\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
         let store = &self.context.store.credentials;
         let (items, next) = store.invitations(tenant, role, &part).await?;
-        Ok(Page::new(&listing, items, next.as_ref()))
+        Ok(ListPage::new(&listing, items, next.as_ref()))
     }
 
     pub async fn withdraw_invitation(
@@ -181,8 +181,8 @@ impl Platform {
     }
 
     /// Uses an invitation. Nobody is authenticated here: the code is all that counts.
-    pub async fn join(&self, code: &str, from: Option<IpAddr>) -> Result<Joined> {
-        self.administration(Actor::invitation_holder(from))
+    pub async fn join(&self, code: &str, from: Option<IpAddr>) -> Result<IssuedCredential> {
+        self.administration(AuditActor::invitation_holder(from))
             .join(code)
             .await
     }

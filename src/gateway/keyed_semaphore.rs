@@ -12,10 +12,10 @@ const PRUNE_AT: usize = 1_024;
 pub struct KeyedSemaphore<K> {
     permits: usize,
     /// Held for a few instructions, never across an await.
-    keys: Mutex<Keys<K>>,
+    keys: Mutex<SemaphoreMap<K>>,
 }
 
-struct Keys<K> {
+struct SemaphoreMap<K> {
     semaphores: HashMap<K, Weak<Semaphore>>,
     prune_at: usize,
 }
@@ -25,7 +25,7 @@ impl<K: Clone + Eq + Hash> KeyedSemaphore<K> {
     pub fn new(permits: usize) -> Self {
         Self {
             permits,
-            keys: Mutex::new(Keys {
+            keys: Mutex::new(SemaphoreMap {
                 semaphores: HashMap::new(),
                 prune_at: PRUNE_AT,
             }),

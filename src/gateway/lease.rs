@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::Channels;
-use super::closing::Closing;
+use super::ChannelService;
+use super::closing::ChannelCloseReason;
 use super::error::{Error, Result};
 use crate::store::channel::LEASE_SECONDS;
 
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Channels {
+impl ChannelService {
     pub(super) fn lease_age(&self) -> Duration {
         let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         renewed.elapsed()
@@ -32,7 +32,7 @@ impl Channels {
         let patience = Duration::from_secs(self.context.config.push.outage_seconds);
         if self.is_cut_off() && self.lease_age() > patience {
             for handle in self.registry.all() {
-                handle.close(Closing::LeaseLost);
+                handle.close(ChannelCloseReason::LeaseLost);
             }
         }
     }

@@ -14,9 +14,9 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use time::OffsetDateTime;
 
-use super::caller::Origin;
-use super::context::Context;
-use super::error::{Error, Result, Throttled};
+use super::caller::CallerIdentity;
+use super::context::GatewayContext;
+use super::error::{Error, Result, ThrottleDetails};
 use crate::config;
 use crate::protocol::timestamp::Timestamp;
 
@@ -26,7 +26,7 @@ const MAX_BUCKETS: usize = 100_000;
 const ANY_ID_FACTOR: u32 = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RateClass {
     /// Artifacts, prompts, session events, pairings begun.
     Submission,
     /// Decisions, and whatever else changes an exchange or a pairing.
@@ -41,7 +41,7 @@ pub enum Kind {
     Token,
 }
 
-impl Kind {
+impl RateClass {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Submission => "submissions",
@@ -56,14 +56,14 @@ impl Kind {
     }
 
     /// The refusal of a call of this kind.
-    pub fn throttled(self, rate: Rate, retry_after: Duration) -> Error {
+    pub fn throttled(self, rate: RateLimit, retry_after: Duration) -> Error {
         let calls = match self {
             Self::Address => "calls from this address",
             Self::Body => "KiB of large bodies",
             Self::Token => "refused tokens from this address",
             kind => kind.as_str(),
         };
-        Error::Throttled(Throttled {
+        Error::Throttled(ThrottleDetails {
             policy: self.as_str(),
             calls: format!("{calls} at once"),
             quota: rate.burst,
@@ -74,28 +74,28 @@ impl Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct RateLimit {
     /// Calls a second; 0 for no limit.
     pub per_second: u32,
     /// Calls at once.
     pub burst: u32,
 }
 
-struct Bucket {
+struct RateBucket {
     tokens: f64,
     at: Timestamp,
 }
 
-impl Bucket {
+impl RateBucket {
     /// A clock that was set back adds no tokens.
-    fn take(&mut self, count: f64, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+    fn take(&mut self, count: f64, rate: RateLimit, now: Timestamp) -> Result<(), Duration> {
         self.check(count, rate, now)?;
         self.tokens -= count;
         Ok(())
     }
 
     /// Whether there are so many tokens, or how long it takes until there are.
-    fn check(&mut self, count: f64, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+    fn check(&mut self, count: f64, rate: RateLimit, now: Timestamp) -> Result<(), Duration> {
         let passed = (now.inner() - self.at.inner()).as_seconds_f64().max(0.0);
         let added = passed * f64::from(rate.per_second);
         self.tokens = (self.tokens + added).min(f64::from(rate.burst));
@@ -110,18 +110,18 @@ impl Bucket {
 
 /// How many lines a log gets a second. Whoever can cause them must not fill the disk.
 pub struct LineLimit {
-    rate: Rate,
-    bucket: Mutex<Bucket>,
+    rate: RateLimit,
+    bucket: Mutex<RateBucket>,
     left_out: AtomicU64,
 }
 
 impl LineLimit {
-    pub fn new(rate: Rate) -> Self {
+    pub fn new(rate: RateLimit) -> Self {
         // A bucket is full after a while, and the epoch was long ago.
         let at = Timestamp::from(OffsetDateTime::UNIX_EPOCH);
         Self {
             rate,
-            bucket: Mutex::new(Bucket { tokens: 0.0, at }),
+            bucket: Mutex::new(RateBucket { tokens: 0.0, at }),
             left_out: AtomicU64::new(0),
         }
     }
@@ -138,11 +138,11 @@ impl LineLimit {
 }
 
 /// Buckets by caller. A caller without one starts with a full bucket.
-pub struct Buckets<K> {
-    by_caller: Cache<K, Arc<Mutex<Bucket>>>,
+pub struct BucketTable<K> {
+    by_caller: Cache<K, Arc<Mutex<RateBucket>>>,
 }
 
-impl<K: Clone + Eq + Hash> Buckets<K> {
+impl<K: Clone + Eq + Hash> BucketTable<K> {
     pub fn new(capacity: usize) -> Self {
         Self {
             by_caller: Cache::new(capacity),
@@ -150,12 +150,12 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
     }
 
     /// Takes a token of a caller, or returns how long it takes until there is one.
-    pub fn take(&self, caller: &K, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+    pub fn take(&self, caller: &K, rate: RateLimit, now: Timestamp) -> Result<(), Duration> {
         self.take_many(caller, 1, rate, now)
     }
 
     /// Whether a caller has a token, or how long it takes until there is one.
-    pub fn check(&self, caller: &K, rate: Rate, now: Timestamp) -> Result<(), Duration> {
+    pub fn check(&self, caller: &K, rate: RateLimit, now: Timestamp) -> Result<(), Duration> {
         match self.by_caller.get(caller) {
             Some(bucket) if rate.per_second > 0 => {
                 let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +170,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
         &self,
         caller: &K,
         count: u32,
-        rate: Rate,
+        rate: RateLimit,
         now: Timestamp,
     ) -> Result<(), Duration> {
         if rate.per_second == 0 {
@@ -180,7 +180,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
             .by_caller
             .get_or_insert_with(caller, || -> Result<_, Infallible> {
                 let tokens = f64::from(rate.burst);
-                Ok(Arc::new(Mutex::new(Bucket { tokens, at: now })))
+                Ok(Arc::new(Mutex::new(RateBucket { tokens, at: now })))
             });
         let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.take(f64::from(count.min(rate.burst)), rate, now)
@@ -190,7 +190,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 /// A credential's calls of one kind.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct CredentialCalls {
-    kind: Kind,
+    kind: RateClass,
     /// With its tenant: an issuer may use one name in several of them.
     credential: String,
     acting_as: ActingAs,
@@ -204,32 +204,32 @@ enum ActingAs {
     Any,
 }
 
-pub struct Limiter {
-    context: Arc<Context>,
-    credentials: Buckets<CredentialCalls>,
+pub struct RateLimiter {
+    context: Arc<GatewayContext>,
+    credentials: BucketTable<CredentialCalls>,
     /// Apart, so that strangers cannot evict the buckets of credentials.
-    addresses: Buckets<IpAddr>,
+    addresses: BucketTable<IpAddr>,
 }
 
-impl Limiter {
-    pub(super) fn new(context: &Arc<Context>) -> Self {
+impl RateLimiter {
+    pub(super) fn new(context: &Arc<GatewayContext>) -> Self {
         Self {
             context: Arc::clone(context),
-            credentials: Buckets::new(MAX_BUCKETS),
-            addresses: Buckets::new(MAX_BUCKETS),
+            credentials: BucketTable::new(MAX_BUCKETS),
+            addresses: BucketTable::new(MAX_BUCKETS),
         }
     }
 
     /// Counts a call of a credential that acts as `id`, or refuses it.
-    pub fn admit(&self, kind: Kind, origin: &Origin, id: Option<&str>) -> Result<()> {
+    pub fn admit(&self, kind: RateClass, origin: &CallerIdentity, id: Option<&str>) -> Result<()> {
         let acting_as = id.map_or(ActingAs::Itself, |id| ActingAs::Id(id.to_owned()));
         self.admit_credential(kind, credential(origin), acting_as, self.rate_of(kind))
     }
 
     /// Counts a call of a credential for any id before the body names one: as many as a fleet might make.
-    pub fn admit_any_id(&self, kind: Kind, origin: &Origin) -> Result<()> {
-        let Rate { per_second, burst } = self.rate_of(kind);
-        let rate = Rate {
+    pub fn admit_any_id(&self, kind: RateClass, origin: &CallerIdentity) -> Result<()> {
+        let RateLimit { per_second, burst } = self.rate_of(kind);
+        let rate = RateLimit {
             per_second: per_second.saturating_mul(ANY_ID_FACTOR),
             burst: burst.saturating_mul(ANY_ID_FACTOR),
         };
@@ -237,17 +237,17 @@ impl Limiter {
     }
 
     /// Counts a call of the operator, who belongs to no tenant.
-    pub fn admit_operator(&self, kind: Kind) -> Result<()> {
+    pub fn admit_operator(&self, kind: RateClass) -> Result<()> {
         let operator = "operator".to_owned();
         self.admit_credential(kind, operator, ActingAs::Itself, self.rate_of(kind))
     }
 
     fn admit_credential(
         &self,
-        kind: Kind,
+        kind: RateClass,
         credential: String,
         acting_as: ActingAs,
-        rate: Rate,
+        rate: RateLimit,
     ) -> Result<()> {
         let caller = CredentialCalls {
             kind,
@@ -260,8 +260,8 @@ impl Limiter {
     }
 
     /// Counts a large body by its size: reading it costs as much as many calls.
-    pub fn admit_body(&self, origin: &Origin, bytes: usize) -> Result<()> {
-        let (kind, rate) = (Kind::Body, self.rate_of(Kind::Body));
+    pub fn admit_body(&self, origin: &CallerIdentity, bytes: usize) -> Result<()> {
+        let (kind, rate) = (RateClass::Body, self.rate_of(RateClass::Body));
         let caller = CredentialCalls {
             kind,
             credential: credential(origin),
@@ -275,19 +275,19 @@ impl Limiter {
 
     /// Counts a call from an address before its caller is known, or refuses it.
     pub fn admit_address(&self, address: IpAddr) -> Result<()> {
-        let (kind, rate) = (Kind::Address, self.rate_of(Kind::Address));
+        let (kind, rate) = (RateClass::Address, self.rate_of(RateClass::Address));
         let addresses = &self.addresses;
         let counted = addresses.take(&network(address), rate, self.context.clock.now());
         counted.map_err(|retry_after| kind.throttled(rate, retry_after))
     }
 
-    fn rate_of(&self, kind: Kind) -> Rate {
+    fn rate_of(&self, kind: RateClass) -> RateLimit {
         kind.rate(&self.context.config.rates)
     }
 }
 
-impl Kind {
-    pub(super) fn rate(self, rates: &config::Rates) -> Rate {
+impl RateClass {
+    pub(super) fn rate(self, rates: &config::Rates) -> RateLimit {
         let (per_second, burst) = match self {
             Self::Submission => (rates.submissions, rates.submissions_burst),
             Self::Decision => (rates.decisions, rates.decisions_burst),
@@ -298,14 +298,14 @@ impl Kind {
             Self::Body => (rates.body_kib, rates.body_kib_burst),
             Self::Token => (rates.refused_tokens, rates.refused_tokens_burst),
         };
-        Rate {
+        RateLimit {
             per_second: if rates.enabled { per_second } else { 0 },
             burst: burst.max(1),
         }
     }
 }
 
-fn credential(origin: &Origin) -> String {
+fn credential(origin: &CallerIdentity) -> String {
     format!("{}\n{}", origin.tenant, origin.principal)
 }
 

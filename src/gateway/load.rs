@@ -9,7 +9,7 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
-use super::Exchanges;
+use super::ExchangeService;
 use super::error::Result;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::store::inbox::PendingItems;
@@ -24,22 +24,22 @@ const LIFETIME: (i64, i64) = (5, 60);
 /// Most inboxes cached.
 const CAPACITY: usize = 100_000;
 
-pub(super) struct Loads(Cache<(TenantId, ApproverId), Arc<Load>>);
+pub(super) struct InboxLoads(Cache<(TenantId, ApproverId), Arc<InboxLoad>>);
 
-impl Default for Loads {
+impl Default for InboxLoads {
     fn default() -> Self {
         Self(Cache::new(CAPACITY))
     }
 }
 
 /// One inbox: the last count, and what this node has added since.
-struct Load {
+struct InboxLoad {
     counted: PendingItems,
     added: AtomicI64,
     until: Instant,
 }
 
-impl Load {
+impl InboxLoad {
     fn new(counted: PendingItems, limits: InboxLimits) -> Self {
         let margin_in_seconds = (limits.pending - MARGIN - counted.count) / FILLED_BY;
         let seconds = margin_in_seconds.clamp(LIFETIME.0, LIFETIME.1);
@@ -69,7 +69,7 @@ fn few(limits: InboxLimits) -> i64 {
     limits.share / 4
 }
 
-impl Exchanges {
+impl ExchangeService {
     /// In whose inboxes the limits may be near, so that a submission to them must be judged by an exact count.
     pub(super) async fn must_count(
         &self,
@@ -98,7 +98,7 @@ impl Exchanges {
             let counts = store.pending(tenant, &unknown, limits.pending, few(limits));
             let counts = counts.await?;
             for (approver, counted) in unknown.into_iter().zip(counts) {
-                let load = Arc::new(Load::new(counted, limits));
+                let load = Arc::new(InboxLoad::new(counted, limits));
                 if load.add(enforcer, limits) {
                     near.insert(approver.clone());
                 }

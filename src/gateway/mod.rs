@@ -52,57 +52,59 @@ use tokio_util::task::TaskTracker;
 
 pub use self::administration::{CredentialRequest, MadeCredential};
 pub use self::authenticate::Authenticator;
-pub use self::channel::{Channel, Channels};
-pub use self::closing::Closing;
-pub use self::context::Context;
-pub use self::deliver::{AckCommand, Acknowledged};
-pub use self::devices::{Devices, Listed, StatementCommand};
-pub use self::exchanges::Exchanges;
-pub use self::feed::Feed;
-pub use self::health::{Health, Readiness};
+pub use self::channel::{Channel, ChannelService};
+pub use self::closing::ChannelCloseReason;
+pub use self::context::GatewayContext;
+pub use self::deliver::{AckCommand, AckOutcome};
+pub use self::devices::{DeviceListing, DeviceService, StatementCommand};
+pub use self::exchanges::ExchangeService;
+pub use self::feed::MessageFeed;
+pub use self::health::{HealthService, Readiness};
 pub use self::introductions::IntroductionCommand;
 pub use self::invitations::InvitationRequest;
-pub use self::limit::Limiter;
-pub use self::notifications::Notifications;
-pub use self::page::{Page, PageRequest};
+pub use self::limit::RateLimiter;
+pub use self::notifications::NotificationService;
+pub use self::page::{ListPage, PageRequest};
 pub use self::paired::PairingLine;
-pub use self::pairing::{Completed, Initiated, PairingStatus, PairingWord, Pairings};
-pub use self::platform::{ExchangeListing, Platform};
+pub use self::pairing::{
+    CompletedPairing, InitiatedPairing, PairingService, PairingStatus, PairingWord,
+};
+pub use self::platform::{ExchangeListing, PlatformService};
 pub use self::presence::EnforcerPresence;
-pub use self::prompt::{AckPrompt, PromptCommand, Prompts, SendPrompt};
-pub use self::push::Push;
+pub use self::prompt::{AckPrompt, PromptCommand, PromptService, SendPrompt};
+pub use self::push::PushService;
 pub use self::refresh::RefreshCommand;
-pub use self::session::{ReportCommand, Sessions};
+pub use self::session::{ReportCommand, SessionService};
 pub use self::submit::{SubmitCommand, bind_key};
-pub use self::wait::Waited;
-pub use self::withdraw::Ended;
+pub use self::wait::WaitOutcome;
+pub use self::withdraw::EndedExchange;
 pub use crate::store::signing_key::NewSigningKey;
 
-use self::authenticate::Tokens;
-use self::notices::Notices;
+use self::authenticate::TokenVerifier;
+use self::notices::NotificationHints;
 use self::secret::ClusterSecret;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::protocol::error::Names;
+use crate::protocol::error::CodeNames;
 use crate::store::Store;
-use crate::telemetry::Tracer;
-use crate::wake::Hub;
+use crate::telemetry::SpanTracer;
+use crate::wake::WakeHub;
 
 /// The use cases by subject. A handler takes the subject it needs.
 pub struct Gateway {
-    pub context: Arc<Context>,
-    pub exchanges: Arc<Exchanges>,
-    pub channels: Arc<Channels>,
+    pub context: Arc<GatewayContext>,
+    pub exchanges: Arc<ExchangeService>,
+    pub channels: Arc<ChannelService>,
     pub presence: Arc<EnforcerPresence>,
-    pub pairings: Arc<Pairings>,
-    pub prompts: Arc<Prompts>,
-    pub sessions: Arc<Sessions>,
-    pub platform: Arc<Platform>,
-    pub devices: Arc<Devices>,
-    pub notifications: Arc<Notifications>,
+    pub pairings: Arc<PairingService>,
+    pub prompts: Arc<PromptService>,
+    pub sessions: Arc<SessionService>,
+    pub platform: Arc<PlatformService>,
+    pub devices: Arc<DeviceService>,
+    pub notifications: Arc<NotificationService>,
     pub authenticator: Arc<Authenticator>,
-    pub limiter: Arc<Limiter>,
-    pub health: Arc<Health>,
+    pub limiter: Arc<RateLimiter>,
+    pub health: Arc<HealthService>,
 }
 
 impl Gateway {
@@ -111,21 +113,21 @@ impl Gateway {
         config: &Arc<Config>,
         clock: Clock,
         store: Arc<Store>,
-        tracer: Tracer,
+        tracer: SpanTracer,
         tasks: &TaskTracker,
         draining: &CancellationToken,
         stopped: &CancellationToken,
     ) -> std::io::Result<Arc<Self>> {
         // First, as it may fail: nothing is running yet.
-        let tokens = Tokens::new(config, &clock, draining)?;
-        let (notices, asked) = Notices::new(notifications::off(config).is_none());
-        let context = Arc::new(Context {
+        let tokens = TokenVerifier::new(config, &clock, draining)?;
+        let (notices, asked) = NotificationHints::new(notifications::off(config).is_none());
+        let context = Arc::new(GatewayContext {
             notices,
             config: Arc::clone(config),
-            names: Names::new(&config.protocol.name),
+            names: CodeNames::new(&config.protocol.name),
             node: store.database.node().clone(),
             metrics: Arc::clone(store.database.metrics()),
-            wake: Hub::start(config, &clock, &store, tasks, stopped),
+            wake: WakeHub::start(config, &clock, &store, tasks, stopped),
             clock,
             tracer,
             store,
@@ -134,21 +136,21 @@ impl Gateway {
         });
         let secret = Arc::new(ClusterSecret::new(&config.security.cluster_secret));
         let presence = Arc::new(EnforcerPresence::new(&context));
-        let exchanges = Arc::new(Exchanges::new(&context, &presence));
-        let channels = Arc::new(Channels::new(&context, &presence, &secret));
-        let notifications = Notifications::new(&context, &secret);
+        let exchanges = Arc::new(ExchangeService::new(&context, &presence));
+        let channels = Arc::new(ChannelService::new(&context, &presence, &secret));
+        let notifications = NotificationService::new(&context, &secret);
         let notifications = Arc::new(notifications.map_err(std::io::Error::other)?);
         notifications.start(asked, stopped);
         Ok(Arc::new(Self {
-            pairings: Arc::new(Pairings::new(&context, &presence, &secret)),
-            prompts: Arc::new(Prompts::new(&context, &presence)),
-            sessions: Arc::new(Sessions::new(&context, &presence)),
-            platform: Arc::new(Platform::new(&context)),
-            devices: Arc::new(Devices::new(&context)),
+            pairings: Arc::new(PairingService::new(&context, &presence, &secret)),
+            prompts: Arc::new(PromptService::new(&context, &presence)),
+            sessions: Arc::new(SessionService::new(&context, &presence)),
+            platform: Arc::new(PlatformService::new(&context)),
+            devices: Arc::new(DeviceService::new(&context)),
             notifications,
             authenticator: Arc::new(Authenticator::new(&context, &channels, tokens)),
-            limiter: Arc::new(Limiter::new(&context)),
-            health: Arc::new(Health::new(&context, &exchanges, &channels)),
+            limiter: Arc::new(RateLimiter::new(&context)),
+            health: Arc::new(HealthService::new(&context, &exchanges, &channels)),
             context,
             exchanges,
             channels,

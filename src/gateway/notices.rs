@@ -7,14 +7,14 @@ use crate::protocol::id::{ApproverId, TenantId};
 /// Approvers that wait to be looked at. What does not fit is left to the sweep.
 const MAX_NOTICES: usize = 8_192;
 
-pub type Asked = (TenantId, ApproverId);
+pub type NotificationHint = (TenantId, ApproverId);
 
 #[derive(Clone)]
-pub struct Notices(Option<mpsc::Sender<Asked>>);
+pub struct NotificationHints(Option<mpsc::Sender<NotificationHint>>);
 
-impl Notices {
+impl NotificationHints {
     /// A queue, or none if nothing is to be sent.
-    pub fn new(enabled: bool) -> (Self, mpsc::Receiver<Asked>) {
+    pub fn new(enabled: bool) -> (Self, mpsc::Receiver<NotificationHint>) {
         let (sender, receiver) = mpsc::channel(MAX_NOTICES);
         (Self(enabled.then_some(sender)), receiver)
     }

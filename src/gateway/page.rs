@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::Context;
+use super::GatewayContext;
 use super::error::{Error, Result};
-use crate::protocol::cursor::{self, Position};
+use crate::protocol::cursor::{self, PagePosition};
 
 /// The query parameters of a listing, unchecked.
 #[derive(Debug, Default, Clone)]
@@ -14,7 +14,7 @@ pub struct PageRequest {
 }
 
 #[derive(Debug)]
-pub struct Page<T> {
+pub struct ListPage<T> {
     pub items: Vec<T>,
     /// The cursor of the next page, if there is one.
     pub next: Option<String>,
@@ -27,7 +27,7 @@ pub(super) const FOREIGN_CURSOR: Error = Error::Parameter {
 
 impl PageRequest {
     /// Where the page starts: after the last row of the page before.
-    pub(super) fn after(&self, listing: &str) -> Result<Option<Position>> {
+    pub(super) fn after(&self, listing: &str) -> Result<Option<PagePosition>> {
         let cursor = self.cursor.as_deref();
         cursor
             .map(|text| cursor::decode(listing, text).ok_or(FOREIGN_CURSOR))
@@ -35,8 +35,8 @@ impl PageRequest {
     }
 }
 
-impl<T> Page<T> {
-    pub(super) fn new(listing: &str, items: Vec<T>, next: Option<&Position>) -> Self {
+impl<T> ListPage<T> {
+    pub(super) fn new(listing: &str, items: Vec<T>, next: Option<&PagePosition>) -> Self {
         Self {
             items,
             next: next.map(|position| cursor::encode(listing, position)),
@@ -56,7 +56,7 @@ fn at_least_one(name: &'static str, text: &str) -> Result<i64> {
     }
 }
 
-impl Context {
+impl GatewayContext {
     /// The page size: as requested, within the limits.
     pub fn page_limit(&self, request: &PageRequest) -> Result<i64> {
         let limits = &self.config.limits;

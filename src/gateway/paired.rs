@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::Pairings;
+use super::PairingService;
 use super::caller::{EnforcerOrApprover, Member};
 use super::error::{Error, Result};
-use super::page::{Page, PageRequest};
+use super::page::{ListPage, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::pairing::Side;
+use crate::store::pairing::PairingSide;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,7 +30,7 @@ pub struct PairingLine {
     pub paired_at: Timestamp,
 }
 
-impl Pairings {
+impl PairingService {
     /// Derives the token of a pairing again; `None` if it was made under another cluster secret.
     pub(super) fn token_again(
         &self,
@@ -47,8 +47,8 @@ impl Pairings {
     /// Revokes a pairing, for either side. One that was revoked or replaced already stays so.
     pub async fn revoke_pairing(&self, caller: &Member, token: &RoutingToken) -> Result<()> {
         let side = match caller {
-            Member::Enforcer(caller) => Side::Enforcer(caller.bound.as_ref()),
-            Member::Approver(caller) => Side::Approver(caller.bound.as_ref()),
+            Member::Enforcer(caller) => PairingSide::Enforcer(caller.bound.as_ref()),
+            Member::Approver(caller) => PairingSide::Approver(caller.bound.as_ref()),
             Member::Admin(_) => return Err(Error::NotFound),
         };
         let tenant = &caller.origin().tenant;
@@ -62,13 +62,13 @@ impl Pairings {
         &self,
         caller: &EnforcerOrApprover,
         request: &PageRequest,
-    ) -> Result<Page<PairingLine>> {
+    ) -> Result<ListPage<PairingLine>> {
         let (side, role) = match caller {
             EnforcerOrApprover::Enforcer(caller) => {
-                (Side::Enforcer(caller.bound.as_ref()), "enforcer")
+                (PairingSide::Enforcer(caller.bound.as_ref()), "enforcer")
             }
             EnforcerOrApprover::Approver(caller) => {
-                (Side::Approver(caller.bound.as_ref()), "approver")
+                (PairingSide::Approver(caller.bound.as_ref()), "approver")
             }
         };
         let tenant = &caller.origin().tenant;
@@ -99,6 +99,6 @@ impl Pairings {
                 paired_at: pairing.paired_at,
             })
             .collect();
-        Ok(Page::new(&listing, items, next.as_ref()))
+        Ok(ListPage::new(&listing, items, next.as_ref()))
     }
 }

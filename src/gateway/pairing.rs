@@ -8,17 +8,19 @@ use serde::Serialize;
 
 use super::authenticate::random;
 use super::caller::{Approver, Enforcer, Member};
-use super::context::Context;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
-use super::guess_limit::Guesses;
+use super::guess_limit::GuessLimiter;
 use super::presence::EnforcerPresence;
 use super::secret::ClusterSecret;
 use crate::protocol::id::ApproverId;
-use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, RoutingToken};
+use crate::protocol::pairing::{
+    CompletePairing, InitiatePairing, Nonce, PairingCode, RoutingToken,
+};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::PairingStore;
 use crate::store::error::StoreError;
-use crate::store::pairing_code::{GuessLimits, ResolveFact, Resolved};
+use crate::store::pairing_code::{GuessLimits, ResolveFact, ResolvedCode};
 use crate::store::pairing_session::{CompleteFact, CompleteRow};
 use crate::store::seconds;
 
@@ -28,14 +30,14 @@ const DRAWS: usize = 3;
 const NO_HASH: &[u8] = &[];
 
 #[derive(Debug)]
-pub struct Initiated {
+pub struct InitiatedPairing {
     pub code: PairingCode,
     pub nonce: Nonce,
     pub expires_at: Timestamp,
 }
 
 #[derive(Debug)]
-pub struct Completed {
+pub struct CompletedPairing {
     pub token: RoutingToken,
     pub label: Option<String>,
     pub workspace: Option<String>,
@@ -69,17 +71,17 @@ pub struct PairingStatus {
     pub routing_token: Option<RoutingToken>,
 }
 
-pub struct Pairings {
-    pub(super) context: Arc<Context>,
+pub struct PairingService {
+    pub(super) context: Arc<GatewayContext>,
     pub(super) store: Arc<PairingStore>,
     pub(super) presence: Arc<EnforcerPresence>,
     pub(super) secret: Arc<ClusterSecret>,
-    guesses: Guesses,
+    guesses: GuessLimiter,
 }
 
-impl Pairings {
+impl PairingService {
     pub(super) fn new(
-        context: &Arc<Context>,
+        context: &Arc<GatewayContext>,
         presence: &Arc<EnforcerPresence>,
         secret: &Arc<ClusterSecret>,
     ) -> Self {
@@ -88,15 +90,15 @@ impl Pairings {
             store: Arc::clone(&context.store.pairings),
             presence: Arc::clone(presence),
             secret: Arc::clone(secret),
-            guesses: Guesses::default(),
+            guesses: GuessLimiter::default(),
         }
     }
 
     pub async fn initiate_pairing(
         &self,
         caller: &Enforcer,
-        request: Initiate,
-    ) -> Result<Initiated> {
+        request: InitiatePairing,
+    ) -> Result<InitiatedPairing> {
         caller.acting(Some(request.enforcer.clone()), "/enforcerId")?;
         let tenant = &caller.origin.tenant;
         self.presence.seen(tenant, &request.enforcer);
@@ -112,7 +114,7 @@ impl Pairings {
                 .await
             {
                 Ok(expires_at) => {
-                    return Ok(Initiated {
+                    return Ok(InitiatedPairing {
                         code,
                         nonce,
                         expires_at,
@@ -130,7 +132,7 @@ impl Pairings {
         &self,
         caller: &Approver,
         code: Option<PairingCode>,
-    ) -> Result<Resolved> {
+    ) -> Result<ResolvedCode> {
         let (tenant, principal) = (&caller.origin.tenant, &caller.origin.principal);
         let guesser = format!("{tenant}\n{principal}");
         self.guesses.check(&guesser, self.context.clock.now())?;
@@ -193,8 +195,8 @@ impl Pairings {
     pub async fn complete_pairing(
         &self,
         caller: &Approver,
-        request: Complete,
-    ) -> Result<Completed> {
+        request: CompletePairing,
+    ) -> Result<CompletedPairing> {
         let approver = caller.acting(Some(request.approver), "/approverId")?;
         let nonce = request.nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
@@ -216,7 +218,7 @@ impl Pairings {
         match self.store.complete_pairing(&row).await? {
             CompleteFact::Paired { label, workspace } => {
                 tracing::info!(%tenant, %enforcer, %approver, "paired");
-                Ok(Completed {
+                Ok(CompletedPairing {
                     token,
                     label,
                     workspace,

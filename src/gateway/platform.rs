@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::administration::{Administration, CredentialRequest, MadeCode, MadeCredential};
+use super::administration::{AdminService, CredentialRequest, MadeCode, MadeCredential};
 use super::authenticate::ClientCertificate;
 use super::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator};
-use super::context::Context;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
-use super::page::{Page, PageRequest};
+use super::page::{ListPage, PageRequest};
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
@@ -17,9 +17,9 @@ use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, Ten
 use crate::protocol::key_proof::KeyProof;
 use crate::protocol::listing::{BoundCredential, CredentialLine, ExchangeLine, Tenant};
 use crate::protocol::token::RevocationLine;
-use crate::store::audit::Actor;
+use crate::store::audit::AuditActor;
 use crate::store::exchange_listing::ExchangeFilter;
-use crate::store::listing::Part;
+use crate::store::listing::ListPart;
 use crate::store::signing_key::NewSigningKey;
 
 #[derive(Debug, Default)]
@@ -42,21 +42,21 @@ fn key_owner<'c>(caller: &'c ApproverOrAdmin, approver: &ApproverId) -> Result<&
 }
 
 /// Who manages an approver's keys, for the audit log.
-fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> Actor {
+fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> AuditActor {
     match caller {
         ApproverOrAdmin::Admin(admin) => admin.actor(),
         ApproverOrAdmin::Approver(caller) => caller.actor(approver),
     }
 }
 
-pub(super) fn manager(caller: &AdminOrOperator) -> Actor {
+pub(super) fn manager(caller: &AdminOrOperator) -> AuditActor {
     match caller {
         AdminOrOperator::Admin(admin) => admin.actor(),
         AdminOrOperator::Operator(operator) => operator.actor(),
     }
 }
 
-impl Context {
+impl GatewayContext {
     /// Refuses whoever may not read the keys and devices of this approver. Those who may are the approver itself,
     /// administrators, and enforcers that are paired with it or have asked it; to other enforcers there is no such approver.
     pub(super) async fn check_reader(&self, caller: &Member, approver: &ApproverId) -> Result<()> {
@@ -76,20 +76,20 @@ impl Context {
 }
 
 /// Administration over the API.
-pub struct Platform {
-    pub(super) context: Arc<Context>,
+pub struct PlatformService {
+    pub(super) context: Arc<GatewayContext>,
 }
 
-impl Platform {
-    pub(super) fn new(context: &Arc<Context>) -> Self {
+impl PlatformService {
+    pub(super) fn new(context: &Arc<GatewayContext>) -> Self {
         Self {
             context: Arc::clone(context),
         }
     }
 
     /// The administration, in the name of `actor`. It checks no rights.
-    pub fn administration(&self, actor: Actor) -> Administration {
-        Administration::new(&self.context.store, self.context.clock.clone(), actor)
+    pub fn administration(&self, actor: AuditActor) -> AdminService {
+        AdminService::new(&self.context.store, self.context.clock.clone(), actor)
     }
 
     /// Creates a credential: an administrator any of its tenant, the operator only administrators.
@@ -143,17 +143,17 @@ impl Platform {
         }
     }
 
-    pub(super) fn part(&self, listing: &str, request: &PageRequest) -> Result<Part> {
-        Ok(Part {
+    pub(super) fn part(&self, listing: &str, request: &PageRequest) -> Result<ListPart> {
+        Ok(ListPart {
             after: request.after(listing)?,
             limit: Some(self.context.page_limit(request)?),
         })
     }
 
-    pub async fn tenants(&self, _: &Operator, request: &PageRequest) -> Result<Page<Tenant>> {
+    pub async fn tenants(&self, _: &Operator, request: &PageRequest) -> Result<ListPage<Tenant>> {
         let part = self.part("tenants", request)?;
         let (items, next) = self.context.store.credentials.tenants(&part).await?;
-        Ok(Page::new("tenants", items, next.as_ref()))
+        Ok(ListPage::new("tenants", items, next.as_ref()))
     }
 
     /// Lists credentials without secrets, oldest first.
@@ -161,13 +161,13 @@ impl Platform {
         &self,
         caller: &AdminOrOperator,
         request: &PageRequest,
-    ) -> Result<Page<CredentialLine>> {
+    ) -> Result<ListPage<CredentialLine>> {
         let (tenant, role) = Self::reach(caller);
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
         let store = &self.context.store.credentials;
         let (items, next) = store.credentials(tenant, role, &part).await?;
-        Ok(Page::new(&listing, items, next.as_ref()))
+        Ok(ListPage::new(&listing, items, next.as_ref()))
     }
 
     pub async fn revoke_credential(
@@ -203,7 +203,7 @@ impl Platform {
         if certificate.expires_at <= self.context.clock.now() {
             return Err(Error::NoCertificate);
         }
-        self.administration(Actor::certificate_holder(Some(from)))
+        self.administration(AuditActor::certificate_holder(Some(from)))
             .bind_certificate(code, &certificate.thumbprint)
             .await
     }
@@ -213,13 +213,13 @@ impl Platform {
         &self,
         caller: &Admin,
         request: &PageRequest,
-    ) -> Result<Page<RevocationLine>> {
+    ) -> Result<ListPage<RevocationLine>> {
         let tenant = &caller.origin.tenant;
         let listing = format!("token revocations\n{tenant}");
         let part = self.part(&listing, request)?;
         let store = &self.context.store.credentials;
         let (items, next) = store.token_revocations(tenant, &part).await?;
-        Ok(Page::new(&listing, items, next.as_ref()))
+        Ok(ListPage::new(&listing, items, next.as_ref()))
     }
 
     /// Refuses whoever may not register a key of this approver. A credential for any approver may not: its holder would
@@ -284,7 +284,7 @@ impl Platform {
         &self,
         caller: &EnforcerOrAdmin,
         listing: ExchangeListing,
-    ) -> Result<Page<ExchangeLine>> {
+    ) -> Result<ListPage<ExchangeLine>> {
         let limit = self.context.page_limit(&listing.page)?;
         let (tenant, enforcer) = match caller {
             EnforcerOrAdmin::Admin(admin) => (&admin.origin.tenant, listing.enforcer),
@@ -313,6 +313,6 @@ impl Platform {
             .map(|position| (position.at, position.id.as_str()));
         let store = &self.context.store.exchanges;
         let page = store.list_exchanges(tenant, &filter, after, limit).await?;
-        Ok(Page::new(&name, page.items, page.next.as_ref()))
+        Ok(ListPage::new(&name, page.items, page.next.as_ref()))
     }
 }

@@ -8,29 +8,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::caller::Member;
-use super::context::Context;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
 use crate::config::Config;
 use crate::protocol::id::{EnforcerId, TenantId};
-use crate::protocol::presence::{Hello, Presence, judge_presence};
+use crate::protocol::presence::{ClientHello, Presence, judge_presence};
 use crate::store::ChannelStore;
 use crate::store::presence::HelloRow;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 /// Most enforcers whose calls wait to be written; while the database is unavailable, further ones are dropped.
 const MAX_CALLERS: usize = 100_000;
 
 /// The latest call of each enforcer, until it is written.
-type Latest = HashMap<(TenantId, EnforcerId), Instant>;
+type LatestCalls = HashMap<(TenantId, EnforcerId), Instant>;
 
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct CallPresence {
     /// Held for a few instructions, never across an await.
-    latest: Mutex<Latest>,
+    latest: Mutex<LatestCalls>,
 }
 
-impl Calls {
-    fn latest(&self) -> MutexGuard<'_, Latest> {
+impl CallPresence {
+    fn latest(&self) -> MutexGuard<'_, LatestCalls> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,17 +50,17 @@ pub(super) fn write_every(config: &Config) -> Duration {
 
 /// Which enforcers are present.
 pub struct EnforcerPresence {
-    context: Arc<Context>,
+    context: Arc<GatewayContext>,
     store: Arc<ChannelStore>,
-    calls: Calls,
+    calls: CallPresence,
 }
 
 impl EnforcerPresence {
-    pub(super) fn new(context: &Arc<Context>) -> Self {
+    pub(super) fn new(context: &Arc<GatewayContext>) -> Self {
         Self {
             context: Arc::clone(context),
             store: Arc::clone(&context.store.channels),
-            calls: Calls::default(),
+            calls: CallPresence::default(),
         }
     }
 
@@ -82,8 +82,8 @@ impl EnforcerPresence {
     }
 
     /// Stores the `hello` of an enforcer's channel.
-    pub async fn hello(&self, key: &Key, hello: Hello) -> Result<()> {
-        let Key::Enforcer(tenant, enforcer) = key else {
+    pub async fn hello(&self, key: &WakeKey, hello: ClientHello) -> Result<()> {
+        let WakeKey::Enforcer(tenant, enforcer) = key else {
             return Ok(());
         };
         let row = HelloRow {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::caller::{Enforcer, EnforcerOrAdmin, Member, Origin};
-use super::context::Context;
+use super::caller::{CallerIdentity, Enforcer, EnforcerOrAdmin, Member};
+use super::context::GatewayContext;
 use super::error::{Error, Result};
 use super::generic::{NAMELESS, metadata_enforcer};
 use super::presence::EnforcerPresence;
-use crate::protocol::envelope::Incoming;
-use crate::protocol::framing::{Framed, Framing, Kinds};
+use crate::protocol::envelope::IncomingEnvelope;
+use crate::protocol::framing::{FramedBody, Framing, FramingKinds};
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, SessionId, TenantId};
-use crate::protocol::json::Node;
+use crate::protocol::json::JsonNode;
 use crate::protocol::message::PromptDelivery;
 use crate::protocol::prompt::{
     Prompt, PromptRecord, PromptRules, SentAck, judge_ack, judge_prompt,
@@ -20,9 +20,9 @@ use crate::store::idempotency::IdempotencyKey;
 use crate::store::prompt::PromptRow;
 use crate::store::prompt_status::PromptAckRow;
 use crate::telemetry::trace;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
-const PROMPT: Kinds = Kinds {
+const PROMPT: FramingKinds = FramingKinds {
     allowed: &["prompt.send", "prompt.ack"],
     bare: |object| {
         let has = |name| object.get(name).is_some();
@@ -60,14 +60,14 @@ pub struct AckPrompt {
     ack: SentAck,
 }
 
-pub struct Prompts {
-    context: Arc<Context>,
+pub struct PromptService {
+    context: Arc<GatewayContext>,
     store: Arc<PromptStore>,
     presence: Arc<EnforcerPresence>,
 }
 
-impl Prompts {
-    pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
+impl PromptService {
+    pub(super) fn new(context: &Arc<GatewayContext>, presence: &Arc<EnforcerPresence>) -> Self {
         Self {
             context: Arc::clone(context),
             store: Arc::clone(&context.store.prompts),
@@ -79,11 +79,11 @@ impl Prompts {
     pub fn read_prompt(
         &self,
         caller: &Member,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
         length: usize,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand> {
-        let framed = Framed::parse(document, &PROMPT, self.context.clock.now())?;
+        let framed = FramedBody::parse(document, &PROMPT, self.context.clock.now())?;
         let bare = framed.framing == Framing::Bare;
         // Only a prompt may be larger than other bodies.
         let limit = self.context.config.limits.body_bytes;
@@ -125,17 +125,17 @@ impl Prompts {
     }
 
     /// Reads an acknowledgement from a wire Envelope.
-    pub fn read_prompt_ack(&self, caller: &Enforcer, document: &Node<'_>) -> Result<AckPrompt> {
-        let envelope = Incoming::parse(document, "prompt.ack")?;
+    pub fn read_prompt_ack(&self, caller: &Enforcer, document: &JsonNode<'_>) -> Result<AckPrompt> {
+        let envelope = IncomingEnvelope::parse(document, "prompt.ack")?;
         let enforcer = caller.sending(&envelope.sender)?;
         self.read_ack_of(&caller.origin, Some(enforcer), &envelope)
     }
 
     fn read_send(
         &self,
-        origin: &Origin,
+        origin: &CallerIdentity,
         approver: Option<ApproverId>,
-        envelope: &Incoming<'_, '_>,
+        envelope: &IncomingEnvelope<'_, '_>,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<PromptCommand> {
         self.context.check_created(envelope.created_at)?;
@@ -166,9 +166,9 @@ impl Prompts {
 
     fn read_ack_of(
         &self,
-        origin: &Origin,
+        origin: &CallerIdentity,
         enforcer: Option<EnforcerId>,
-        envelope: &Incoming<'_, '_>,
+        envelope: &IncomingEnvelope<'_, '_>,
     ) -> Result<AckPrompt> {
         self.context.check_created(envelope.created_at)?;
         Ok(AckPrompt {
@@ -196,7 +196,9 @@ impl Prompts {
         let fact = self.store.prompts.run(row).await?;
         let taken = judge_prompt(fact, operation, &prompt)?;
         if let Some(enforcer) = taken.queued_for {
-            self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
+            self.context
+                .wake
+                .wake([WakeKey::Enforcer(tenant, enforcer)]);
         }
         Ok((taken.standing, taken.replayed))
     }
@@ -237,7 +239,7 @@ const PENDING_AT_ONCE: i64 = 16;
 /// Bytes that one call reads, unless the first prompt has more.
 const PENDING_BYTES: i64 = 256 << 10;
 
-impl Prompts {
+impl PromptService {
     /// The oldest prompts that wait for an enforcer's acknowledgement. Reading them changes nothing: they are still pushed.
     pub async fn pending(
         &self,

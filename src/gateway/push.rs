@@ -1,15 +1,15 @@
 //! Serialises messages for channels.
 
-use super::context::Context;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
 use crate::store::approver_messages::ForApprover;
-use crate::store::enforcer_messages::{Claimed, ForEnforcer};
+use crate::store::enforcer_messages::{ClaimedMessage, ForEnforcer};
 
 #[derive(Debug)]
-pub struct Push {
+pub struct PushService {
     pub message_id: MessageId,
     pub msg_type: &'static str,
     pub text: String,
@@ -20,7 +20,7 @@ pub struct Push {
     pub(super) context: Option<TraceContext>,
 }
 
-fn context_of(context: &Context, trace: Option<&str>) -> Option<TraceContext> {
+fn context_of(context: &GatewayContext, trace: Option<&str>) -> Option<TraceContext> {
     let trace = trace.filter(|_| context.tracer.records())?;
     TraceContext::of_trace(trace)
 }
@@ -33,11 +33,11 @@ fn serialised<T: serde::Serialize>(envelope: &T) -> Result<String> {
 }
 
 pub(super) fn for_approver(
-    context: &Context,
+    context: &GatewayContext,
     approver: &ApproverId,
     message: ForApprover,
     first: bool,
-) -> Result<Push> {
+) -> Result<PushService> {
     let gateway_id = &context.config.server.gateway_id;
     let message_id = message.message();
     let context = match &message {
@@ -56,7 +56,7 @@ pub(super) fn for_approver(
             serialised(&withdrawal.envelope(gateway_id, approver.clone()))?,
         ),
     };
-    Ok(Push {
+    Ok(PushService {
         message_id,
         msg_type,
         text,
@@ -67,10 +67,10 @@ pub(super) fn for_approver(
 }
 
 pub(super) fn for_enforcer(
-    context: &Context,
+    context: &GatewayContext,
     enforcer: &EnforcerId,
-    claimed: Claimed,
-) -> Result<Push> {
+    claimed: ClaimedMessage,
+) -> Result<PushService> {
     let gateway_id = &context.config.server.gateway_id;
     let context = match &claimed.message {
         ForEnforcer::Decision { delivery, .. } => context_of(context, delivery.trace.as_deref()),
@@ -99,7 +99,7 @@ pub(super) fn for_enforcer(
             ("prompt.send", message_id, text)
         }
     };
-    Ok(Push {
+    Ok(PushService {
         message_id,
         msg_type,
         text,

@@ -1,15 +1,15 @@
 //! Asks the enforcer to submit again.
 
-use super::Exchanges;
+use super::ExchangeService;
 use super::caller::ApproverOrAdmin;
 use super::error::{Error, Result};
-use crate::protocol::envelope::Incoming;
+use crate::protocol::envelope::IncomingEnvelope;
 use crate::protocol::id::{ApproverId, RequestId, TenantId};
 use crate::protocol::json;
 use crate::protocol::message::RefreshRequest;
 use crate::protocol::refresh::parse_reason;
 use crate::store::refresh::RefreshFact;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 #[derive(Debug)]
 pub struct RefreshCommand {
@@ -19,7 +19,7 @@ pub struct RefreshCommand {
     reason: Option<String>,
 }
 
-impl Exchanges {
+impl ExchangeService {
     pub fn read_refresh(
         &self,
         caller: &ApproverOrAdmin,
@@ -27,7 +27,7 @@ impl Exchanges {
         body: &[u8],
     ) -> Result<RefreshCommand> {
         let node = json::parse(body)?;
-        let envelope = Incoming::parse(&node, "refresh.request")?;
+        let envelope = IncomingEnvelope::parse(&node, "refresh.request")?;
         envelope.expect_request(request)?;
         let (tenant, approver) = match caller {
             ApproverOrAdmin::Approver(approver) => {
@@ -64,7 +64,9 @@ impl Exchanges {
             match queued.await? {
                 RefreshFact::Queued(queued) => {
                     let enforcer = queued.enforcer_id.clone();
-                    self.context.wake.wake([Key::Enforcer(tenant, enforcer)]);
+                    self.context
+                        .wake
+                        .wake([WakeKey::Enforcer(tenant, enforcer)]);
                     return Ok(queued);
                 }
                 RefreshFact::Conflict(state) => return Err(Error::InvalidState(state.as_str())),

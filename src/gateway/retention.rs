@@ -10,9 +10,9 @@ use super::error::Result;
 use crate::config::Config;
 use crate::protocol::id::TenantId;
 use crate::store::Store;
-use crate::store::due::{DueTenant, Keep};
+use crate::store::due::{DueTenant, RetentionPeriods};
 use crate::store::error::StoreError;
-use crate::store::listing::Part;
+use crate::store::listing::ListPart;
 use crate::store::seconds;
 
 const SWEEP: &str = "retention";
@@ -38,10 +38,10 @@ impl Gateway {
         }
         // An exchange goes together with its history.
         let floors = database.retention_floors().await?;
-        let mut pass = Pass {
+        let mut pass = RetentionPass {
             gateway: self,
             store: &self.context.store,
-            keep: Keep {
+            keep: RetentionPeriods {
                 exchanges: seconds(retention.exchange_seconds.max(floors.exchanges)),
                 prompts: seconds(retention.prompt_seconds),
                 sessions: seconds(retention.session_seconds),
@@ -73,16 +73,16 @@ fn revocations_kept(config: &Config) -> u64 {
 }
 
 /// One pass over everything.
-struct Pass<'g> {
+struct RetentionPass<'g> {
     gateway: &'g Gateway,
     store: &'g Store,
-    keep: Keep,
+    keep: RetentionPeriods,
     renewed: Instant,
     /// Whether the node is draining, or another has taken over.
     ended: bool,
 }
 
-impl Pass<'_> {
+impl RetentionPass<'_> {
     /// After a failure the rest is still tried; the first failure is returned.
     async fn run(&mut self) -> Result<()> {
         let store = self.store;
@@ -100,7 +100,7 @@ impl Pass<'_> {
                 // Where it cannot be told, everything of all may be due.
                 Err(error) => {
                     all = all.and(Err(error.into()));
-                    let (tenants, _) = store.credentials.tenants(&Part::default()).await?;
+                    let (tenants, _) = store.credentials.tenants(&ListPart::default()).await?;
                     let tenants = tenants.into_iter().map(|tenant| tenant.tenant_id);
                     (tenants.map(DueTenant::whole).collect(), None)
                 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 
-use super::Channels;
+use super::ChannelService;
 use super::authenticate::random_text;
 use super::error::Result;
 use crate::config::Secret;
@@ -75,7 +75,7 @@ impl ClusterSecret {
     }
 }
 
-impl Channels {
+impl ChannelService {
     /// Warns the operator when the nodes' secrets differ: once, until they agree again.
     pub(super) fn note_secrets(&self, differ: bool) {
         if differ && !self.secrets_differ.swap(true, Ordering::Relaxed) {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::caller::{Enforcer, Member};
-use super::context::Context;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
 use super::generic::{metadata_enforcer, sending_enforcer};
 use super::presence::EnforcerPresence;
-use crate::protocol::framing::{Framed, Framing};
+use crate::protocol::framing::{FramedBody, Framing};
 use crate::protocol::id::{EnforcerId, SessionId};
-use crate::protocol::json::Node;
+use crate::protocol::json::JsonNode;
 use crate::protocol::listing::SessionDetails;
-use crate::protocol::session::{self, EventRules, Report, Reported, judge_report};
+use crate::protocol::session::{self, EventRules, ReportOutcome, SessionReport, judge_report};
 use crate::store::SessionStore;
 use crate::store::session::ReportRow;
 
@@ -19,17 +19,17 @@ use crate::store::session::ReportRow;
 pub struct ReportCommand {
     /// If the message names no enforcer, the refusal to use unless the session is known and tells it.
     enforcer: Result<EnforcerId>,
-    pub report: Report,
+    pub report: SessionReport,
 }
 
-pub struct Sessions {
-    context: Arc<Context>,
+pub struct SessionService {
+    context: Arc<GatewayContext>,
     store: Arc<SessionStore>,
     presence: Arc<EnforcerPresence>,
 }
 
-impl Sessions {
-    pub(super) fn new(context: &Arc<Context>, presence: &Arc<EnforcerPresence>) -> Self {
+impl SessionService {
+    pub(super) fn new(context: &Arc<GatewayContext>, presence: &Arc<EnforcerPresence>) -> Self {
         Self {
             context: Arc::clone(context),
             store: Arc::clone(&context.store.sessions),
@@ -41,7 +41,7 @@ impl Sessions {
     pub fn read_report(
         &self,
         caller: &Enforcer,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
         length: usize,
     ) -> Result<ReportCommand> {
         let framed = session::unframe(document, self.context.clock.now())?;
@@ -65,7 +65,7 @@ impl Sessions {
     }
 
     /// Accepts a report. Reports may arrive in any order, repeatedly, and on any node.
-    pub async fn report(&self, caller: &Enforcer, command: ReportCommand) -> Result<Reported> {
+    pub async fn report(&self, caller: &Enforcer, command: ReportCommand) -> Result<ReportOutcome> {
         let tenant = &caller.origin.tenant;
         let ReportCommand { enforcer, report } = command;
         let enforcer = match enforcer {
@@ -106,7 +106,7 @@ impl Sessions {
 }
 
 /// Whether nothing names the message's sender.
-fn is_nameless(caller: &Enforcer, framed: &Framed<'_, '_>) -> bool {
+fn is_nameless(caller: &Enforcer, framed: &FramedBody<'_, '_>) -> bool {
     framed.framing == Framing::Bare
         && caller.bound.is_none()
         && matches!(metadata_enforcer(framed.envelope.body), Ok(None))

@@ -2,20 +2,20 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Exchanges;
-use super::caller::{Enforcer, Origin};
+use super::ExchangeService;
+use super::caller::{CallerIdentity, Enforcer};
 use super::error::{Error, Result};
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
-use crate::protocol::envelope::Incoming;
-use crate::protocol::exchange::{ExchangeState, Submitted, judge_submission};
+use crate::protocol::envelope::IncomingEnvelope;
+use crate::protocol::exchange::{ExchangeState, JudgedSubmission, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
-use crate::protocol::json::Node;
-use crate::protocol::routing::Route;
+use crate::protocol::json::JsonNode;
+use crate::protocol::routing::RoutingTarget;
 use crate::store::idempotency::IdempotencyKey;
-use crate::store::pairing::{Paired, TokenFact};
-use crate::store::submit::{Asked, SubmissionRow};
+use crate::store::pairing::{PairedApprovers, TokenFact};
+use crate::store::submit::{AskedApprover, SubmissionRow};
 use crate::telemetry::trace;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 #[derive(Debug)]
 pub struct SubmitCommand {
@@ -26,15 +26,15 @@ pub struct SubmitCommand {
     pub warning: Option<&'static str>,
 }
 
-impl Exchanges {
+impl ExchangeService {
     /// Reads a submission from a wire Envelope, with all checks that need no database.
     pub fn read_submission(
         &self,
         caller: &Enforcer,
-        document: &Node<'_>,
+        document: &JsonNode<'_>,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<SubmitCommand> {
-        let envelope = Incoming::parse(document, "artifact.submit")?;
+        let envelope = IncomingEnvelope::parse(document, "artifact.submit")?;
         let enforcer = caller.named(&envelope.sender)?;
         let submission = self.read_artifact(&envelope)?;
         Ok(SubmitCommand {
@@ -45,7 +45,7 @@ impl Exchanges {
         })
     }
 
-    pub(super) fn read_artifact(&self, envelope: &Incoming<'_, '_>) -> Result<Submission> {
+    pub(super) fn read_artifact(&self, envelope: &IncomingEnvelope<'_, '_>) -> Result<Submission> {
         let context = &self.context;
         context.check_created(envelope.created_at)?;
         let (limits, artifacts) = (&context.config.limits, &context.config.artifacts);
@@ -62,7 +62,11 @@ impl Exchanges {
     }
 
     /// Accepts a submission: at most one exchange per id, on any number of nodes and attempts.
-    pub async fn submit(&self, caller: &Enforcer, command: SubmitCommand) -> Result<Submitted> {
+    pub async fn submit(
+        &self,
+        caller: &Enforcer,
+        command: SubmitCommand,
+    ) -> Result<JudgedSubmission> {
         let tenant = &caller.origin.tenant;
         let (enforcer, mut submission) = (command.enforcer, command.submission);
         submission.trace = trace::carry(submission.trace);
@@ -74,7 +78,7 @@ impl Exchanges {
         let counted = self.must_count(tenant, &enforcer, &approvers).await?;
         let asked = approvers
             .iter()
-            .map(|approver| Asked {
+            .map(|approver| AskedApprover {
                 approver: approver.clone(),
                 message: self.context.clock.message_id(),
                 count: counted.contains(approver),
@@ -104,7 +108,7 @@ impl Exchanges {
             self.context.notices.leave(tenant, &approvers);
             let asked = approvers
                 .into_iter()
-                .map(|approver| Key::Approver(tenant.clone(), approver));
+                .map(|approver| WakeKey::Approver(tenant.clone(), approver));
             self.context.wake.wake(asked);
         }
         Ok(submitted)
@@ -115,29 +119,31 @@ impl Exchanges {
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
-        route: &Route,
+        route: &RoutingTarget,
     ) -> Result<(Vec<ApproverId>, Option<Error>)> {
         let pairings = &self.context.store.pairings;
         let asked = match route {
-            Route::Approver { id, .. } => Ok(vec![id.clone()]),
-            Route::Token(token) => match pairings.token_of(tenant, enforcer, token).await? {
-                TokenFact::Good(approver) => Ok(vec![approver]),
-                TokenFact::Ended => Err(Error::PairingRevoked),
-                TokenFact::Unknown => Err(Error::NoApprover {
-                    pointer: "/body/metadata/routingToken",
-                }),
-            },
-            Route::Paired => {
+            RoutingTarget::Approver { id, .. } => Ok(vec![id.clone()]),
+            RoutingTarget::Token(token) => {
+                match pairings.token_of(tenant, enforcer, token).await? {
+                    TokenFact::Good(approver) => Ok(vec![approver]),
+                    TokenFact::Ended => Err(Error::PairingRevoked),
+                    TokenFact::Unknown => Err(Error::NoApprover {
+                        pointer: "/body/metadata/routingToken",
+                    }),
+                }
+            }
+            RoutingTarget::Paired => {
                 let most = self.context.config.limits.approvers_per_exchange;
                 let limit = usize::try_from(most).unwrap_or(usize::MAX);
                 match pairings.paired_with(tenant, enforcer).await? {
-                    Paired { count: 0, .. } => Err(Error::NoApprover {
+                    PairedApprovers { count: 0, .. } => Err(Error::NoApprover {
                         pointer: "/recipient/approverId",
                     }),
-                    Paired { count, .. } if count > limit => {
+                    PairedApprovers { count, .. } if count > limit => {
                         Err(Error::TooManyApprovers { count, limit })
                     }
-                    Paired { approvers, .. } => Ok(approvers),
+                    PairedApprovers { approvers, .. } => Ok(approvers),
                 }
             }
         };
@@ -149,12 +155,12 @@ impl Exchanges {
 }
 
 /// The refusal of a submission to an approver that the enforcer must be paired with.
-fn unpaired(route: &Route) -> Error {
+fn unpaired(route: &RoutingTarget) -> Error {
     match route {
-        Route::Approver { pointer, .. } => Error::NotPaired { pointer },
+        RoutingTarget::Approver { pointer, .. } => Error::NotPaired { pointer },
         // It was in force a moment ago.
-        Route::Token(_) => Error::PairingRevoked,
-        Route::Paired => Error::NotPaired {
+        RoutingTarget::Token(_) => Error::PairingRevoked,
+        RoutingTarget::Paired => Error::NotPaired {
             pointer: "/recipient/approverId",
         },
     }
@@ -162,7 +168,7 @@ fn unpaired(route: &Route) -> Error {
 
 /// Binds an idempotency key to its principal and to the request that it was sent with.
 pub fn bind_key(
-    origin: &Origin,
+    origin: &CallerIdentity,
     key: Option<String>,
     path: &str,
     body: &[u8],

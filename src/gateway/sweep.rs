@@ -15,7 +15,7 @@ use super::presence;
 use crate::jitter::jitter;
 use crate::protocol::exchange::ExchangeState;
 use crate::store::error::StoreError;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 /// Readers judge expiry themselves; the sweep only writes it.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     let config = &gateway.context.config;
     let forget_every = Duration::from_secs(config.retention.every_seconds.max(1));
     let write_every = presence::write_every(config);
-    let sweeps = Sweeps {
+    let sweeps = SweepTasks {
         gateway,
         tasks,
         stop,
@@ -98,13 +98,13 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     }
 }
 
-struct Sweeps<'s> {
+struct SweepTasks<'s> {
     gateway: &'s Arc<Gateway>,
     tasks: &'s TaskTracker,
     stop: &'s CancellationToken,
 }
 
-impl Sweeps<'_> {
+impl SweepTasks<'_> {
     /// Runs `job` now and then every `period`, with jitter. A sweep under way is finished before the node stops.
     fn every<J, F>(&self, name: &'static str, period: Duration, job: J)
     where
@@ -164,7 +164,7 @@ impl Gateway {
             self.context.wake.wake(
                 expired
                     .into_iter()
-                    .map(|exchange| Key::Exchange(exchange.tenant, exchange.request_id)),
+                    .map(|exchange| WakeKey::Exchange(exchange.tenant, exchange.request_id)),
             );
             Ok(u64::try_from(count).unwrap_or(u64::MAX))
         })

@@ -8,28 +8,28 @@ use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use tokio::time::{Instant, sleep_until};
 
-use super::Exchanges;
-use super::caller::{EnforcerOrAdmin, Member, Origin};
+use super::ExchangeService;
+use super::caller::{CallerIdentity, EnforcerOrAdmin, Member};
 use super::error::{Error, Result};
 use crate::jitter::jitter;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{EnforcerId, RequestId, TenantId};
 use crate::store::exchange::Exchange;
 use crate::telemetry::trace;
-use crate::wake::{Cause, Key};
+use crate::wake::{WakeCause, WakeKey};
 
 /// Pause before a wait reads again after a failed read.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-pub enum Waited {
+pub enum WaitOutcome {
     Decided(Box<Exchange>),
     /// Ended without a decision.
     Over(ExchangeState),
     Pending,
 }
 
-impl Exchanges {
+impl ExchangeService {
     /// Waits for an exchange's decision, at most `time_limit`. Each read counts as a call of the enforcer: at least when the
     /// wait begins and when it ends.
     pub async fn wait(
@@ -37,14 +37,14 @@ impl Exchanges {
         caller: EnforcerOrAdmin,
         request: &RequestId,
         time_limit: Duration,
-    ) -> Result<Waited> {
+    ) -> Result<WaitOutcome> {
         let caller = Member::from(caller);
         let origin = caller.origin();
         let deadline = Instant::now() + time_limit;
         let mut turn = None;
-        let mut cause = Cause::Hint;
+        let mut cause = WakeCause::Hint;
         // Register before reading, so that a decision in between is not missed.
-        let key = Key::Exchange(origin.tenant.clone(), request.clone());
+        let key = WakeKey::Exchange(origin.tenant.clone(), request.clone());
         let mut waiter = self.context.wake.register(key);
         loop {
             let exchange = match self.exchange(&caller, request).await {
@@ -64,15 +64,15 @@ impl Exchanges {
                             .note_missed(cause, "exchange", decision.decided_at);
                         trace::adopt_from(decision.trace.as_deref());
                     }
-                    return Ok(Waited::Decided(Box::new(exchange)));
+                    return Ok(WaitOutcome::Decided(Box::new(exchange)));
                 }
                 ExchangeState::Expired | ExchangeState::Withdrawn | ExchangeState::Cancelled => {
-                    return Ok(Waited::Over(exchange.state));
+                    return Ok(WaitOutcome::Over(exchange.state));
                 }
                 ExchangeState::PendingApproval => {}
             }
             if Instant::now() >= deadline {
-                return Ok(Waited::Pending);
+                return Ok(WaitOutcome::Pending);
             }
             if turn.is_none() {
                 let most = self.context.config.limits.waits_per_identity;
@@ -87,7 +87,7 @@ impl Exchanges {
             tokio::select! {
                 by = waiter.woken() => cause = by,
                 () = sleep_until(look_again) => {}
-                () = self.context.draining.cancelled() => return Ok(Waited::Pending),
+                () = self.context.draining.cancelled() => return Ok(WaitOutcome::Pending),
             }
         }
     }
@@ -107,7 +107,7 @@ impl Exchanges {
         // Registered before the first read, so that an end in between is not missed.
         let mut waiters: Vec<_> = requests
             .iter()
-            .map(|request| Key::Exchange(origin.tenant.clone(), request.clone()))
+            .map(|request| WakeKey::Exchange(origin.tenant.clone(), request.clone()))
             .map(|key| self.context.wake.register(key))
             .collect();
         let requests = Arc::new(requests);
@@ -175,34 +175,34 @@ impl Exchanges {
 }
 
 /// A principal of a tenant, and the enforcer it waits for, if it waits for one.
-type Identity = (TenantId, String, Option<EnforcerId>);
+type WaiterIdentity = (TenantId, String, Option<EnforcerId>);
 
 /// Counts the waits of each identity on this node.
 #[derive(Clone, Default)]
 pub(super) struct WaitCounter {
     /// Held for a few instructions, never across an await.
-    counts: Arc<Mutex<HashMap<Identity, usize>>>,
+    counts: Arc<Mutex<HashMap<WaiterIdentity, usize>>>,
 }
 
 /// Counted waits. Dropping it ends the count.
-struct Turn {
-    identity: Identity,
+struct WaitPermit {
+    identity: WaiterIdentity,
     count: usize,
     counter: WaitCounter,
 }
 
 impl WaitCounter {
-    fn counts(&self) -> MutexGuard<'_, HashMap<Identity, usize>> {
+    fn counts(&self) -> MutexGuard<'_, HashMap<WaiterIdentity, usize>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter(
         &self,
-        origin: &Origin,
+        origin: &CallerIdentity,
         enforcer: Option<&EnforcerId>,
         count: usize,
         most: usize,
-    ) -> Result<Turn> {
+    ) -> Result<WaitPermit> {
         // A token's issuer may use the same subject in several tenants.
         let identity = (
             origin.tenant.clone(),
@@ -215,7 +215,7 @@ impl WaitCounter {
             return Err(Error::TooManyWaits);
         }
         counts.insert(identity.clone(), before + count);
-        Ok(Turn {
+        Ok(WaitPermit {
             identity,
             count,
             counter: self.clone(),
@@ -223,7 +223,7 @@ impl WaitCounter {
     }
 }
 
-impl Drop for Turn {
+impl Drop for WaitPermit {
     fn drop(&mut self) {
         let mut counts = self.counter.counts();
         if let Some(count) = counts.get_mut(&self.identity) {

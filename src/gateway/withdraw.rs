@@ -1,25 +1,25 @@
 //! Ends an exchange without a decision: withdrawal by the enforcer, cancellation by an administrator.
 
-use super::Exchanges;
-use super::caller::{Admin, Enforcer, Origin};
+use super::ExchangeService;
+use super::caller::{Admin, CallerIdentity, Enforcer};
 use super::error::{Error, Result};
-use crate::protocol::envelope::Incoming;
+use crate::protocol::envelope::IncomingEnvelope;
 use crate::protocol::exchange::{ExchangeState, judge_end};
 use crate::protocol::id::{EnforcerId, RequestId};
 use crate::protocol::json;
 use crate::protocol::refresh::parse_reason;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::end_exchange::{EndRow, Ending};
-use crate::wake::Key;
+use crate::store::end_exchange::{EndRow, ExchangeEnding};
+use crate::wake::WakeKey;
 
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedExchange {
     pub at: Timestamp,
     /// When it would have expired.
     pub expires_at: Option<Timestamp>,
 }
 
-impl Exchanges {
+impl ExchangeService {
     /// Reads a withdrawal: an envelope, or nothing at all.
     pub fn read_withdrawal(
         &self,
@@ -32,7 +32,7 @@ impl Exchanges {
             return Ok((caller.bound.clone(), None));
         }
         let node = json::parse(body)?;
-        let envelope = Incoming::parse(&node, "exchange.withdrawn")?;
+        let envelope = IncomingEnvelope::parse(&node, "exchange.withdrawn")?;
         envelope.expect_request(request)?;
         let enforcer = caller.named(&envelope.sender)?;
         self.context.check_created(envelope.created_at)?;
@@ -46,7 +46,7 @@ impl Exchanges {
         request: &RequestId,
         enforcer: Option<EnforcerId>,
         reason: Option<&str>,
-    ) -> Result<Ended> {
+    ) -> Result<EndedExchange> {
         let enforcer = match enforcer {
             Some(enforcer) => enforcer,
             // An unbound credential that names nobody acts as the exchange's own enforcer.
@@ -59,7 +59,7 @@ impl Exchanges {
             }
         };
         self.presence.seen(&caller.origin.tenant, &enforcer);
-        let ending = Ending::Withdrawn(enforcer);
+        let ending = ExchangeEnding::Withdrawn(enforcer);
         self.end(&caller.origin, request, &ending, reason).await
     }
 
@@ -68,9 +68,9 @@ impl Exchanges {
         caller: &Admin,
         request: &RequestId,
         reason: Option<&str>,
-    ) -> Result<Ended> {
+    ) -> Result<EndedExchange> {
         let origin = &caller.origin;
-        let ending = Ending::Cancelled(origin.principal.clone());
+        let ending = ExchangeEnding::Cancelled(origin.principal.clone());
         let ended = self.end(origin, request, &ending, reason).await?;
         tracing::info!(%request, by = origin.principal, "an exchange was cancelled");
         Ok(ended)
@@ -78,11 +78,11 @@ impl Exchanges {
 
     async fn end(
         &self,
-        origin: &Origin,
+        origin: &CallerIdentity,
         request: &RequestId,
-        ending: &Ending,
+        ending: &ExchangeEnding,
         reason: Option<&str>,
-    ) -> Result<Ended> {
+    ) -> Result<EndedExchange> {
         let tenant = &origin.tenant;
         let approvers = self.store.approvers_of(tenant, request).await?;
         if approvers.is_empty() {
@@ -105,19 +105,19 @@ impl Exchanges {
         let fact = self.store.end(&row).await?;
         let at = judge_end(&fact)?;
         let to = match ending {
-            Ending::Withdrawn(_) => ExchangeState::Withdrawn,
-            Ending::Cancelled(_) => ExchangeState::Cancelled,
+            ExchangeEnding::Withdrawn(_) => ExchangeState::Withdrawn,
+            ExchangeEnding::Cancelled(_) => ExchangeState::Cancelled,
         };
         self.context
             .note_transition(ExchangeState::PendingApproval.as_str(), to, 1);
         let approvers = messages
             .into_iter()
-            .map(|(approver, _)| Key::Approver(tenant.clone(), approver));
-        let exchange = [Key::Exchange(tenant.clone(), request.clone())];
+            .map(|(approver, _)| WakeKey::Approver(tenant.clone(), approver));
+        let exchange = [WakeKey::Exchange(tenant.clone(), request.clone())];
         self.context
             .wake
             .wake(exchange.into_iter().chain(approvers));
-        Ok(Ended {
+        Ok(EndedExchange {
             at,
             expires_at: fact.expires_at,
         })

@@ -9,18 +9,18 @@ use serde_json::json;
 
 use super::auth::As;
 use super::body::{self, PageQuery};
-use super::error::Refusal;
+use super::error::HttpRefusal;
 use super::reply::plain;
 use crate::gateway::PageRequest;
-use crate::gateway::Platform;
+use crate::gateway::PlatformService;
 use crate::gateway::caller::Admin;
 
 /// `GET /platform/v1/audit`.
 pub async fn list(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<Admin>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let page = platform.audit(&caller, &page).await?;
     Ok(plain(

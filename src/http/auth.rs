@@ -11,13 +11,13 @@ use axum::http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep};
 
 use super::connection_limit::ConnectionPermit;
-use super::error::{Refusal, TransportError};
+use super::error::{HttpRefusal, TransportError};
 use super::limit;
 use super::peer::PeerInfo;
-use super::reply::Node;
+use super::reply::AppState;
 use super::request_scope::RequestScope;
-use crate::gateway::authenticate::Presented;
-use crate::gateway::caller::{Caller, Role};
+use crate::gateway::authenticate::PresentedCredential;
+use crate::gateway::caller::{Caller, CallerRole};
 use crate::gateway::error::Error;
 
 /// How long a credential counts as checked. A revocation reaches every node's cache in less than 3 s.
@@ -26,10 +26,10 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A caller of the role `R`.
 pub struct As<R>(pub R);
 
-impl<R: Role + Send> FromRequestParts<Node> for As<R> {
-    type Rejection = Refusal;
+impl<R: CallerRole + Send> FromRequestParts<AppState> for As<R> {
+    type Rejection = HttpRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
         if let Some(peer) = parts.extensions.get::<PeerInfo>() {
             admit_address(node, *peer)?;
         }
@@ -53,7 +53,7 @@ impl<R: Role + Send> FromRequestParts<Node> for As<R> {
     }
 }
 
-async fn authenticate(node: &Node, parts: &Parts) -> Result<Caller, Error> {
+async fn authenticate(node: &AppState, parts: &Parts) -> Result<Caller, Error> {
     let presented = presented(parts);
     let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
     let authenticator = &node.gateway.authenticator;
@@ -61,7 +61,11 @@ async fn authenticate(node: &Node, parts: &Parts) -> Result<Caller, Error> {
 }
 
 /// Authenticates a call again whose body took its time: the credential may have ended meanwhile.
-pub async fn authenticate_again(node: &Node, parts: &Parts, since: Instant) -> Result<(), Error> {
+pub async fn authenticate_again(
+    node: &AppState,
+    parts: &Parts,
+    since: Instant,
+) -> Result<(), Error> {
     let scope = parts.extensions.get::<RequestScope>();
     let is_authenticated = scope.is_some_and(|scope| scope.account().is_some());
     if is_authenticated && since.elapsed() > RECHECK_INTERVAL {
@@ -72,7 +76,7 @@ pub async fn authenticate_again(node: &Node, parts: &Parts, since: Instant) -> R
 
 /// Runs a call that waits, until its credential ends.
 pub async fn while_authenticated<T>(
-    node: &Node,
+    node: &AppState,
     parts: &Parts,
     call: impl Future<Output = T>,
 ) -> Result<T, Error> {
@@ -96,7 +100,7 @@ pub async fn while_authenticated<T>(
 
 /// Counts a call by the address it comes from. A plain connection is one of this machine, perhaps a proxy's: its address
 /// says nothing.
-pub fn admit_address(node: &Node, peer: PeerInfo) -> Result<(), Error> {
+pub fn admit_address(node: &AppState, peer: PeerInfo) -> Result<(), Error> {
     if peer.encrypted {
         node.gateway.limiter.admit_address(peer.address)?;
     }
@@ -106,10 +110,10 @@ pub fn admit_address(node: &Node, peer: PeerInfo) -> Result<(), Error> {
 /// A call that needs no credential, within the rate of its address.
 pub struct AdmittedAddress;
 
-impl FromRequestParts<Node> for AdmittedAddress {
-    type Rejection = Refusal;
+impl FromRequestParts<AppState> for AdmittedAddress {
+    type Rejection = HttpRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
         if let Some(peer) = parts.extensions.get::<PeerInfo>() {
             admit_address(node, *peer)?;
         }
@@ -132,17 +136,17 @@ fn text(value: &HeaderValue) -> Option<&str> {
 
 /// What a request presents: a bearer token, an id and secret, an API key in its own header, or, from a browser that cannot
 /// set headers on a WebSocket, one of the subprotocols it offers. A certificate counts only if there is none of these.
-fn presented(parts: &Parts) -> Option<Presented<'_>> {
+fn presented(parts: &Parts) -> Option<PresentedCredential<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {
         let (scheme, token) = text(value)?.split_once(' ')?;
         return match scheme.to_ascii_lowercase().as_str() {
-            "bearer" => Some(Presented::Token(token.trim())),
-            "basic" => Some(Presented::Basic(token.trim())),
+            "bearer" => Some(PresentedCredential::Token(token.trim())),
+            "basic" => Some(PresentedCredential::Basic(token.trim())),
             _ => None,
         };
     }
     if let Some(value) = parts.headers.get("x-api-key") {
-        return text(value).map(Presented::Token);
+        return text(value).map(PresentedCredential::Token);
     }
     let offered = parts.headers.get(SEC_WEBSOCKET_PROTOCOL);
     let token = offered
@@ -151,8 +155,8 @@ fn presented(parts: &Parts) -> Option<Presented<'_>> {
             let mut protocols = offered.split(',');
             protocols.find_map(|protocol| protocol.trim().strip_prefix("bearer."))
         });
-    token.map(Presented::Token).or_else(|| {
+    token.map(PresentedCredential::Token).or_else(|| {
         let peer = parts.extensions.get::<PeerInfo>()?;
-        peer.certificate.map(Presented::Certificate)
+        peer.certificate.map(PresentedCredential::Certificate)
     })
 }

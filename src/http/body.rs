@@ -13,14 +13,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use super::auth;
-use super::error::{Refusal, TransportError};
-use super::memory::{Account, Charge};
-use super::metered::Pace;
-use super::reply::Node;
+use super::error::{HttpRefusal, TransportError};
+use super::memory::{MemoryAccount, MemoryCharge};
+use super::metered::ReadPace;
+use super::reply::AppState;
 use super::request_scope::RequestScope;
 use crate::config;
 use crate::gateway::PageRequest;
-use crate::gateway::caller::Origin;
+use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
 use crate::protocol::device::{MAX_INTRODUCTION_BYTES, MAX_STATEMENT_BYTES};
 use crate::protocol::framing::Framing;
@@ -34,7 +34,7 @@ const MAX_KEY_BYTES: usize = 255;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BodyKind {
     /// A submission: the payload's limit and an envelope around it.
     Artifact,
     /// A prompt: the text's limit and an envelope around it.
@@ -53,20 +53,20 @@ pub enum Kind {
 }
 
 /// A request whose body was read whole, with its share of the memory for bodies.
-pub struct Received {
+pub struct ReceivedRequest {
     pub parts: Parts,
     bytes: Bytes,
-    _memory: Charge,
+    _memory: MemoryCharge,
 }
 
-impl Received {
+impl ReceivedRequest {
     /// Gives up the body and its memory.
     pub fn into_parts(self) -> Parts {
         self.parts
     }
 }
 
-impl Deref for Received {
+impl Deref for ReceivedRequest {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -80,11 +80,11 @@ async fn whole(
     config: &config::Server,
     mut body: Body,
     limit: usize,
-    memory: &mut Charge,
-) -> Result<Bytes, Refusal> {
+    memory: &mut MemoryCharge,
+) -> Result<Bytes, HttpRefusal> {
     let begun = Instant::now();
     let deadline = begun + Duration::from_secs(config.body_timeout_seconds);
-    let pace = Pace {
+    let pace = ReadPace {
         pause: MAX_PAUSE,
         rate: config.min_bytes_per_second,
     };
@@ -116,17 +116,21 @@ async fn whole(
 }
 
 /// Reads a JSON body. Too long a one is refused by its stated length, before it is read.
-pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received, Refusal> {
+pub async fn read(
+    node: &AppState,
+    request: Request,
+    kind: BodyKind,
+) -> Result<ReceivedRequest, HttpRefusal> {
     let (parts, body) = request.into_parts();
     let limits = &node.context.config.limits;
     let limit = match kind {
-        Kind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
-        Kind::Prompt => limits.prompt_bytes + limits.envelope_bytes,
-        Kind::Snapshot => limits.snapshot_bytes + limits.envelope_bytes,
-        Kind::Statement => MAX_STATEMENT_BYTES.min(limits.body_bytes),
-        Kind::Introduction => MAX_INTRODUCTION_BYTES.min(limits.body_bytes),
-        Kind::Notification => MAX_NOTIFICATION_BYTES.min(limits.body_bytes),
-        Kind::Other | Kind::Optional => limits.body_bytes,
+        BodyKind::Artifact => limits.artifact_bytes + limits.envelope_bytes,
+        BodyKind::Prompt => limits.prompt_bytes + limits.envelope_bytes,
+        BodyKind::Snapshot => limits.snapshot_bytes + limits.envelope_bytes,
+        BodyKind::Statement => MAX_STATEMENT_BYTES.min(limits.body_bytes),
+        BodyKind::Introduction => MAX_INTRODUCTION_BYTES.min(limits.body_bytes),
+        BodyKind::Notification => MAX_NOTIFICATION_BYTES.min(limits.body_bytes),
+        BodyKind::Other | BodyKind::Optional => limits.body_bytes,
     };
     let stated = parts
         .headers
@@ -135,12 +139,12 @@ pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received,
     if stated.is_some_and(|length| length > limit) {
         return Err(Error::BodyTooLarge { limit }.into());
     }
-    if kind != Kind::Optional {
+    if kind != BodyKind::Optional {
         check_media_type(node, &parts.headers)?;
     }
     let scope = parts.extensions.get::<RequestScope>();
     let mut memory = scope.map_or_else(
-        || Charge::new(&node.memory, Account::default(), None),
+        || MemoryCharge::new(&node.memory, MemoryAccount::default(), None),
         |scope| scope.charge(&node.memory),
     );
     let begun = Instant::now();
@@ -151,17 +155,17 @@ pub async fn read(node: &Node, request: Request, kind: Kind) -> Result<Received,
         return Err(TransportError::BodyIncomplete.into());
     }
     // Only what arrived tells whether there is a body: neither chunks nor HTTP/2 say so beforehand.
-    if kind == Kind::Optional && !bytes.is_empty() {
+    if kind == BodyKind::Optional && !bytes.is_empty() {
         check_media_type(node, &parts.headers)?;
     }
-    Ok(Received {
+    Ok(ReceivedRequest {
         parts,
         bytes,
         _memory: memory,
     })
 }
 
-fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), TransportError> {
+fn check_media_type(node: &AppState, headers: &HeaderMap) -> Result<(), TransportError> {
     let plain = headers
         .get(header::CONTENT_ENCODING)
         .is_none_or(|value| value == "identity");
@@ -183,18 +187,18 @@ fn check_media_type(node: &Node, headers: &HeaderMap) -> Result<(), TransportErr
 /// Parses a body and reads a command from it. A refusal names the exchange that the envelope is about, if it says so.
 pub fn parsed<T>(
     bytes: &[u8],
-    read: impl FnOnce(&json::Node<'_>) -> Result<T, Error>,
-) -> Result<T, Refusal> {
+    read: impl FnOnce(&json::JsonNode<'_>) -> Result<T, Error>,
+) -> Result<T, HttpRefusal> {
     parsed_any(bytes, read).map(|(command, _)| command)
 }
 
 /// Parses a body that may be large.
 pub async fn parsed_large<T>(
-    node: &Node,
-    origin: &Origin,
+    node: &AppState,
+    origin: &CallerIdentity,
     bytes: &[u8],
-    read: impl FnOnce(&json::Node<'_>) -> Result<T, Error>,
-) -> Result<(T, Framing), Refusal> {
+    read: impl FnOnce(&json::JsonNode<'_>) -> Result<T, Error>,
+) -> Result<(T, Framing), HttpRefusal> {
     let parse = || parsed_any(bytes, read);
     node.parse(origin, bytes.len(), parse).await
 }
@@ -202,13 +206,13 @@ pub async fn parsed_large<T>(
 /// Also returns the framing of the message, which refusals point into.
 pub fn parsed_any<T>(
     bytes: &[u8],
-    read: impl FnOnce(&json::Node<'_>) -> Result<T, Error>,
-) -> Result<(T, Framing), Refusal> {
+    read: impl FnOnce(&json::JsonNode<'_>) -> Result<T, Error>,
+) -> Result<(T, Framing), HttpRefusal> {
     let document = json::parse(bytes).map_err(Error::from)?;
     let framing = document.as_object().map_or(Framing::Wire, Framing::of);
     match read(&document) {
         Ok(command) => Ok((command, framing)),
-        Err(error) => Err(Refusal {
+        Err(error) => Err(HttpRefusal {
             about: request_of(&document),
             framing,
             ..error.into()
@@ -217,8 +221,8 @@ pub fn parsed_any<T>(
 }
 
 /// Adds the exchange that an envelope is about to a refusal.
-pub fn about(bytes: &[u8]) -> impl FnOnce(Error) -> Refusal + '_ {
-    |error| Refusal {
+pub fn about(bytes: &[u8]) -> impl FnOnce(Error) -> HttpRefusal + '_ {
+    |error| HttpRefusal {
         about: json::parse(bytes)
             .ok()
             .and_then(|document| request_of(&document)),
@@ -226,20 +230,20 @@ pub fn about(bytes: &[u8]) -> impl FnOnce(Error) -> Refusal + '_ {
     }
 }
 
-fn request_of(document: &json::Node<'_>) -> Option<String> {
+fn request_of(document: &json::JsonNode<'_>) -> Option<String> {
     let id = document.as_object()?.get("requestId")?.as_str()?;
     RequestId::parse(id).map(|id| id.as_str().to_owned())
 }
 
 /// The `Idempotency-Key` header of a submission, which may be required.
-pub fn idempotency_key(node: &Node, headers: &HeaderMap) -> Result<Option<String>, Error> {
+pub fn idempotency_key(node: &AppState, headers: &HeaderMap) -> Result<Option<String>, Error> {
     let key = sent_key(headers)?;
     require_key(node, key.as_deref())?;
     Ok(key)
 }
 
 /// Refuses a submission without the header where it is required.
-pub fn require_key(node: &Node, key: Option<&str>) -> Result<(), Error> {
+pub fn require_key(node: &AppState, key: Option<&str>) -> Result<(), Error> {
     if key.is_none() && node.context.config.idempotency.required {
         return Err(Error::Parameter {
             name: "Idempotency-Key",
@@ -299,12 +303,12 @@ pub fn query<T: for<'de> Deserialize<'de>>(uri: &Uri) -> Result<T, Error> {
 }
 
 /// The parameters of a path. One that is not text is not found, in the framing of its route.
-pub struct Path<T>(pub T);
+pub struct PathParameters<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Node> for Path<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParameters<T> {
+    type Rejection = HttpRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
         match axum::extract::Path::from_request_parts(parts, node).await {
             Ok(axum::extract::Path(names)) => Ok(Self(names)),
             Err(_) => Err(TransportError::NoSuchRoute.into()),

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::memory::{Account, MemoryBudget, MemoryPermit};
-use super::reply::Node;
-use crate::gateway::caller::Origin;
+use super::memory::{MemoryAccount, MemoryBudget, MemoryPermit};
+use super::reply::AppState;
+use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
-use crate::gateway::{Feed, Push};
+use crate::gateway::{MessageFeed, PushService};
 use crate::protocol::presence::Transport;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 /// Opens a channel for `key` and returns its feed. An approver's feed starts near `resume_after`, if that is given.
 pub async fn open(
-    node: &Node,
-    origin: Origin,
-    key: Key,
+    node: &AppState,
+    origin: CallerIdentity,
+    key: WakeKey,
     transport: Transport,
     resume_after: Option<Uuid>,
-) -> Result<Feed, Error> {
+) -> Result<MessageFeed, Error> {
     let gateway = node.gateway.clone();
     node.finish(async move {
         let channel = gateway
@@ -27,11 +27,13 @@ pub async fn open(
             .open_channel(&origin, key, transport)
             .await?;
         match &channel.key {
-            Key::Approver(..) => {
+            WakeKey::Approver(..) => {
                 let withdrawals = transport == Transport::WebSocket;
-                Feed::approver(&gateway.context, channel, withdrawals, resume_after).await
+                MessageFeed::approver(&gateway.context, channel, withdrawals, resume_after).await
             }
-            Key::Enforcer(..) | Key::Exchange(..) => Feed::enforcer(&gateway.context, channel),
+            WakeKey::Enforcer(..) | WakeKey::Exchange(..) => {
+                MessageFeed::enforcer(&gateway.context, channel)
+            }
         }
     })
     .await
@@ -39,10 +41,10 @@ pub async fn open(
 
 /// The next few messages of a feed, with the memory that they take; an error if the account may have no more now.
 pub async fn next_page(
-    feed: &mut Feed,
+    feed: &mut MessageFeed,
     budget: &Arc<MemoryBudget>,
-    account: Account,
-) -> Result<(Vec<Push>, MemoryPermit), Error> {
+    account: MemoryAccount,
+) -> Result<(Vec<PushService>, MemoryPermit), Error> {
     let mut memory = MemoryPermit::new(budget, account);
     // Before the page is read, as far as its size is known. Whoever has all that it may gets nothing more.
     if !memory.try_grow(feed.next_page_bytes().max(1)) {

@@ -8,15 +8,15 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-use super::memory::Charge;
+use super::memory::MemoryCharge;
 
 pub struct ChargedBody {
     body: Body,
-    charge: Arc<Charge>,
+    charge: Arc<MemoryCharge>,
 }
 
 impl ChargedBody {
-    pub fn new(body: Body, charge: Charge) -> Self {
+    pub fn new(body: Body, charge: MemoryCharge) -> Self {
         Self {
             body,
             charge: Arc::new(charge),
@@ -25,18 +25,18 @@ impl ChargedBody {
 }
 
 /// Bytes with what is held for them, released together.
-pub struct Held<B, H> {
+pub struct HeldBytes<B, H> {
     bytes: B,
     _held: H,
 }
 
-impl<B, H> Held<B, H> {
+impl<B, H> HeldBytes<B, H> {
     pub fn new(bytes: B, held: H) -> Self {
         Self { bytes, _held: held }
     }
 }
 
-impl<B: AsRef<[u8]>, H> AsRef<[u8]> for Held<B, H> {
+impl<B: AsRef<[u8]>, H> AsRef<[u8]> for HeldBytes<B, H> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -53,7 +53,7 @@ impl HttpBody for ChargedBody {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         let held = |bytes| {
             let charge = Arc::clone(&self.charge);
-            Bytes::from_owner(Held::new(bytes, charge))
+            Bytes::from_owner(HeldBytes::new(bytes, charge))
         };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(held))))
     }

@@ -27,25 +27,25 @@ use tower::ServiceExt as _;
 use super::connection_limit::ConnectionPermit;
 use super::h2_stall::{StallTracker, StreamExecutor};
 use super::http_version::{HttpVersion, detect};
-use super::listener_mode::{ListenerMode, Stream};
-use super::metered::{Meter, Metered};
+use super::listener_mode::{ConnectionStream, ListenerMode};
+use super::metered::{ConnectionMeter, MeteredStream};
 use super::peer::PeerInfo;
 use super::proxied::HealthOnly;
-use super::relay::{EventStream, Handover, relay};
-use super::watchdog::{CloseReason, Timeouts, Verdict, Watchdog};
+use super::relay::{EventStream, StreamHandover, relay};
+use super::watchdog::{CloseReason, ConnectionWatchdog, PeerTimeouts, WatchdogVerdict};
 use crate::telemetry::Metrics;
 
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// How long a stopping node waits for the first request of a connection, once it accepts no more of them.
 const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
-pub(super) struct Service {
+pub(super) struct ConnectionService {
     pub(super) router: Router,
     pub(super) http1: http1::Builder,
     pub(super) http2: http2::Builder<StreamExecutor>,
     pub(super) mode: ListenerMode,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) timeouts: Timeouts,
+    pub(super) timeouts: PeerTimeouts,
     pub(super) drain: CancellationToken,
     pub(super) closing: CancellationToken,
     pub(super) hard: CancellationToken,
@@ -54,14 +54,14 @@ pub(super) struct Service {
 type BoxError = Box<dyn Error + Send + Sync>;
 
 /// How HTTP on a connection ended.
-enum Ended {
+enum ConnectionEnd {
     /// By the peer, or by the node with a reason.
     Closed(Option<CloseReason>),
     /// With an event stream, which needs hyper no longer.
-    Streaming(Box<(Metered<Stream>, Response<Body>)>),
+    Streaming(Box<(MeteredStream<ConnectionStream>, Response<Body>)>),
 }
 
-impl Service {
+impl ConnectionService {
     pub(super) async fn connection(self: Arc<Self>, stream: TcpStream, permit: ConnectionPermit) {
         let (peer, permit) = (permit.peer, Arc::new(permit));
         // Both phases are boxed: an event stream must not keep the memory of the HTTP connection it began on.
@@ -69,11 +69,11 @@ impl Service {
         let ended = match permit
             .until_evicted(serving)
             .await
-            .unwrap_or(Ok(Ended::Closed(Some(CloseReason::Full))))
+            .unwrap_or(Ok(ConnectionEnd::Closed(Some(CloseReason::Full))))
         {
-            Ok(Ended::Closed(reason)) => Ok(reason),
+            Ok(ConnectionEnd::Closed(reason)) => Ok(reason),
             // No timer wakes it, only events and its peer.
-            Ok(Ended::Streaming(streaming)) => {
+            Ok(ConnectionEnd::Streaming(streaming)) => {
                 let (stream, response) = *streaming;
                 let events = response.extensions().get::<EventStream>().cloned();
                 let events = events.unwrap_or_default();
@@ -106,34 +106,37 @@ impl Service {
         &self,
         stream: TcpStream,
         permit: &Arc<ConnectionPermit>,
-    ) -> Result<Ended, BoxError> {
+    ) -> Result<ConnectionEnd, BoxError> {
         let handshake = tokio::select! {
             handshake = self.mode.handshake(stream) => handshake,
-            () = self.grace_over() => return Ok(Ended::Closed(None)),
+            () = self.grace_over() => return Ok(ConnectionEnd::Closed(None)),
         };
         let (stream, certificate) = match handshake {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.metrics.turned_away.of(["handshake"]).increment();
                 tracing::debug!(peer = %permit.peer, %error, "a handshake failed");
-                return Ok(Ended::Closed(None));
+                return Ok(ConnectionEnd::Closed(None));
             }
         };
         let version = tokio::select! {
             biased;
             version = detect(&stream, self.timeouts.headers) => version?,
-            () = sleep(self.timeouts.idle) => return Ok(Ended::Closed(Some(CloseReason::Idle))),
-            () = self.grace_over() => return Ok(Ended::Closed(Some(CloseReason::Stopping))),
+            () = sleep(self.timeouts.idle) => return Ok(ConnectionEnd::Closed(Some(CloseReason::Idle))),
+            () = self.grace_over() => return Ok(ConnectionEnd::Closed(Some(CloseReason::Stopping))),
         };
         let Some(version) = version else {
-            return Ok(Ended::Closed(Some(CloseReason::Headers)));
+            return Ok(ConnectionEnd::Closed(Some(CloseReason::Headers)));
         };
         let peer = PeerInfo {
             address: permit.peer.ip().to_canonical(),
             encrypted: matches!(stream, Either::Right(_)),
             certificate,
         };
-        let (meter, handover) = (Arc::new(Meter::default()), Handover::default());
+        let (meter, handover) = (
+            Arc::new(ConnectionMeter::default()),
+            StreamHandover::default(),
+        );
         let stalls = (version == HttpVersion::Http2).then(Arc::<StallTracker>::default);
         let service = {
             let (meter, handover, stalls) = (Arc::clone(&meter), handover.clone(), stalls.clone());
@@ -147,7 +150,7 @@ impl Service {
                 // A WebSocket outlives the HTTP connection it was upgraded from, and keeps its permit.
                 request.extensions_mut().insert(Arc::clone(&permit));
                 request.extensions_mut().insert(Arc::clone(&meter));
-                let handover = Handover::suits(&request).then(|| handover.clone());
+                let handover = StreamHandover::suits(&request).then(|| handover.clone());
                 let in_flight = meter.begin();
                 let (router, stalls, drain) = (router.clone(), stalls.clone(), drain.clone());
                 let meter = Arc::clone(&meter);
@@ -177,8 +180,13 @@ impl Service {
                 }
             })
         };
-        let stream = TokioIo::new(Metered::new(stream, version, &meter, self.timeouts.pace));
-        let watchdog = Watchdog::new(&meter, stalls.as_ref(), self.timeouts);
+        let stream = TokioIo::new(MeteredStream::new(
+            stream,
+            version,
+            &meter,
+            self.timeouts.pace,
+        ));
+        let watchdog = ConnectionWatchdog::new(&meter, stalls.as_ref(), self.timeouts);
         match version {
             HttpVersion::Http1 => {
                 let mut connection = self.http1.serve_connection(stream, service).with_upgrades();
@@ -195,9 +203,9 @@ impl Service {
                 let streaming = response.and_then(|response| {
                     let parts = connection.into_parts()?;
                     let streaming = (parts.io.into_inner(), response);
-                    Some(Ended::Streaming(Box::new(streaming)))
+                    Some(ConnectionEnd::Streaming(Box::new(streaming)))
                 });
-                Ok(streaming.unwrap_or(Ended::Closed(closed)))
+                Ok(streaming.unwrap_or(ConnectionEnd::Closed(closed)))
             }
             HttpVersion::Http2 => {
                 // Boxed, so that HTTP/1 does not pay for its size.
@@ -209,7 +217,7 @@ impl Service {
                     &meter,
                     &handover,
                 );
-                Ok(Ended::Closed(supervised.await?))
+                Ok(ConnectionEnd::Closed(supervised.await?))
             }
         }
     }
@@ -219,9 +227,9 @@ impl Service {
         &self,
         mut connection: Pin<&mut C>,
         shut_down: fn(Pin<&mut C>),
-        mut watchdog: Watchdog,
-        meter: &Meter,
-        handover: &Handover,
+        mut watchdog: ConnectionWatchdog,
+        meter: &ConnectionMeter,
+        handover: &StreamHandover,
     ) -> hyper::Result<Option<CloseReason>> {
         let mut checks = interval(CHECK_EVERY);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -242,14 +250,14 @@ impl Service {
                 }
                 _ = checks.tick() => match watchdog.check() {
                     _ if closing && meter.requests() == 0 => return Ok(Some(CloseReason::Stopping)),
-                    Verdict::Keep => {}
+                    WatchdogVerdict::Keep => {}
                     // Announced before it is closed, so that no request is lost; it has until the next check.
-                    Verdict::Retire if retired.is_none() => {
+                    WatchdogVerdict::Retire if retired.is_none() => {
                         retired = Some(CloseReason::Idle);
                         shut_down(connection.as_mut());
                     }
-                    Verdict::Retire => return Ok(retired),
-                    Verdict::Close(reason) => return Ok(Some(reason)),
+                    WatchdogVerdict::Retire => return Ok(retired),
+                    WatchdogVerdict::Close(reason) => return Ok(Some(reason)),
                 },
                 () = self.hard.cancelled(), if closing => return Ok(Some(CloseReason::Stopping)),
                 () = self.closing.cancelled(), if !closing => {

@@ -23,14 +23,14 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct ConnectionLimiter {
     /// Held for a few instructions, never across an await.
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LimiterState>>,
     limit: usize,
     limit_per_address: usize,
     metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
-struct State {
+struct LimiterState {
     all: usize,
     by_address: HashMap<IpAddr, usize>,
     /// Connections that have not authenticated yet, oldest first.
@@ -65,7 +65,7 @@ impl ConnectionLimiter {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LimiterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

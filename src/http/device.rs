@@ -8,36 +8,36 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::auth::As;
-use super::body::{self, Kind, Path};
-use super::error::Refusal;
-use super::reply::{Node, plain};
+use super::body::{self, BodyKind, PathParameters};
+use super::error::HttpRefusal;
+use super::reply::{AppState, plain};
 use crate::e2e::DeviceId;
 use crate::gateway::caller::{Admin, Approver, Member};
 use crate::gateway::error::Error;
-use crate::gateway::{Devices, Listed, Platform, StatementCommand};
+use crate::gateway::{DeviceListing, DeviceService, PlatformService, StatementCommand};
 use crate::protocol::id::ApproverId;
 use crate::protocol::json;
 
 async fn read(
-    node: &Node,
-    devices: &Devices,
+    node: &AppState,
+    devices: &DeviceService,
     caller: &Approver,
     approver: &ApproverId,
     request: Request,
-) -> Result<StatementCommand, Refusal> {
-    let bytes = body::read(node, request, Kind::Statement).await?;
+) -> Result<StatementCommand, HttpRefusal> {
+    let bytes = body::read(node, request, BodyKind::Statement).await?;
     let document = json::parse(&bytes).map_err(Error::from)?;
     Ok(devices.read(caller, approver, &document)?)
 }
 
 /// `POST /v1/approvers/{approverId}/devices`.
 pub async fn add(
-    State(node): State<Node>,
-    State(devices): State<Arc<Devices>>,
+    State(node): State<AppState>,
+    State(devices): State<Arc<DeviceService>>,
     As(caller): As<Approver>,
-    Path(approver): Path<String>,
+    PathParameters(approver): PathParameters<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     caller.speaking_for(&approver)?;
     let command = read(&node, &devices, &caller, &approver, request).await?;
@@ -52,12 +52,12 @@ pub async fn add(
 
 /// `DELETE /v1/approvers/{approverId}/devices/{deviceId}`.
 pub async fn revoke(
-    State(node): State<Node>,
-    State(devices): State<Arc<Devices>>,
+    State(node): State<AppState>,
+    State(devices): State<Arc<DeviceService>>,
     As(caller): As<Approver>,
-    Path((approver, device)): Path<(String, String)>,
+    PathParameters((approver, device)): PathParameters<(String, String)>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     caller.speaking_for(&approver)?;
     let device = DeviceId::parse(&device).map_err(|_| Error::Parameter {
@@ -71,10 +71,10 @@ pub async fn revoke(
 
 /// `DELETE /v1/approvers/{approverId}/devices`.
 pub async fn reset(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<Admin>,
-    Path(approver): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(approver): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     platform
         .administration(caller.actor())
@@ -85,15 +85,15 @@ pub async fn reset(
 
 /// `GET /v1/approvers/{approverId}/devices`.
 pub async fn list(
-    State(devices): State<Arc<Devices>>,
+    State(devices): State<Arc<DeviceService>>,
     As(caller): As<Member>,
-    Path(approver): Path<String>,
+    PathParameters(approver): PathParameters<String>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let known = |tag: &str| names(&headers, tag);
     let (tag, mut response) = match devices.list(&caller, &approver, known).await? {
-        Listed::Unchanged(tag) => {
+        DeviceListing::Unchanged(tag) => {
             let mut response = StatusCode::NOT_MODIFIED.into_response();
             let no_store = HeaderValue::from_static("no-store");
             response
@@ -101,7 +101,7 @@ pub async fn list(
                 .insert(header::CACHE_CONTROL, no_store);
             (tag, response)
         }
-        Listed::Whole(tag, list) => (tag, plain(StatusCode::OK, &list)),
+        DeviceListing::Whole(tag, list) => (tag, plain(StatusCode::OK, &list)),
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(ETAG, tag);

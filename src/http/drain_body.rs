@@ -27,11 +27,11 @@ struct SharedBody(Arc<Mutex<BodyState>>);
 
 struct BodyState {
     body: Body,
-    progress: Progress,
+    progress: DrainProgress,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum DrainProgress {
     /// The body was never polled.
     Untouched,
     Begun,
@@ -55,8 +55,8 @@ impl hyper::body::Body for SharedBody {
         let mut state = self.state();
         let polled = Pin::new(&mut state.body).poll_frame(context);
         state.progress = match polled {
-            Poll::Ready(None) => Progress::Ended,
-            _ => Progress::Begun,
+            Poll::Ready(None) => DrainProgress::Ended,
+            _ => DrainProgress::Begun,
         };
         polled
     }
@@ -78,17 +78,17 @@ pub async fn drain_unread(request: Request, next: Next) -> Response {
     }
     let expects_continue = request.headers().contains_key(header::EXPECT);
     let (parts, body) = request.into_parts();
-    let progress = Progress::Untouched;
+    let progress = DrainProgress::Untouched;
     let shared = SharedBody(Arc::new(Mutex::new(BodyState { body, progress })));
     let body = Body::new(shared.clone());
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let refused = response.status().is_client_error() || response.status().is_server_error();
     let progress = shared.state().progress;
     let ends = async || match progress {
-        Progress::Ended => true,
+        DrainProgress::Ended => true,
         // Polling the body would send `100 Continue` to a client that was just refused.
-        Progress::Untouched if expects_continue => false,
-        Progress::Untouched | Progress::Begun => {
+        DrainProgress::Untouched if expects_continue => false,
+        DrainProgress::Untouched | DrainProgress::Begun => {
             matches!(timeout(MAX_DURATION, drain(shared)).await, Ok(true))
         }
     };

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use crate::gateway::error::Error;
-use crate::protocol::error::{Code, Description};
+use crate::protocol::error::{Code, ErrorDescription};
 use crate::protocol::framing::Framing;
 use crate::protocol::id::RequestId;
 
@@ -32,8 +32,8 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    pub fn describe(self) -> Description {
-        let refusal = |status, code| Description::new(status, code, self.to_string());
+    pub fn describe(self) -> ErrorDescription {
+        let refusal = |status, code| ErrorDescription::new(status, code, self.to_string());
         match self {
             Self::NoSuchRoute => refusal(404, Code::NotFound),
             Self::MethodNotAllowed => refusal(405, Code::MethodNotAllowed),
@@ -52,17 +52,17 @@ impl TransportError {
 
 /// A refusal on its way out. The route it leaves through decides whether it is printed as an envelope or as plain JSON.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct HttpRefusal {
     /// Boxed to keep results small.
-    pub description: Box<Description>,
+    pub description: Box<ErrorDescription>,
     /// The exchange it is about, where one is known.
     pub about: Option<String>,
     /// The framing of the caller's message, which pointers refer to.
     pub framing: Framing,
 }
 
-impl From<Description> for Refusal {
-    fn from(description: Description) -> Self {
+impl From<ErrorDescription> for HttpRefusal {
+    fn from(description: ErrorDescription) -> Self {
         Self {
             description: Box::new(description),
             about: None,
@@ -71,32 +71,32 @@ impl From<Description> for Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for HttpRefusal {
     fn from(error: Error) -> Self {
         error.describe().into()
     }
 }
 
-impl From<TransportError> for Refusal {
+impl From<TransportError> for HttpRefusal {
     fn from(error: TransportError) -> Self {
         error.describe().into()
     }
 }
 
-pub trait About<T> {
-    fn about(self, request: &RequestId) -> Result<T, Refusal>;
+pub trait RefusalContext<T> {
+    fn about(self, request: &RequestId) -> Result<T, HttpRefusal>;
 }
 
-impl<T> About<T> for Result<T, Error> {
-    fn about(self, request: &RequestId) -> Result<T, Refusal> {
-        self.map_err(|error| Refusal {
+impl<T> RefusalContext<T> for Result<T, Error> {
+    fn about(self, request: &RequestId) -> Result<T, HttpRefusal> {
+        self.map_err(|error| HttpRefusal {
             about: Some(request.as_str().to_owned()),
             ..error.into()
         })
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
         response.extensions_mut().insert(self);
@@ -104,7 +104,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.description.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
@@ -116,7 +116,7 @@ impl Refusal {
         if self.framing == Framing::Core && self.description.status == 400 {
             return self;
         }
-        let Description {
+        let ErrorDescription {
             message, details, ..
         } = &mut *self.description;
         if let Some(Value::String(pointer)) = details.get_mut("pointer") {
@@ -132,7 +132,7 @@ impl Refusal {
 }
 
 /// Adds the headers that go with a refusal; `basic` says whether Basic authentication is on.
-pub fn add_headers(description: &Description, response: &mut Response, basic: bool) {
+pub fn add_headers(description: &ErrorDescription, response: &mut Response, basic: bool) {
     let headers = response.headers_mut();
     if description.status == 401 {
         headers.insert(

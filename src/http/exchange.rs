@@ -9,19 +9,19 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use super::auth::{self, As};
-use super::body::{self, Kind, Path};
-use super::error::{About, Refusal};
+use super::body::{self, BodyKind, PathParameters};
+use super::error::{HttpRefusal, RefusalContext};
 use super::limit;
-use super::reply::{Node, plain, replayed, warned};
-use crate::gateway::Exchanges;
+use super::reply::{AppState, plain, replayed, warned};
+use crate::gateway::ExchangeService;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
 };
 use crate::gateway::error::Error;
-use crate::gateway::limit::Kind as Limit;
-use crate::gateway::{AckCommand, SubmitCommand, Waited, bind_key};
+use crate::gateway::limit::RateClass as Limit;
+use crate::gateway::{AckCommand, SubmitCommand, WaitOutcome, bind_key};
 use crate::protocol::decision::Decision;
-use crate::protocol::envelope::Outgoing;
+use crate::protocol::envelope::OutgoingEnvelope;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, MessageId, RequestId};
 use crate::protocol::json;
@@ -42,11 +42,11 @@ pub(super) struct ArtifactAccepted {
 
 /// Takes a submission and puts the answer together; also tells whether an idempotency key answered it.
 pub(super) async fn submitted(
-    node: &Node,
-    exchanges: &Exchanges,
+    node: &AppState,
+    exchanges: &ExchangeService,
     caller: Enforcer,
     command: SubmitCommand,
-) -> Result<(Outgoing<ArtifactAccepted>, bool), Refusal> {
+) -> Result<(OutgoingEnvelope<ArtifactAccepted>, bool), HttpRefusal> {
     let request = command.submission.request_id.clone();
     let bound = caller.bound.is_some();
     let id = command.enforcer.as_str();
@@ -69,15 +69,15 @@ pub(super) async fn submitted(
 
 /// `POST /v1/artifacts`.
 pub async fn submit(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Enforcer>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Artifact).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Artifact).await?;
     let key = body::idempotency_key(&node, &bytes.parts.headers)?;
     let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
-    let read = |document: &json::Node<'_>| exchanges.read_submission(&caller, document, key);
+    let read = |document: &json::JsonNode<'_>| exchanges.read_submission(&caller, document, key);
     let (command, _) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
     let warning = command.warning;
     let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command).await?;
@@ -97,12 +97,12 @@ pub(super) struct DecisionAccepted {
 }
 
 pub(super) async fn decided(
-    node: &Node,
-    exchanges: &Exchanges,
+    node: &AppState,
+    exchanges: &ExchangeService,
     caller: Approver,
     approver: ApproverId,
     decision: Decision,
-) -> Result<Outgoing<DecisionAccepted>, Refusal> {
+) -> Result<OutgoingEnvelope<DecisionAccepted>, HttpRefusal> {
     let (request, verdict) = (decision.request_id.clone(), decision.verdict);
     let bound = caller.bound.is_some();
     let id = approver.as_str();
@@ -123,12 +123,12 @@ pub(super) async fn decided(
 
 /// `POST /v1/decisions`.
 pub async fn decide(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Approver>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Other).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let (approver, decision) = body::parsed(&bytes, |document| {
         exchanges.read_decision(&caller, document)
     })?;
@@ -144,11 +144,11 @@ fn path_request(text: &str) -> Result<RequestId, Error> {
 
 /// `GET /v1/exchanges/{requestId}`.
 pub async fn status(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Member>,
-    Path(request): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(request): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let request = path_request(&request)?;
     let exchange = exchanges
         .exchange(&caller, &request)
@@ -183,11 +183,11 @@ struct OutcomeBody<'r> {
 
 /// `GET /v1/exchanges/{requestId}/outcome`.
 pub async fn outcome(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Member>,
-    Path(request): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(request): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let request = path_request(&request)?;
     let outcome = exchanges.outcome(&caller, &request).await.about(&request)?;
     let request_id = &request;
@@ -206,19 +206,19 @@ struct WaitQuery {
 
 /// `GET /v1/exchanges/{requestId}/wait`.
 pub async fn wait(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<EnforcerOrAdmin>,
-    Path(request): Path<String>,
+    PathParameters(request): PathParameters<String>,
     parts: Parts,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let request = path_request(&request)?;
     let timeout = body::query::<WaitQuery>(&parts.uri)?.timeout;
     let time_limit = node.context.time_limit(timeout.as_deref())?;
     let wait = exchanges.wait(caller, &request, time_limit);
     let waited = auth::while_authenticated(&node, &parts, wait).await?;
     match waited.about(&request)? {
-        Waited::Decided(exchange) => {
+        WaitOutcome::Decided(exchange) => {
             let (enforcer, expires_at) = (exchange.enforcer_id, exchange.expires_at);
             let delivery = exchange.decision.ok_or(Error::Internal)?;
             let envelope = delivery
@@ -231,25 +231,25 @@ pub async fn wait(
                 .map_err(Error::from)?;
             Ok(node.respond(StatusCode::OK, &envelope))
         }
-        Waited::Over(state) => {
+        WaitOutcome::Over(state) => {
             let mut response = StatusCode::NO_CONTENT.into_response();
             response
                 .headers_mut()
                 .insert("exchange-state", HeaderValue::from_static(state.as_str()));
             Ok(response)
         }
-        Waited::Pending => Ok(StatusCode::NO_CONTENT.into_response()),
+        WaitOutcome::Pending => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 
 /// `POST /v1/waits`, in plain JSON.
 pub async fn wait_for_any(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Member>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Other).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let timeout = body::query::<WaitQuery>(&bytes.parts.uri)?.timeout;
     let time_limit = node.context.time_limit(timeout.as_deref())?;
     let requests = body::parsed(&bytes, |document| Ok(parse_waited_for(document)?))?;
@@ -265,14 +265,14 @@ pub async fn wait_for_any(
 
 /// `POST /v1/exchanges/{requestId}/withdraw`.
 pub async fn withdraw(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Enforcer>,
-    Path(request): Path<String>,
+    PathParameters(request): PathParameters<String>,
     http: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let request = path_request(&request)?;
-    let bytes = body::read(&node, http, Kind::Optional).await?;
+    let bytes = body::read(&node, http, BodyKind::Optional).await?;
     let (enforcer, reason) = exchanges
         .read_withdrawal(&caller, &request, &bytes)
         .about(&request)?;
@@ -294,14 +294,14 @@ pub async fn withdraw(
 
 /// `POST /v1/exchanges/{requestId}/refresh`.
 pub async fn refresh(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<ApproverOrAdmin>,
-    Path(request): Path<String>,
+    PathParameters(request): PathParameters<String>,
     http: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let request = path_request(&request)?;
-    let bytes = body::read(&node, http, Kind::Other).await?;
+    let bytes = body::read(&node, http, BodyKind::Other).await?;
     let command = exchanges
         .read_refresh(&caller, &request, &bytes)
         .about(&request)?;
@@ -321,10 +321,10 @@ pub(super) struct AckAccepted {
 }
 
 pub(super) async fn acknowledged(
-    node: &Node,
-    exchanges: &Exchanges,
+    node: &AppState,
+    exchanges: &ExchangeService,
     command: AckCommand,
-) -> Result<Outgoing<AckAccepted>, Error> {
+) -> Result<OutgoingEnvelope<AckAccepted>, Error> {
     let (bound, id) = (command.bound, command.recipient.parts().1);
     limit::admit_named(node, Limit::Ack, &command.origin, bound, id)?;
     let acked = exchanges.acknowledge(command).await?;
@@ -337,12 +337,12 @@ pub(super) async fn acknowledged(
 
 /// `POST /v1/acks`.
 pub async fn acknowledge(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<EnforcerOrApprover>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Other).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let command = body::parsed(&bytes, |document| exchanges.read_ack(&caller, document))?;
     let envelope = acknowledged(&node, &exchanges, command)
         .await

@@ -6,29 +6,29 @@ use std::time::Instant;
 use opentelemetry::KeyValue;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::error::Refusal;
+use super::error::HttpRefusal;
 use super::exchange::{acknowledged, decided, submitted};
 use super::limit;
-use super::reply::Node;
+use super::reply::AppState;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover};
 use crate::gateway::error::Error;
-use crate::gateway::limit::Kind;
+use crate::gateway::limit::RateClass;
 use crate::gateway::{AckCommand, AckPrompt, SubmitCommand};
 use crate::protocol::decision::Decision;
-use crate::protocol::envelope::Outgoing;
+use crate::protocol::envelope::OutgoingEnvelope;
 use crate::protocol::id::{ApproverId, RequestId, TextId as _};
 use crate::protocol::json;
-use crate::protocol::presence::{Hello, Transport, parse_hello};
+use crate::protocol::presence::{ClientHello, Transport, parse_hello};
 use crate::protocol::trace::TraceContext;
 use crate::telemetry::metrics::frame_label;
 use crate::telemetry::trace;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
-type Answer = Outgoing<Box<RawValue>>;
+type FrameAnswer = OutgoingEnvelope<Box<RawValue>>;
 
 /// What a frame says of itself, as far as it could be read.
 #[derive(Default)]
-struct Head {
+struct FrameHead {
     msg_type: Option<String>,
     msg_id: Option<String>,
     request_id: Option<String>,
@@ -37,24 +37,24 @@ struct Head {
 }
 
 /// The call that a frame makes. The frame's parsed JSON is dropped before the call is run.
-enum Call {
+enum FrameCall {
     Submit(Enforcer, Box<SubmitCommand>),
     Decide(Approver, ApproverId, Box<Decision>),
     Ack(AckCommand),
     AckPrompt(AckPrompt),
-    Hello(Hello),
+    Hello(ClientHello),
     Nothing,
 }
 
 /// The answer to a frame on the channel of `key`, if there is one: that of REST, with `trace.inReplyTo`.
 pub async fn answer(
-    node: &Node,
+    node: &AppState,
     caller: &EnforcerOrApprover,
-    key: &Key,
+    key: &WakeKey,
     bytes: &[u8],
 ) -> Option<String> {
     let begun = Instant::now();
-    let mut head = Head::default();
+    let mut head = FrameHead::default();
     let outcome = serve(node, caller, key, bytes, &mut head).await;
     let word = if outcome.is_ok() {
         "accepted"
@@ -81,12 +81,12 @@ pub async fn answer(
 }
 
 async fn serve(
-    node: &Node,
+    node: &AppState,
     caller: &EnforcerOrApprover,
-    key: &Key,
+    key: &WakeKey,
     bytes: &[u8],
-    head: &mut Head,
-) -> Result<Option<Answer>, Refusal> {
+    head: &mut FrameHead,
+) -> Result<Option<FrameAnswer>, HttpRefusal> {
     admit_any(node, caller, key)?;
     let parse = || {
         let document = json::parse(bytes)?;
@@ -100,7 +100,7 @@ async fn serve(
     };
     let (span, call) = node.parse(caller.origin(), bytes.len(), parse).await?;
     let warning = match &call {
-        Ok(Call::Submit(_, command)) => command.warning,
+        Ok(FrameCall::Submit(_, command)) => command.warning,
         _ => None,
     };
     let outcome = match call {
@@ -133,7 +133,7 @@ fn answer_trace(id: Option<&str>, warning: Option<&str>) -> Option<Box<RawValue>
     to_raw_value(&members).ok().filter(|_| !members.is_empty())
 }
 
-fn read_head(document: &json::Node<'_>) -> Result<Head, Error> {
+fn read_head(document: &json::JsonNode<'_>) -> Result<FrameHead, Error> {
     let object = document
         .as_object()
         .ok_or_else(|| Error::invalid("", "an object"))?;
@@ -143,7 +143,7 @@ fn read_head(document: &json::Node<'_>) -> Result<Head, Error> {
             .and_then(|node| node.as_str())
             .map(str::to_owned)
     };
-    Ok(Head {
+    Ok(FrameHead {
         msg_type: text("msgType"),
         msg_id: text("msgId"),
         request_id: text("requestId").filter(|id| RequestId::parse(id).is_some()),
@@ -155,18 +155,18 @@ fn read_head(document: &json::Node<'_>) -> Result<Head, Error> {
 }
 
 /// Counts a frame before it is read, whatever it contains.
-fn admit_any(node: &Node, caller: &EnforcerOrApprover, key: &Key) -> Result<(), Error> {
+fn admit_any(node: &AppState, caller: &EnforcerOrApprover, key: &WakeKey) -> Result<(), Error> {
     let id = match key {
-        Key::Enforcer(_, id) => id.as_str(),
-        Key::Approver(_, id) => id.as_str(),
-        Key::Exchange(..) => "",
+        WakeKey::Enforcer(_, id) => id.as_str(),
+        WakeKey::Approver(_, id) => id.as_str(),
+        WakeKey::Exchange(..) => "",
     };
     let bound = caller.bound().is_some();
-    limit::admit_identity(node, Kind::Read, caller.origin(), bound, id)
+    limit::admit_identity(node, RateClass::Read, caller.origin(), bound, id)
 }
 
 /// Counts a frame by the id that the credential is bound to. Otherwise as a whole, and later by the id in the frame.
-fn admit(node: &Node, caller: &EnforcerOrApprover, kind: Kind) -> Result<(), Error> {
+fn admit(node: &AppState, caller: &EnforcerOrApprover, kind: RateClass) -> Result<(), Error> {
     match caller.bound() {
         Some(id) => node.gateway.limiter.admit(kind, caller.origin(), Some(id)),
         None => node.gateway.limiter.admit_any_id(kind, caller.origin()),
@@ -174,37 +174,39 @@ fn admit(node: &Node, caller: &EnforcerOrApprover, kind: Kind) -> Result<(), Err
 }
 
 fn read(
-    node: &Node,
+    node: &AppState,
     caller: &EnforcerOrApprover,
-    head: &Head,
-    document: &json::Node<'_>,
-) -> Result<Call, Error> {
+    head: &FrameHead,
+    document: &json::JsonNode<'_>,
+) -> Result<FrameCall, Error> {
     use EnforcerOrApprover::{Approver, Enforcer};
     let gateway = &node.gateway;
     match (head.msg_type.as_deref(), caller) {
         (Some("artifact.submit"), Enforcer(enforcer)) => {
-            admit(node, caller, Kind::Submission)?;
+            admit(node, caller, RateClass::Submission)?;
             let command = gateway
                 .exchanges
                 .read_submission(enforcer, document, None)?;
-            Ok(Call::Submit(enforcer.clone(), Box::new(command)))
+            Ok(FrameCall::Submit(enforcer.clone(), Box::new(command)))
         }
         (Some("decision.submit"), Approver(approver)) => {
-            admit(node, caller, Kind::Decision)?;
+            admit(node, caller, RateClass::Decision)?;
             let (id, decision) = gateway.exchanges.read_decision(approver, document)?;
-            Ok(Call::Decide(approver.clone(), id, Box::new(decision)))
+            Ok(FrameCall::Decide(approver.clone(), id, Box::new(decision)))
         }
         (Some("ack.submit"), caller) => {
-            admit(node, caller, Kind::Ack)?;
-            Ok(Call::Ack(gateway.exchanges.read_ack(caller, document)?))
+            admit(node, caller, RateClass::Ack)?;
+            Ok(FrameCall::Ack(
+                gateway.exchanges.read_ack(caller, document)?,
+            ))
         }
         (Some("prompt.ack"), Enforcer(enforcer)) => {
-            admit(node, caller, Kind::Ack)?;
+            admit(node, caller, RateClass::Ack)?;
             let command = gateway.prompts.read_prompt_ack(enforcer, document)?;
-            Ok(Call::AckPrompt(command))
+            Ok(FrameCall::AckPrompt(command))
         }
-        (Some("hello"), Enforcer(_)) => Ok(Call::Hello(parse_hello(document)?)),
-        (Some("hello"), Approver(_)) => Ok(Call::Nothing),
+        (Some("hello"), Enforcer(_)) => Ok(FrameCall::Hello(parse_hello(document)?)),
+        (Some("hello"), Approver(_)) => Ok(FrameCall::Nothing),
         (Some("artifact.submit" | "decision.submit" | "prompt.ack"), _) => Err(Error::Forbidden {
             pointer: Some("/msgType".into()),
             expected: "a message that this role sends",
@@ -216,34 +218,38 @@ fn read(
     }
 }
 
-async fn run(node: &Node, key: &Key, call: Call) -> Result<Option<Answer>, Refusal> {
+async fn run(
+    node: &AppState,
+    key: &WakeKey,
+    call: FrameCall,
+) -> Result<Option<FrameAnswer>, HttpRefusal> {
     let exchanges = &node.gateway.exchanges;
     let answer = match call {
-        Call::Submit(caller, command) => {
+        FrameCall::Submit(caller, command) => {
             raw(submitted(node, exchanges, caller, *command).await?.0)?
         }
-        Call::Decide(caller, approver, decision) => {
+        FrameCall::Decide(caller, approver, decision) => {
             raw(decided(node, exchanges, caller, approver, *decision).await?)?
         }
-        Call::Ack(command) => raw(acknowledged(node, exchanges, command).await?)?,
-        Call::AckPrompt(command) => {
+        FrameCall::Ack(command) => raw(acknowledged(node, exchanges, command).await?)?,
+        FrameCall::AckPrompt(command) => {
             let request = command.request_id().clone();
             let standing = node.gateway.prompts.acknowledge_prompt(command).await?;
             let expires_at = standing.expires_at;
             let body = standing.body(request.clone()).map_err(Error::from)?;
             raw(node.envelope("prompt.ack", &request, expires_at, body))?
         }
-        Call::Hello(hello) => {
+        FrameCall::Hello(hello) => {
             node.gateway.presence.hello(key, hello).await?;
             return Ok(None);
         }
-        Call::Nothing => return Ok(None),
+        FrameCall::Nothing => return Ok(None),
     };
     Ok(Some(answer))
 }
 
 /// The same envelope with its body as text, so that all answers have one type.
-fn raw<B: serde::Serialize>(envelope: Outgoing<B>) -> Result<Answer, Error> {
+fn raw<B: serde::Serialize>(envelope: OutgoingEnvelope<B>) -> Result<FrameAnswer, Error> {
     let body = to_raw_value(&envelope.body).map_err(|_| Error::Internal)?;
     Ok(envelope.with_body(body))
 }

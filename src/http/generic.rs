@@ -8,19 +8,19 @@ use axum::response::Response;
 use serde_json::json;
 
 use super::auth::As;
-use super::body::{self, Kind};
-use super::error::Refusal;
+use super::body::{self, BodyKind};
+use super::error::HttpRefusal;
 use super::exchange::{decided, submitted};
-use super::reply::{Node, plain, replayed, warned};
-use crate::gateway::Exchanges;
+use super::reply::{AppState, plain, replayed, warned};
+use crate::gateway::ExchangeService;
 use crate::gateway::bind_key;
 use crate::gateway::caller::{Approver, Enforcer};
 use crate::protocol::framing::Framing;
 use crate::protocol::json;
 
 /// Makes a refusal point into the caller's own framing.
-pub(super) fn refused<E: Into<Refusal>>(framing: Framing) -> impl Fn(E) -> Refusal {
-    move |error| Refusal {
+pub(super) fn refused<E: Into<HttpRefusal>>(framing: Framing) -> impl Fn(E) -> HttpRefusal {
+    move |error| HttpRefusal {
         framing,
         ..error.into()
     }
@@ -28,15 +28,16 @@ pub(super) fn refused<E: Into<Refusal>>(framing: Framing) -> impl Fn(E) -> Refus
 
 /// `POST /v1/artifact`.
 pub async fn submit(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Enforcer>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Artifact).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Artifact).await?;
     let key = body::idempotency_key(&node, &bytes.parts.headers)?;
     let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
-    let read = |document: &json::Node<'_>| exchanges.read_any_submission(&caller, document, key);
+    let read =
+        |document: &json::JsonNode<'_>| exchanges.read_any_submission(&caller, document, key);
     let (command, framing) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
     let warning = command.warning;
     let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command)
@@ -54,12 +55,12 @@ pub async fn submit(
 
 /// `POST /v1/decision`.
 pub async fn decide(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Approver>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Other).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let ((approver, decision), framing) = body::parsed_any(&bytes, |document| {
         exchanges.read_any_decision(&caller, document)
     })?;

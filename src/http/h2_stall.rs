@@ -15,8 +15,8 @@ use hyper::rt::Executor;
 use tokio::task_local;
 use tokio::time::Instant;
 
-use super::charged_body::Held;
-use super::metered::{InFlight, Pace};
+use super::charged_body::HeldBytes;
+use super::metered::{InFlight, ReadPace};
 use super::relay::EventStream;
 
 /// Responses are written in chunks of this size, so that a slow reader can be told from one that reads nothing.
@@ -53,7 +53,7 @@ impl StallTracker {
     /// Tracks a response until its last chunk was written to the peer. To be called on the task of its stream.
     pub fn watch(&self, body: Body, in_flight: InFlight, events: Option<EventStream>) -> Body {
         let pending = Arc::new(PendingBytes {
-            progress: Mutex::new(Progress::default()),
+            progress: Mutex::new(ReadProgress::default()),
             events,
             abort: STREAM.try_with(Clone::clone).ok(),
             _in_flight: in_flight,
@@ -69,7 +69,7 @@ impl StallTracker {
     }
 
     /// Aborts the responses that are read too slowly. True if one of them did not end by that.
-    pub fn check(&self, pace: Pace, answer_timeout: Duration) -> bool {
+    pub fn check(&self, pace: ReadPace, answer_timeout: Duration) -> bool {
         let bodies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stuck = false;
         for pending in bodies.iter().filter_map(Weak::upgrade) {
@@ -80,7 +80,7 @@ impl StallTracker {
 }
 
 struct PendingBytes {
-    progress: Mutex<Progress>,
+    progress: Mutex<ReadProgress>,
     /// If it is an event stream.
     events: Option<EventStream>,
     abort: Option<AbortHandle>,
@@ -89,7 +89,7 @@ struct PendingBytes {
 
 /// How far the peer has read an answer, or a page of an event stream.
 #[derive(Default)]
-struct Progress {
+struct ReadProgress {
     unread: usize,
     read: u64,
     since: Option<Instant>,
@@ -99,11 +99,11 @@ struct Progress {
 }
 
 impl PendingBytes {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, ReadProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self, pace: Pace, answer_timeout: Duration) -> bool {
+    fn check(&self, pace: ReadPace, answer_timeout: Duration) -> bool {
         let mut progress = self.progress();
         if let Some(aborted) = progress.aborted {
             return progress.unread > 0 && aborted.elapsed() > ABORT_TIMEOUT;
@@ -135,12 +135,12 @@ impl PendingBytes {
 }
 
 /// Counts bytes handed to the protocol library, which drops them once they are written.
-struct Unread {
+struct UnreadBytes {
     bytes: usize,
     pending: Arc<PendingBytes>,
 }
 
-impl Drop for Unread {
+impl Drop for UnreadBytes {
     fn drop(&mut self) {
         let mut progress = self.pending.progress();
         progress.unread = progress.unread.saturating_sub(self.bytes);
@@ -177,11 +177,11 @@ impl HttpBody for TrackedBody {
             }
         }
         let length = self.rest.len().min(CHUNK_BYTES);
-        let unread = Unread {
+        let unread = UnreadBytes {
             bytes: length,
             pending: Arc::clone(&self.pending),
         };
-        let chunk = Held::new(self.rest.split_to(length), unread);
+        let chunk = HeldBytes::new(self.rest.split_to(length), unread);
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(chunk)))))
     }
 

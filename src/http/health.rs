@@ -8,9 +8,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
-use super::error::Refusal;
-use super::reply::{Node, plain};
-use crate::gateway::Health;
+use super::error::HttpRefusal;
+use super::reply::{AppState, plain};
+use crate::gateway::HealthService;
 use crate::gateway::Readiness;
 use crate::gateway::error::Error;
 
@@ -20,7 +20,7 @@ pub async fn live() -> Response {
 }
 
 /// `GET /readyz`: the node should be sent requests.
-pub async fn ready(State(health): State<Arc<Health>>) -> Response {
+pub async fn ready(State(health): State<Arc<HealthService>>) -> Response {
     let (status, word) = match health.readiness().await {
         Readiness::Ready => (StatusCode::OK, "ready"),
         Readiness::Degraded => (
@@ -50,9 +50,9 @@ pub async fn ready(State(health): State<Arc<Health>>) -> Response {
 }
 
 /// Refuses calls until the node has joined the others.
-pub async fn refuse_early(State(node): State<Node>, request: Request, next: Next) -> Response {
+pub async fn refuse_early(State(node): State<AppState>, request: Request, next: Next) -> Response {
     if node.gateway.health.has_joined() {
         return next.run(request).await;
     }
-    Refusal::from(Error::Unavailable).into_response()
+    HttpRefusal::from(Error::Unavailable).into_response()
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_util::either::Either;
 
-use super::listener_mode::Stream;
+use super::listener_mode::ConnectionStream;
 
 /// How the preface of HTTP/2 begins, and no method does.
 const PREFACE_START: &[u8] = b"PRI";
@@ -22,7 +22,10 @@ pub(super) enum HttpVersion {
 }
 
 /// The version a peer speaks; `None` if its first bytes leave that open for longer than `headers`. TLS negotiates it (ALPN).
-pub(super) async fn detect(stream: &Stream, headers: Duration) -> io::Result<Option<HttpVersion>> {
+pub(super) async fn detect(
+    stream: &ConnectionStream,
+    headers: Duration,
+) -> io::Result<Option<HttpVersion>> {
     match stream {
         Either::Left(stream) => peek(stream, headers).await,
         Either::Right(stream) => Ok(Some(match stream.get_ref().1.alpn_protocol() {

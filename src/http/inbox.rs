@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::auth::As;
-use super::body::{self, PageQuery, Path};
-use super::error::{About, Refusal};
-use super::reply::{Node, reserved};
+use super::body::{self, PageQuery, PathParameters};
+use super::error::{HttpRefusal, RefusalContext};
+use super::reply::{AppState, reserved};
 use super::request_scope::RequestScope;
-use crate::gateway::Exchanges;
+use crate::gateway::ExchangeService;
 use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
-use crate::protocol::envelope::Outgoing;
+use crate::protocol::envelope::OutgoingEnvelope;
 use crate::protocol::id::{ApproverId, RequestId, TextId};
 use crate::protocol::listing::InboxKind;
 
@@ -25,19 +25,19 @@ use crate::protocol::listing::InboxKind;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct InboxPage {
-    items: Vec<Outgoing<Box<RawValue>>>,
+    items: Vec<OutgoingEnvelope<Box<RawValue>>>,
     next_cursor: Option<String>,
 }
 
 /// `GET /v1/approvers/{approverId}/inbox`.
 pub async fn active(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Approver>,
-    Path(approver): Path<String>,
+    PathParameters(approver): PathParameters<String>,
     Extension(http): Extension<RequestScope>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     page(
         &node,
         &exchanges,
@@ -52,13 +52,13 @@ pub async fn active(
 
 /// `GET /v1/approvers/{approverId}/inbox/expired`.
 pub async fn expired(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Approver>,
-    Path(approver): Path<String>,
+    PathParameters(approver): PathParameters<String>,
     Extension(http): Extension<RequestScope>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     page(
         &node,
         &exchanges,
@@ -77,14 +77,14 @@ fn path_approver(caller: &Approver, text: &str) -> Result<ApproverId, Error> {
 }
 
 async fn page(
-    node: &Node,
-    exchanges: &Exchanges,
+    node: &AppState,
+    exchanges: &ExchangeService,
     caller: Approver,
     approver: &str,
     kind: InboxKind,
     http: RequestScope,
     uri: &Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let approver = path_approver(&caller, approver)?;
     let request = body::query::<PageQuery>(uri)?.into();
     let limits = &node.context.config.limits;
@@ -110,17 +110,17 @@ async fn page(
 /// The body of `inbox.removed`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Removed<'a> {
+struct RemovedBody<'a> {
     request_id: &'a RequestId,
 }
 
 /// `DELETE /v1/approvers/{approverId}/inbox/{requestId}`.
 pub async fn remove(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Approver>,
-    Path((approver, request)): Path<(String, String)>,
-) -> Result<Response, Refusal> {
+    PathParameters((approver, request)): PathParameters<(String, String)>,
+) -> Result<Response, HttpRefusal> {
     let approver = path_approver(&caller, &approver)?;
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
     let expires_at = exchanges
@@ -133,7 +133,7 @@ pub async fn remove(
             "inbox.removed",
             &request,
             Some(expires_at),
-            Removed {
+            RemovedBody {
                 request_id: &request,
             },
         ),

@@ -7,10 +7,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::auth::As;
-use super::body::{self, Kind, Path};
-use super::error::Refusal;
-use super::reply::{Node, plain};
-use crate::gateway::Devices;
+use super::body::{self, BodyKind, PathParameters};
+use super::error::HttpRefusal;
+use super::reply::{AppState, plain};
+use crate::gateway::DeviceService;
 use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
 use crate::protocol::id::ApproverId;
@@ -18,15 +18,15 @@ use crate::protocol::json;
 
 /// `POST /v1/approvers/{approverId}/introductions`.
 pub async fn introduce(
-    State(node): State<Node>,
-    State(devices): State<Arc<Devices>>,
+    State(node): State<AppState>,
+    State(devices): State<Arc<DeviceService>>,
     As(caller): As<Approver>,
-    Path(approver): Path<String>,
+    PathParameters(approver): PathParameters<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     caller.speaking_for(&approver)?;
-    let bytes = body::read(&node, request, Kind::Introduction).await?;
+    let bytes = body::read(&node, request, BodyKind::Introduction).await?;
     let document = json::parse(&bytes).map_err(Error::from)?;
     let command = devices.read_introduction(&caller, &approver, &document)?;
     let (line, is_new) = devices.introduce(&caller, &approver, &command).await?;
@@ -40,10 +40,10 @@ pub async fn introduce(
 
 /// `GET /v1/approvers/{approverId}/introductions`.
 pub async fn list(
-    State(devices): State<Arc<Devices>>,
+    State(devices): State<Arc<DeviceService>>,
     As(caller): As<Approver>,
-    Path(approver): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(approver): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let list = devices.introductions(&caller, &approver).await?;
     Ok(plain(StatusCode::OK, &list))

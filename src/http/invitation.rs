@@ -9,22 +9,22 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
 use super::auth::{As, admit_address};
-use super::body::{self, Kind, PageQuery, Path};
-use super::error::Refusal;
+use super::body::{self, BodyKind, PageQuery, PathParameters};
+use super::error::HttpRefusal;
 use super::peer::PeerInfo;
 use super::platform::paged;
-use super::reply::{Node, plain};
+use super::reply::{AppState, plain};
 use crate::gateway::caller::AdminOrOperator;
 use crate::gateway::error::Error;
-use crate::gateway::{InvitationRequest, PageRequest, Platform, invitations};
+use crate::gateway::{InvitationRequest, PageRequest, PlatformService, invitations};
 use crate::protocol::credential::RoleName;
 use crate::protocol::id::{InvitationId, TenantId, TextId as _};
 use crate::protocol::json;
-use crate::protocol::reader::Reader;
+use crate::protocol::reader::MemberReader;
 
 fn read(bytes: &[u8]) -> Result<(Option<TenantId>, InvitationRequest), Error> {
     let document = json::parse(bytes)?;
-    let mut reader = Reader::new(&document, "")?;
+    let mut reader = MemberReader::new(&document, "")?;
     let role = reader.word("role", RoleName::ALL, RoleName::as_str)?;
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
     let name = reader.optional_label("name", invitations::MAX_NAME_CHARS)?;
@@ -41,7 +41,7 @@ fn read(bytes: &[u8]) -> Result<(Option<TenantId>, InvitationRequest), Error> {
 }
 
 /// Where the page is. The `Host` header is ignored: a caller could choose it, and so receive the code.
-fn page(node: &Node) -> String {
+fn page(node: &AppState) -> String {
     let config = &node.context.config;
     match config.page.url.as_str() {
         "" => config.local_url(),
@@ -51,13 +51,13 @@ fn page(node: &Node) -> String {
 
 /// `POST /platform/v1/invitations`.
 pub async fn create(
-    State(node): State<Node>,
-    State(platform): State<Arc<Platform>>,
+    State(node): State<AppState>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<AdminOrOperator>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page = page(&node);
-    let bytes = body::read(&node, request, Kind::Other).await?;
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let (tenant, request) = read(&bytes)?;
     let (role, bound_id, name) = (request.role, request.bound_id.clone(), request.name.clone());
     let made = platform.invite(&caller, tenant, request).await?;
@@ -75,10 +75,10 @@ pub async fn create(
 
 /// `GET /platform/v1/invitations`.
 pub async fn list(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<AdminOrOperator>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let page = platform.invitations(&caller, &page).await?;
     Ok(paged(&page))
@@ -86,10 +86,10 @@ pub async fn list(
 
 /// `DELETE /platform/v1/invitations/{invitationId}`.
 pub async fn withdraw(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<AdminOrOperator>,
-    Path(invitation): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(invitation): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let invitation = InvitationId::parse(&invitation).ok_or(Error::NotFound)?;
     platform.withdraw_invitation(&caller, &invitation).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -97,19 +97,19 @@ pub async fn withdraw(
 
 /// `POST /v1/join`. The code authenticates the call; any other credential is ignored.
 pub async fn join(
-    State(node): State<Node>,
-    State(platform): State<Arc<Platform>>,
+    State(node): State<AppState>,
+    State(platform): State<Arc<PlatformService>>,
     peer: Option<Extension<PeerInfo>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let peer = peer.map(|Extension(peer)| peer);
     if let Some(peer) = peer {
         admit_address(&node, peer)?;
     }
-    let bytes = body::read(&node, request, Kind::Other).await?;
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let code = {
         let document = json::parse(&bytes).map_err(Error::from)?;
-        let mut reader = Reader::new(&document, "").map_err(Error::from)?;
+        let mut reader = MemberReader::new(&document, "").map_err(Error::from)?;
         let code = reader.str("code").map_err(Error::from)?.to_owned();
         reader.finish().map_err(Error::from)?;
         code

@@ -5,10 +5,10 @@ use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::Method;
 use axum::http::request::Parts;
 
-use super::reply::Node;
-use crate::gateway::caller::{Caller, Origin};
+use super::reply::AppState;
+use crate::gateway::caller::{Caller, CallerIdentity};
 use crate::gateway::error::Error;
-use crate::gateway::limit::Kind;
+use crate::gateway::limit::RateClass;
 use crate::protocol::id::{ApproverId, EnforcerId, TextId as _};
 
 const SENDER_IN_BODY: [&str; 5] = [
@@ -20,14 +20,14 @@ const SENDER_IN_BODY: [&str; 5] = [
 ];
 
 /// The limit a call counts against; channels count where they are opened.
-fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<Kind> {
+fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<RateClass> {
     match (method, path) {
         (_, "/v1/ws") => None,
         (_, path) if path.starts_with("/v1/sse/") => None,
-        (&Method::GET, _) | (_, "/v1/waits") => Some(Kind::Read),
-        (_, "/v1/acks") => Some(Kind::Ack),
+        (&Method::GET, _) | (_, "/v1/waits") => Some(RateClass::Read),
+        (_, "/v1/acks") => Some(RateClass::Ack),
         // From an enforcer it is the acknowledgement of a prompt.
-        (_, "/v1/prompt") if matches!(caller, Caller::Enforcer(_)) => Some(Kind::Ack),
+        (_, "/v1/prompt") if matches!(caller, Caller::Enforcer(_)) => Some(RateClass::Ack),
         (
             _,
             "/v1/artifacts"
@@ -35,13 +35,13 @@ fn kind_of(method: &Method, path: &str, caller: &Caller) -> Option<Kind> {
             | "/v1/prompt"
             | "/v1/session/event"
             | "/v1/pairing/initiate",
-        ) => Some(Kind::Submission),
-        _ => Some(Kind::Decision),
+        ) => Some(RateClass::Submission),
+        _ => Some(RateClass::Decision),
     }
 }
 
 /// A caller's credential, and the id it is bound to.
-fn identity(caller: &Caller) -> Option<(&Origin, Option<&str>)> {
+fn identity(caller: &Caller) -> Option<(&CallerIdentity, Option<&str>)> {
     match caller {
         Caller::Enforcer(caller) => Some((
             &caller.origin,
@@ -57,7 +57,7 @@ fn identity(caller: &Caller) -> Option<(&Origin, Option<&str>)> {
 }
 
 /// Counts a call before its body is read, and refuses it over the limit.
-pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
+pub async fn admit(node: &AppState, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
     let path = parts.extensions.get::<MatchedPath>().cloned();
     let path = path.as_ref().map_or("", MatchedPath::as_str);
     let Some(kind) = kind_of(&parts.method, path, caller) else {
@@ -80,9 +80,9 @@ pub async fn admit(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<()
 /// Counts a call of a credential that may act as any id: by the id it names, and as a whole, or it could name another id
 /// each time. The id first: one that is used up must not use up the others.
 fn admit_unbound(
-    node: &Node,
-    kind: Kind,
-    origin: &Origin,
+    node: &AppState,
+    kind: RateClass,
+    origin: &CallerIdentity,
     named: Option<&str>,
 ) -> Result<(), Error> {
     node.gateway.limiter.admit(kind, origin, named)?;
@@ -91,9 +91,9 @@ fn admit_unbound(
 
 /// Counts a channel or a frame of an identity.
 pub fn admit_identity(
-    node: &Node,
-    kind: Kind,
-    origin: &Origin,
+    node: &AppState,
+    kind: RateClass,
+    origin: &CallerIdentity,
     bound: bool,
     id: &str,
 ) -> Result<(), Error> {
@@ -105,7 +105,7 @@ pub fn admit_identity(
 
 /// Refuses a credential that is bound to one id and names another in the path. This comes before the limits: a call that is
 /// not allowed at all must not be told to wait.
-pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
+pub async fn own_path(node: &AppState, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
     let Some((_, Some(_))) = identity(caller) else {
         return Ok(());
     };
@@ -127,7 +127,7 @@ pub async fn own_path(node: &Node, parts: &mut Parts, caller: &Caller) -> Result
 }
 
 /// The id in the path, if it is of the caller's own kind. An enforcer that names an approver does not act as it.
-async fn path_id(node: &Node, parts: &mut Parts, caller: &Caller) -> Option<String> {
+async fn path_id(node: &AppState, parts: &mut Parts, caller: &Caller) -> Option<String> {
     let own = match caller {
         Caller::Enforcer(_) => "enforcerId",
         Caller::Approver(_) => "approverId",
@@ -142,9 +142,9 @@ async fn path_id(node: &Node, parts: &mut Parts, caller: &Caller) -> Option<Stri
 
 /// Counts a call by the id in its body, unless the credential is bound to one.
 pub fn admit_named(
-    node: &Node,
-    kind: Kind,
-    origin: &Origin,
+    node: &AppState,
+    kind: RateClass,
+    origin: &CallerIdentity,
     bound: bool,
     id: &str,
 ) -> Result<(), Error> {

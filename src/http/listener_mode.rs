@@ -10,20 +10,20 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::proxied::Proxies;
-use super::tls::Tls;
+use super::proxied::TrustedProxies;
+use super::tls::TlsListener;
 use crate::config::{self, ConfigError, TlsMode};
 use crate::gateway::authenticate::ClientCertificate;
 use crate::telemetry::Metrics;
 
 /// A connection's stream. TLS is boxed, here and during the handshake: a plain connection should not pay for its size.
-pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(super) type ConnectionStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 #[derive(Clone)]
 pub enum ListenerMode {
     Plain,
-    Tls(Arc<Tls>),
-    Upstream(Arc<Proxies>),
+    Tls(Arc<TlsListener>),
+    Upstream(Arc<TrustedProxies>),
 }
 
 impl ListenerMode {
@@ -37,11 +37,11 @@ impl ListenerMode {
         Ok(match config.mode {
             TlsMode::Off => Self::Plain,
             TlsMode::On => {
-                let (tls, reloading) = Tls::open(config, metrics)?;
+                let (tls, reloading) = TlsListener::open(config, metrics)?;
                 tasks.spawn(end.clone().run_until_cancelled_owned(reloading));
                 Self::Tls(tls)
             }
-            TlsMode::Upstream => Self::Upstream(Arc::new(Proxies::new(config))),
+            TlsMode::Upstream => Self::Upstream(Arc::new(TrustedProxies::new(config))),
         })
     }
 
@@ -61,7 +61,7 @@ impl ListenerMode {
     pub(super) async fn handshake(
         &self,
         stream: TcpStream,
-    ) -> io::Result<(Stream, Option<ClientCertificate>)> {
+    ) -> io::Result<(ConnectionStream, Option<ClientCertificate>)> {
         match self {
             Self::Plain | Self::Upstream(_) => Ok((Either::Left(stream), None)),
             Self::Tls(tls) => {

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::metered::Meter;
+use super::metered::ConnectionMeter;
 use crate::config;
-use crate::gateway::caller::Origin;
+use crate::gateway::caller::CallerIdentity;
 use crate::telemetry::Metrics;
 
 /// Bytes that a connection may have in flight without a permit: about as many as its buffers take anyway.
@@ -23,7 +23,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Whom memory is charged to. Hashes with a random key, so that charging copies no names, and nobody can choose a name that
 /// collides with another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct MemoryAccount {
     tenant: u64,
     identity: u64,
 }
@@ -35,20 +35,20 @@ pub struct MemoryBudget {
     least: usize,
     hashes: RandomState,
     /// Held for a few instructions, never across an await.
-    usage: Mutex<Usage>,
+    usage: Mutex<MemoryUsage>,
     released: Notify,
     metrics: Arc<Metrics>,
 }
 
 /// What has no room for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Full {
+enum FullReason {
     Node,
     Tenant,
     Identity,
 }
 
-impl Full {
+impl FullReason {
     fn as_str(self) -> &'static str {
         match self {
             Self::Node => "node",
@@ -59,7 +59,7 @@ impl Full {
 }
 
 #[derive(Default)]
-struct Usage {
+struct MemoryUsage {
     all: usize,
     tenants: HashMap<u64, usize>,
     identities: HashMap<u64, usize>,
@@ -77,12 +77,12 @@ impl MemoryBudget {
         }
     }
 
-    fn usage(&self) -> MutexGuard<'_, Usage> {
+    fn usage(&self) -> MutexGuard<'_, MemoryUsage> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn account(&self, origin: &Origin) -> Account {
-        Account {
+    pub fn account(&self, origin: &CallerIdentity) -> MemoryAccount {
+        MemoryAccount {
             tenant: self.hashes.hash_one(&origin.tenant),
             identity: self.hashes.hash_one((&origin.tenant, &origin.principal)),
         }
@@ -98,7 +98,7 @@ impl MemoryBudget {
     }
 
     /// Counts what is refused.
-    fn allowed(&self, checked: Result<(), Full>) -> bool {
+    fn allowed(&self, checked: Result<(), FullReason>) -> bool {
         if let Err(full) = checked {
             let refused = &self.metrics.memory_refused;
             refused.of([full.as_str()]).increment();
@@ -108,20 +108,25 @@ impl MemoryBudget {
 
     /// A tenant may have as much as it leaves free, an identity half of that: half and a third of everything while no other
     /// is there, and less beside others. So something is always left for those who come next.
-    fn check(&self, usage: &Usage, account: Account, more: usize) -> Result<(), Full> {
+    fn check(
+        &self,
+        usage: &MemoryUsage,
+        account: MemoryAccount,
+        more: usize,
+    ) -> Result<(), FullReason> {
         let of = |held: &HashMap<u64, usize>, key| held.get(&key).copied().unwrap_or_default();
         let free = self.total.checked_sub(usage.all.saturating_add(more));
-        let free = free.ok_or(Full::Node)?;
+        let free = free.ok_or(FullReason::Node)?;
         if of(&usage.tenants, account.tenant) + more > free.max(self.least) {
-            return Err(Full::Tenant);
+            return Err(FullReason::Tenant);
         }
         if of(&usage.identities, account.identity) + more > (free / 2).max(self.least) {
-            return Err(Full::Identity);
+            return Err(FullReason::Identity);
         }
         Ok(())
     }
 
-    fn release(&self, account: Account, bytes: usize) {
+    fn release(&self, account: MemoryAccount, bytes: usize) {
         let mut usage = self.usage();
         usage.all = usage.all.saturating_sub(bytes);
         take(&mut usage.tenants, account.tenant, bytes);
@@ -140,8 +145,8 @@ fn take(held: &mut HashMap<u64, usize>, key: u64, bytes: usize) {
     }
 }
 
-impl Usage {
-    fn add(&mut self, account: Account, bytes: usize) {
+impl MemoryUsage {
+    fn add(&mut self, account: MemoryAccount, bytes: usize) {
         self.all += bytes;
         *self.tenants.entry(account.tenant).or_default() += bytes;
         *self.identities.entry(account.identity).or_default() += bytes;
@@ -151,13 +156,13 @@ impl Usage {
 /// What one body, message, answer or page holds, released when dropped.
 pub struct MemoryPermit {
     budget: Arc<MemoryBudget>,
-    account: Account,
+    account: MemoryAccount,
     bytes: usize,
 }
 
 impl MemoryPermit {
     /// A permit for nothing yet.
-    pub fn new(budget: &Arc<MemoryBudget>, account: Account) -> Self {
+    pub fn new(budget: &Arc<MemoryBudget>, account: MemoryAccount) -> Self {
         Self {
             budget: Arc::clone(budget),
             account,
@@ -170,7 +175,7 @@ impl MemoryPermit {
         bytes <= self.bytes
     }
 
-    fn try_add(&mut self, more: usize) -> Result<(), Full> {
+    fn try_add(&mut self, more: usize) -> Result<(), FullReason> {
         let mut usage = self.budget.usage();
         self.budget.check(&usage, self.account, more)?;
         usage.add(self.account, more);
@@ -240,18 +245,18 @@ impl Drop for MemoryPermit {
 
 /// Bytes in flight on a connection: some that it has free, and a permit for the others. HTTP/2 has many requests on one
 /// connection, which share what is free.
-pub struct Charge {
-    connection: Option<Arc<Meter>>,
+pub struct MemoryCharge {
+    connection: Option<Arc<ConnectionMeter>>,
     free: usize,
     permit: MemoryPermit,
 }
 
-impl Charge {
+impl MemoryCharge {
     /// A charge for nothing yet.
     pub fn new(
         budget: &Arc<MemoryBudget>,
-        account: Account,
-        connection: Option<Arc<Meter>>,
+        account: MemoryAccount,
+        connection: Option<Arc<ConnectionMeter>>,
     ) -> Self {
         Self {
             connection,
@@ -289,7 +294,7 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for MemoryCharge {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {
             connection.give_free(self.free);

@@ -20,7 +20,7 @@ use super::relay::EventStream;
 const FINISHED: u64 = u64::MAX;
 
 /// What a connection has done so far.
-pub struct Meter {
+pub struct ConnectionMeter {
     bytes: AtomicU64,
     /// The number of the HTTP/2 frame that has begun and not ended, or [`FINISHED`].
     frame: AtomicU64,
@@ -36,7 +36,7 @@ pub struct Meter {
     event_stream: OnceLock<EventStream>,
 }
 
-impl Default for Meter {
+impl Default for ConnectionMeter {
     fn default() -> Self {
         Self {
             bytes: AtomicU64::default(),
@@ -51,7 +51,7 @@ impl Default for Meter {
     }
 }
 
-impl Meter {
+impl ConnectionMeter {
     /// The number of the HTTP/2 frame that has begun and not ended.
     pub fn unfinished_frame(&self) -> Option<u64> {
         let frame = self.frame.load(Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Meter {
     }
 }
 
-pub struct InFlight(Arc<Meter>);
+pub struct InFlight(Arc<ConnectionMeter>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
@@ -125,14 +125,14 @@ impl Drop for InFlight {
 
 /// How slowly a peer may read.
 #[derive(Clone, Copy)]
-pub struct Pace {
+pub struct ReadPace {
     /// How long it may read nothing.
     pub pause: Duration,
     /// Bytes a second that it must read beside such pauses. 0 for any number: then each pause counts for itself.
     pub rate: u64,
 }
 
-impl Pace {
+impl ReadPace {
     /// How long so many bytes may take, pauses not counted.
     fn time_for(self, bytes: u64) -> Duration {
         if bytes == 0 {
@@ -158,19 +158,24 @@ enum ConnectionScanner {
     Http2(FrameScanner),
 }
 
-pub struct Metered<S> {
+pub struct MeteredStream<S> {
     stream: S,
     scanner: ConnectionScanner,
-    meter: Arc<Meter>,
-    pace: Pace,
+    meter: Arc<ConnectionMeter>,
+    pace: ReadPace,
     /// How long writes have been pending, less the time that the bytes written since may have taken.
     waited: Duration,
     /// Runs while a write is pending, and only then; and since when it is.
     stalled: Option<(Pin<Box<Sleep>>, Instant)>,
 }
 
-impl<S> Metered<S> {
-    pub(super) fn new(stream: S, version: HttpVersion, meter: &Arc<Meter>, pace: Pace) -> Self {
+impl<S> MeteredStream<S> {
+    pub(super) fn new(
+        stream: S,
+        version: HttpVersion,
+        meter: &Arc<ConnectionMeter>,
+        pace: ReadPace,
+    ) -> Self {
         Self {
             stream,
             scanner: match version {
@@ -228,7 +233,7 @@ impl<S> Metered<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -251,7 +256,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

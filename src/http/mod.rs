@@ -61,12 +61,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use self::error::{Refusal, TransportError};
-use self::reply::Node;
+use self::error::{HttpRefusal, TransportError};
+use self::reply::AppState;
 use crate::gateway::error::Error;
 
 /// A router, and the method and path of each of its routes.
-type Routes = (Router<Node>, Vec<(&'static str, &'static str)>);
+type RouteTable = (Router<AppState>, Vec<(&'static str, &'static str)>);
 
 macro_rules! routes {
     ($($method:ident $path:literal => $handler:path;)+) => {(
@@ -76,7 +76,7 @@ macro_rules! routes {
 }
 
 /// The protocol's routes, which answer with Envelopes.
-fn protocol() -> Routes {
+fn protocol() -> RouteTable {
     routes! {
         post "/v1/artifacts" => exchange::submit;
         post "/v1/decisions" => exchange::decide;
@@ -93,7 +93,7 @@ fn protocol() -> Routes {
 }
 
 /// The protocol's routes that last as long as the client stays.
-fn streams() -> Routes {
+fn streams() -> RouteTable {
     routes! {
         get "/v1/exchanges/{requestId}/wait" => exchange::wait;
         get "/v1/sse/approvers/{approverId}" => sse::approver;
@@ -103,7 +103,7 @@ fn streams() -> Routes {
 }
 
 /// The routes that answer with plain JSON.
-fn plain() -> Routes {
+fn plain() -> RouteTable {
     routes! {
         post "/v1/artifact" => generic::submit;
         post "/v1/decision" => generic::decide;
@@ -169,13 +169,13 @@ fn plain() -> Routes {
 }
 
 /// The one of them that lasts as long as the client stays.
-fn plain_waits() -> Routes {
+fn plain_waits() -> RouteTable {
     routes! {
         post "/v1/waits" => exchange::wait_for_any;
     }
 }
 
-fn health() -> Routes {
+fn health() -> RouteTable {
     routes! {
         get "/livez" => health::live;
         get "/readyz" => health::ready;
@@ -194,7 +194,7 @@ pub fn routes() -> Vec<(&'static str, &'static str)> {
     .concat()
 }
 
-pub fn router(node: Node) -> Router {
+pub fn router(node: AppState) -> Router {
     let run_to_end = from_fn_with_state(node.clone(), reply::run_to_end);
     let refuse_early = from_fn_with_state(node.clone(), health::refuse_early);
     let protocol = protocol()
@@ -223,7 +223,7 @@ pub fn router(node: Node) -> Router {
     protocol
         .merge(plain)
         .merge(health)
-        .fallback(async || Refusal::from(TransportError::NoSuchRoute))
+        .fallback(async || HttpRefusal::from(TransportError::NoSuchRoute))
         .layer(Extension(openapi::Cache::new(routes())))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
@@ -233,12 +233,12 @@ pub fn router(node: Node) -> Router {
         .with_state(node)
 }
 
-async fn method_not_allowed() -> Refusal {
-    Refusal::from(TransportError::MethodNotAllowed)
+async fn method_not_allowed() -> HttpRefusal {
+    HttpRefusal::from(TransportError::MethodNotAllowed)
 }
 
 /// A panic is refused like any fault of ours; caught inside the framing, so that it gets its frame.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     tracing::error!("a handler panicked");
-    Refusal::from(Error::Internal).into_response()
+    HttpRefusal::from(Error::Internal).into_response()
 }

@@ -7,19 +7,19 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 
 use super::auth::As;
-use super::body::{self, Kind, Path};
-use super::error::Refusal;
-use super::reply::{Node, plain};
-use crate::gateway::Notifications;
+use super::body::{self, BodyKind, PathParameters};
+use super::error::HttpRefusal;
+use super::reply::{AppState, plain};
+use crate::gateway::NotificationService;
 use crate::gateway::caller::ApproverOrAdmin;
 use crate::protocol::id::ApproverId;
 
 /// `GET /v1/approvers/{approverId}/notifications`.
 pub async fn list(
-    State(notifications): State<Arc<Notifications>>,
+    State(notifications): State<Arc<NotificationService>>,
     As(caller): As<ApproverOrAdmin>,
-    Path(approver): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(approver): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let list = notifications.list(&caller, &approver).await?;
     Ok(plain(StatusCode::OK, &list))
@@ -27,15 +27,15 @@ pub async fn list(
 
 /// `POST /v1/approvers/{approverId}/notifications`.
 pub async fn add(
-    State(node): State<Node>,
-    State(notifications): State<Arc<Notifications>>,
+    State(node): State<AppState>,
+    State(notifications): State<Arc<NotificationService>>,
     As(caller): As<ApproverOrAdmin>,
-    Path(approver): Path<String>,
+    PathParameters(approver): PathParameters<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     notifications.check_caller(&caller, &approver)?;
-    let bytes = body::read(&node, request, Kind::Notification).await?;
+    let bytes = body::read(&node, request, BodyKind::Notification).await?;
     let new = body::parsed(&bytes, |document| notifications.read(document))?;
     let (added, is_new) = notifications.add(&caller, &approver, new).await?;
     let status = if is_new {
@@ -48,10 +48,10 @@ pub async fn add(
 
 /// `DELETE /v1/approvers/{approverId}/notifications/{notificationId}`.
 pub async fn remove(
-    State(notifications): State<Arc<Notifications>>,
+    State(notifications): State<Arc<NotificationService>>,
     As(caller): As<ApproverOrAdmin>,
-    Path((approver, id)): Path<(String, String)>,
-) -> Result<Response, Refusal> {
+    PathParameters((approver, id)): PathParameters<(String, String)>,
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     notifications.remove(&caller, &approver, &id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -59,10 +59,10 @@ pub async fn remove(
 
 /// `POST /v1/approvers/{approverId}/notifications/{notificationId}/test`.
 pub async fn test(
-    State(notifications): State<Arc<Notifications>>,
+    State(notifications): State<Arc<NotificationService>>,
     As(caller): As<ApproverOrAdmin>,
-    Path((approver, id)): Path<(String, String)>,
-) -> Result<Response, Refusal> {
+    PathParameters((approver, id)): PathParameters<(String, String)>,
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let tested = notifications.test(&caller, &approver, &id).await?;
     Ok(plain(StatusCode::OK, &tested))

@@ -13,9 +13,9 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::error::{Refusal, TransportError};
+use super::error::{HttpRefusal, TransportError};
 use super::peer::PeerInfo;
-use super::reply::Node;
+use super::reply::AppState;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 /// Headers that some route reads, beyond those that every page may send.
@@ -30,7 +30,7 @@ const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 /// Refuses browsers from elsewhere. A request without `Origin` is no browser's.
-pub fn check(node: &Node, request: &Request) -> Result<(), TransportError> {
+pub fn check(node: &AppState, request: &Request) -> Result<(), TransportError> {
     match request.headers().get(ORIGIN) {
         Some(origin) if !is_listed(node, origin) && !is_same_host(request, origin) => {
             Err(TransportError::ForeignOrigin)
@@ -39,7 +39,7 @@ pub fn check(node: &Node, request: &Request) -> Result<(), TransportError> {
     }
 }
 
-fn is_listed(node: &Node, origin: &HeaderValue) -> bool {
+fn is_listed(node: &AppState, origin: &HeaderValue) -> bool {
     let origins = &node.context.config.server.origins;
     origins.iter().any(|listed| origin == listed.as_str())
 }
@@ -69,17 +69,21 @@ fn is_same_host(request: &Request, origin: &HeaderValue) -> bool {
 }
 
 /// Refuses changes requested by a page of another origin.
-pub async fn refuse_foreign(State(node): State<Node>, request: Request, next: Next) -> Response {
+pub async fn refuse_foreign(
+    State(node): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let changes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     if changes && let Err(error) = check(&node, &request) {
-        return Refusal::from(error).into_response();
+        return HttpRefusal::from(error).into_response();
     }
     next.run(request).await
 }
 
 /// Lets pages of listed origins call and read responses, refusals included. Never with credentials that a browser adds by
 /// itself: a page sends a token of its own.
-pub async fn share(State(node): State<Node>, request: Request, next: Next) -> Response {
+pub async fn share(State(node): State<AppState>, request: Request, next: Next) -> Response {
     if node.context.config.server.origins.is_empty() {
         return next.run(request).await;
     }

@@ -11,12 +11,12 @@ use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
 use super::auth::AdmittedAddress;
-use super::error::{Refusal, TransportError};
+use super::error::{HttpRefusal, TransportError};
 use super::openapi;
-use super::reply::Node;
+use super::reply::AppState;
 use crate::config::TlsMode;
 use crate::gateway::error::Error;
-use crate::page::{CACHING, File, HEADERS, page, policy};
+use crate::page::{CACHING, HEADERS, PageFile, page, policy};
 use crate::protocol::hex;
 
 const FOR_GOOD: HeaderValue = HeaderValue::from_static(CACHING[0]);
@@ -25,10 +25,10 @@ const ONE_YEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// `GET /`.
 pub async fn index(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     _: AdmittedAddress,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     if !node.context.config.page.enabled {
         return Ok(openapi::landing());
     }
@@ -37,11 +37,11 @@ pub async fn index(
 
 /// `GET /sw.js` and the other files with names of their own.
 pub async fn fixed(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     _: AdmittedAddress,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let file = page().fixed.get(uri.path().trim_start_matches('/'));
     let file = file.filter(|_| node.context.config.page.enabled);
     respond(
@@ -55,10 +55,10 @@ pub async fn fixed(
 /// `GET /page/{version}/{file}`. It does not count against the rate of an address: a browser asks for all files at once, many
 /// browsers may share an address, and a refusal would cost as much as the file.
 pub async fn versioned(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page = page();
     let file = uri
         .path()
@@ -75,11 +75,11 @@ pub async fn versioned(
 }
 
 fn respond(
-    node: &Node,
-    file: &File,
+    node: &AppState,
+    file: &PageFile,
     caching: HeaderValue,
     asked: &HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let origins = node.context.config.page.oidc.connect_origins();
     let policy = policy(origins.iter().map(String::as_str));
     // A browser that has the file keeps its policy too, so a changed policy has to change the tag.

@@ -6,14 +6,14 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::auth::AdmittedAddress;
-use super::reply::{Node, plain};
+use super::reply::{AppState, plain};
 use crate::config::Oidc;
 
 /// A changed configuration is known everywhere after a minute.
 const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=60");
 
 /// `GET /v1/page`.
-pub async fn read(State(node): State<Node>, _: AdmittedAddress) -> Response {
+pub async fn read(State(node): State<AppState>, _: AdmittedAddress) -> Response {
     let answer = described(&node.context.config.page.oidc);
     let mut response = plain(StatusCode::OK, &answer);
     response.headers_mut().insert(header::CACHE_CONTROL, CACHED);

@@ -8,24 +8,26 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::auth::As;
-use super::body::{self, Kind, PageQuery, Path};
-use super::error::Refusal;
-use super::reply::{Node, plain};
+use super::body::{self, BodyKind, PageQuery, PathParameters};
+use super::error::HttpRefusal;
+use super::reply::{AppState, plain};
 use crate::gateway::PageRequest;
-use crate::gateway::Pairings;
+use crate::gateway::PairingService;
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
 use crate::gateway::error::Error;
 use crate::protocol::json;
-use crate::protocol::pairing::{Complete, Initiate, Nonce, PairingCode, parse_revoke};
-use crate::protocol::reader::Invalid;
+use crate::protocol::pairing::{
+    CompletePairing, InitiatePairing, Nonce, PairingCode, parse_revoke,
+};
+use crate::protocol::reader::InvalidMember;
 
 /// Reads a body as what `parse` makes of it.
 async fn read<T>(
-    node: &Node,
+    node: &AppState,
     request: Request,
-    parse: impl FnOnce(&json::Node<'_>) -> Result<T, Invalid>,
-) -> Result<T, Refusal> {
-    let bytes = body::read(node, request, Kind::Other).await?;
+    parse: impl FnOnce(&json::JsonNode<'_>) -> Result<T, InvalidMember>,
+) -> Result<T, HttpRefusal> {
+    let bytes = body::read(node, request, BodyKind::Other).await?;
     let document = json::parse(&bytes).map_err(Error::from)?;
     Ok(parse(&document).map_err(Error::from)?)
 }
@@ -42,12 +44,12 @@ fn answer<const N: usize>(mut always: Value, optional: [(&str, Option<String>); 
 
 /// `POST /v1/pairing/initiate`.
 pub async fn initiate(
-    State(node): State<Node>,
-    State(pairings): State<Arc<Pairings>>,
+    State(node): State<AppState>,
+    State(pairings): State<Arc<PairingService>>,
     As(caller): As<Enforcer>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let request = read(&node, request, Initiate::parse).await?;
+) -> Result<Response, HttpRefusal> {
+    let request = read(&node, request, InitiatePairing::parse).await?;
     let begun = pairings.initiate_pairing(&caller, request).await?;
     let always = json!({
         "code": begun.code.to_string(),
@@ -59,10 +61,10 @@ pub async fn initiate(
 
 /// `GET /v1/pairing/resolve/{code}`.
 pub async fn resolve(
-    State(pairings): State<Arc<Pairings>>,
+    State(pairings): State<Arc<PairingService>>,
     As(caller): As<Approver>,
-    Path(code): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(code): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let code = PairingCode::parse(&code);
     let found = pairings.resolve_pairing(&caller, code).await?;
     Ok(answer(
@@ -77,10 +79,10 @@ pub async fn resolve(
 
 /// `GET /v1/pairing/status/{nonce}`, also spelled `GET /v1/pairing/{nonce}/status`.
 pub async fn status(
-    State(pairings): State<Arc<Pairings>>,
+    State(pairings): State<Arc<PairingService>>,
     As(caller): As<Member>,
-    Path(nonce): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(nonce): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let nonce = Nonce::parse(&nonce).ok_or(Error::NotFound)?;
     let status = pairings.pairing_status(&caller, nonce).await?;
     Ok(plain(StatusCode::OK, &status))
@@ -88,12 +90,12 @@ pub async fn status(
 
 /// `POST /v1/pairing/complete`.
 pub async fn complete(
-    State(node): State<Node>,
-    State(pairings): State<Arc<Pairings>>,
+    State(node): State<AppState>,
+    State(pairings): State<Arc<PairingService>>,
     As(caller): As<Approver>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let request = read(&node, request, Complete::parse).await?;
+) -> Result<Response, HttpRefusal> {
+    let request = read(&node, request, CompletePairing::parse).await?;
     let paired = pairings.complete_pairing(&caller, request).await?;
     Ok(answer(
         json!({ "routingToken": paired.token }),
@@ -106,11 +108,11 @@ pub async fn complete(
 
 /// `POST /v1/pairing/revoke`.
 pub async fn revoke(
-    State(node): State<Node>,
-    State(pairings): State<Arc<Pairings>>,
+    State(node): State<AppState>,
+    State(pairings): State<Arc<PairingService>>,
     As(caller): As<Member>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let token = read(&node, request, parse_revoke).await?;
     pairings.revoke_pairing(&caller, &token).await?;
     Ok(plain(StatusCode::OK, &json!({ "status": "revoked" })))
@@ -118,10 +120,10 @@ pub async fn revoke(
 
 /// `GET /v1/pairings`.
 pub async fn list(
-    State(pairings): State<Arc<Pairings>>,
+    State(pairings): State<Arc<PairingService>>,
     As(caller): As<EnforcerOrApprover>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let page = pairings.pairings(&caller, &page).await?;
     Ok(plain(

@@ -8,8 +8,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
-use super::reply::Node;
-use crate::gateway::caller::Origin;
+use super::reply::AppState;
+use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
 use crate::gateway::keyed_semaphore::KeyedSemaphore;
 use crate::protocol::id::TenantId;
@@ -17,14 +17,14 @@ use crate::protocol::id::TenantId;
 /// Up to this size a body is parsed where it was read: within a millisecond.
 const SMALL: usize = 64 << 10;
 
-pub struct Parsing {
+pub struct ParseBudget {
     /// One body of each tenant at a time.
     tenants: KeyedSemaphore<TenantId>,
     /// As many as there are cores, in all.
     cores: Semaphore,
 }
 
-impl Parsing {
+impl ParseBudget {
     pub fn new() -> Self {
         Self {
             tenants: KeyedSemaphore::new(1),
@@ -33,11 +33,11 @@ impl Parsing {
     }
 }
 
-impl Node {
+impl AppState {
     /// Parses a body of so many bytes. A large one is counted by its size, and waits for its turn.
     pub async fn parse<T, E: From<Error>>(
         &self,
-        origin: &Origin,
+        origin: &CallerIdentity,
         bytes: usize,
         parse: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {

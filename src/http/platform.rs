@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::auth::As;
-use super::body::{self, Kind, PageQuery, Path};
-use super::error::{About, Refusal};
-use super::reply::{Node, plain};
+use super::body::{self, BodyKind, PageQuery, PathParameters};
+use super::error::{HttpRefusal, RefusalContext};
+use super::reply::{AppState, plain};
 use crate::gateway::caller::{
     Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator,
 };
 use crate::gateway::error::Error;
-use crate::gateway::{CredentialRequest, ExchangeListing, NewSigningKey, Page, PageRequest};
-use crate::gateway::{Exchanges, Platform};
+use crate::gateway::{CredentialRequest, ExchangeListing, ListPage, NewSigningKey, PageRequest};
+use crate::gateway::{ExchangeService, PlatformService};
 use crate::protocol::credential::{CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, RequestId, SignerKeyId, TenantId, TextId};
 use crate::protocol::json;
 use crate::protocol::key_proof::KeyProof;
-use crate::protocol::reader::{Invalid, Reader};
+use crate::protocol::reader::{InvalidMember, MemberReader};
 use crate::protocol::refresh::parse_reason;
 use crate::protocol::signature::PublicKey;
 
 /// `POST /platform/v1/tenants`.
 pub async fn create_tenant(
-    State(node): State<Node>,
-    State(platform): State<Arc<Platform>>,
+    State(node): State<AppState>,
+    State(platform): State<Arc<PlatformService>>,
     As(operator): As<Operator>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Other).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let name = {
         let document = json::parse(&bytes).map_err(Error::from)?;
-        let read = || -> Result<String, Invalid> {
-            let mut reader = Reader::new(&document, "")?;
+        let read = || -> Result<String, InvalidMember> {
+            let mut reader = MemberReader::new(&document, "")?;
             let name = reader.str("name")?.to_owned();
             reader.finish()?;
             Ok(name)
@@ -56,10 +56,10 @@ pub async fn create_tenant(
 
 /// `GET /platform/v1/tenants`.
 pub async fn list_tenants(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(operator): As<Operator>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let page = platform.tenants(&operator, &page).await?;
     Ok(paged(&page))
@@ -67,10 +67,10 @@ pub async fn list_tenants(
 
 /// `DELETE /platform/v1/tenants/{tenantId}`.
 pub async fn disable_tenant(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(operator): As<Operator>,
-    Path(tenant): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(tenant): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let tenant = TenantId::parse(&tenant).ok_or(Error::NotFound)?;
     let administration = platform.administration(operator.actor());
     administration.disable_tenant(&tenant).await?;
@@ -80,7 +80,7 @@ pub async fn disable_tenant(
 /// Reads the body of a credential request, and the tenant it names.
 fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest), Error> {
     let document = json::parse(bytes)?;
-    let mut reader = Reader::new(&document, "")?;
+    let mut reader = MemberReader::new(&document, "")?;
     let role = reader.one_of("role", &RoleName::ALL.map(RoleName::as_str))?;
     let role = RoleName::parse(role).ok_or(Error::Internal)?;
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
@@ -106,12 +106,12 @@ fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest)
 
 /// `POST /platform/v1/credentials`.
 pub async fn create_credential(
-    State(node): State<Node>,
-    State(platform): State<Arc<Platform>>,
+    State(node): State<AppState>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<AdminOrOperator>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Other).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let (tenant, request) = read_credential(&bytes)?;
     let made = platform.create_credential(&caller, tenant, request).await?;
     let mut answer = json!({ "credentialId": made.id });
@@ -127,10 +127,10 @@ pub async fn create_credential(
 
 /// `GET /platform/v1/credentials`.
 pub async fn list_credentials(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<AdminOrOperator>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let page = platform.credentials(&caller, &page).await?;
     Ok(paged(&page))
@@ -138,10 +138,10 @@ pub async fn list_credentials(
 
 /// `DELETE /platform/v1/credentials/{credentialId}`.
 pub async fn revoke_credential(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<AdminOrOperator>,
-    Path(credential): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(credential): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let credential = CredentialId::parse(&credential).ok_or(Error::NotFound)?;
     platform.revoke_credential(&caller, &credential).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -167,7 +167,7 @@ pub fn key_json(key: &SigningKey) -> serde_json::Value {
 
 fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<(NewSigningKey, Option<KeyProof>), Error> {
     let document = json::parse(bytes)?;
-    let mut reader = Reader::new(&document, "")?;
+    let mut reader = MemberReader::new(&document, "")?;
     let public_key = PublicKey::parse(reader.str("publicKey")?).ok_or_else(|| {
         Error::invalid(
             "/publicKey",
@@ -191,17 +191,17 @@ fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<(NewSigningKey, Option<KeyP
 
 /// `PUT /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
 pub async fn put_key(
-    State(node): State<Node>,
-    State(platform): State<Arc<Platform>>,
+    State(node): State<AppState>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<ApproverOrAdmin>,
-    Path((approver, key)): Path<(String, String)>,
+    PathParameters((approver, key)): PathParameters<(String, String)>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     // Here as well, before the body is read.
-    Platform::check_registrar(&caller, &approver)?;
+    PlatformService::check_registrar(&caller, &approver)?;
     let id = body::path_id("signerKeyId", &key)?;
-    let bytes = body::read(&node, request, Kind::Other).await?;
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let (key, proof) = read_key(id, &bytes)?;
     let answer = json!({ "approverId": approver, "signerKeyId": key.id, "publicKey": key.public_key.to_text() });
     platform
@@ -212,10 +212,10 @@ pub async fn put_key(
 
 /// `GET /platform/v1/approvers/{approverId}/keys`.
 pub async fn list_keys(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<Member>,
-    Path(approver): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(approver): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let keys = platform.signing_keys(&caller, &approver).await?;
     let items: Vec<_> = keys.iter().map(key_json).collect();
@@ -224,10 +224,10 @@ pub async fn list_keys(
 
 /// `DELETE /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
 pub async fn revoke_key(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<ApproverOrAdmin>,
-    Path((approver, key)): Path<(String, String)>,
-) -> Result<Response, Refusal> {
+    PathParameters((approver, key)): PathParameters<(String, String)>,
+) -> Result<Response, HttpRefusal> {
     let approver: ApproverId = body::path_id("approverId", &approver)?;
     let key: SignerKeyId = body::path_id("signerKeyId", &key)?;
     platform.revoke_key(&caller, &approver, &key).await?;
@@ -236,14 +236,14 @@ pub async fn revoke_key(
 
 /// `POST /platform/v1/exchanges/{requestId}/cancel`.
 pub async fn cancel(
-    State(node): State<Node>,
-    State(exchanges): State<Arc<Exchanges>>,
+    State(node): State<AppState>,
+    State(exchanges): State<Arc<ExchangeService>>,
     As(caller): As<Admin>,
-    Path(request): Path<String>,
+    PathParameters(request): PathParameters<String>,
     http: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
-    let bytes = body::read(&node, http, Kind::Optional).await?;
+    let bytes = body::read(&node, http, BodyKind::Optional).await?;
     let reason = if bytes.is_empty() {
         None
     } else {
@@ -272,10 +272,10 @@ struct ListingQuery {
 
 /// `GET /platform/v1/exchanges`.
 pub async fn list_exchanges(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<EnforcerOrAdmin>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let query: ListingQuery = body::query(&uri)?;
     let state = query
         .state
@@ -302,7 +302,7 @@ pub async fn list_exchanges(
     Ok(paged(&page))
 }
 
-pub(super) fn paged<T: Serialize>(page: &Page<T>) -> Response {
+pub(super) fn paged<T: Serialize>(page: &ListPage<T>) -> Response {
     plain(
         StatusCode::OK,
         &json!({ "items": page.items, "nextCursor": page.next }),

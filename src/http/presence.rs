@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::auth::As;
-use super::body::Path;
-use super::error::Refusal;
-use super::reply::{Node, plain, reserved};
+use super::body::PathParameters;
+use super::error::HttpRefusal;
+use super::reply::{AppState, plain, reserved};
 use super::request_scope::RequestScope;
 use crate::gateway::EnforcerPresence;
 use crate::gateway::caller::Member;
@@ -22,11 +22,11 @@ const RECORD_BYTES: usize = 256;
 
 /// `GET /v1/presence/enforcers`.
 pub async fn list(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     State(presence): State<Arc<EnforcerPresence>>,
     As(caller): As<Member>,
     Extension(http): Extension<RequestScope>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let records = node.context.config.presence.list_max;
     let bytes = usize::try_from(records).unwrap_or(1) * RECORD_BYTES;
     let memory = node.reserve(&http, bytes).await?;
@@ -38,8 +38,8 @@ pub async fn list(
 pub async fn one(
     State(presence): State<Arc<EnforcerPresence>>,
     As(caller): As<Member>,
-    Path(enforcer): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(enforcer): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let enforcer = EnforcerId::parse(&enforcer).ok_or(Error::NotFound)?;
     let record = presence.enforcer(&caller, &enforcer).await?;
     Ok(plain(StatusCode::OK, &record))

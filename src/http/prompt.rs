@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::auth::As;
-use super::body::{self, Kind, Path};
-use super::error::Refusal;
+use super::body::{self, BodyKind, PathParameters};
+use super::error::HttpRefusal;
 use super::generic::refused;
-use super::reply::{Node, plain, replayed};
-use crate::gateway::Prompts;
+use super::reply::{AppState, plain, replayed};
+use crate::gateway::PromptService;
 use crate::gateway::caller::{EnforcerOrAdmin, Member};
 use crate::gateway::error::Error;
 use crate::gateway::{PromptCommand, bind_key};
-use crate::protocol::envelope::Outgoing;
+use crate::protocol::envelope::OutgoingEnvelope;
 use crate::protocol::id::{ID_EXPECTED, RequestId, SessionId, TextId};
 use crate::protocol::json;
 
 /// `POST /v1/prompt`.
 pub async fn post(
-    State(node): State<Node>,
-    State(prompts): State<Arc<Prompts>>,
+    State(node): State<AppState>,
+    State(prompts): State<Arc<PromptService>>,
     As(caller): As<Member>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Prompt).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Prompt).await?;
     let key = body::sent_key(&bytes.parts.headers)?;
     let bound = bind_key(caller.origin(), key.clone(), bytes.parts.uri.path(), &bytes);
     let read =
-        |document: &json::Node<'_>| prompts.read_prompt(&caller, document, bytes.len(), bound);
+        |document: &json::JsonNode<'_>| prompts.read_prompt(&caller, document, bytes.len(), bound);
     let (command, framing) = body::parsed_large(&node, caller.origin(), &bytes, read).await?;
     match command {
         PromptCommand::Send(command) => {
@@ -59,10 +59,10 @@ pub async fn post(
 
 /// `GET /v1/prompt/{requestId}`.
 pub async fn get(
-    State(prompts): State<Arc<Prompts>>,
+    State(prompts): State<Arc<PromptService>>,
     As(caller): As<Member>,
-    Path(request): Path<String>,
-) -> Result<Response, Refusal> {
+    PathParameters(request): PathParameters<String>,
+) -> Result<Response, HttpRefusal> {
     let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
     let standing = prompts.prompt(&caller, &request).await?;
     let body = standing.body(request).map_err(Error::from)?;
@@ -78,12 +78,12 @@ struct PendingQuery {
 
 /// `GET /v1/enforcers/{enforcerId}/prompts`.
 pub async fn pending(
-    State(node): State<Node>,
-    State(prompts): State<Arc<Prompts>>,
+    State(node): State<AppState>,
+    State(prompts): State<Arc<PromptService>>,
     As(caller): As<EnforcerOrAdmin>,
-    Path(enforcer): Path<String>,
+    PathParameters(enforcer): PathParameters<String>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let enforcer = body::path_id("enforcerId", &enforcer)?;
     let session = body::query::<PendingQuery>(&uri)?.session_id;
     let session = session.map(|id| SessionId::parse(&id).ok_or(MALFORMED_SESSION));
@@ -96,7 +96,7 @@ pub async fn pending(
         .into_iter()
         .map(|prompt| prompt.envelope(gateway_id, &enforcer));
     let items: Vec<_> = items.collect::<Result<_, _>>().map_err(Error::from)?;
-    Ok(plain(StatusCode::OK, &Pending { items }))
+    Ok(plain(StatusCode::OK, &PendingPrompt { items }))
 }
 
 const MALFORMED_SESSION: Error = Error::Parameter {
@@ -105,6 +105,6 @@ const MALFORMED_SESSION: Error = Error::Parameter {
 };
 
 #[derive(Serialize)]
-struct Pending {
-    items: Vec<Outgoing<Box<RawValue>>>,
+struct PendingPrompt {
+    items: Vec<OutgoingEnvelope<Box<RawValue>>>,
 }

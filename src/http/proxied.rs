@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::client_certificate;
-use super::error::{Refusal, TransportError};
+use super::error::{HttpRefusal, TransportError};
 use super::peer::PeerInfo;
 use crate::config;
 use crate::gateway::authenticate::ClientCertificate;
@@ -26,7 +26,7 @@ use crate::gateway::error::Error;
 /// In which a proxy proves that it is one. An address proves little: others may have one in the same network.
 const SECRET_HEADER: &str = "x-proxy-secret";
 
-pub struct Proxies {
+pub struct TrustedProxies {
     networks: Vec<IpNet>,
     /// SHA-256 of the secret that every proxy sends.
     secret: Option<[u8; 32]>,
@@ -42,7 +42,7 @@ pub enum HealthOnly {
     Full,
 }
 
-impl Proxies {
+impl TrustedProxies {
     pub fn new(config: &config::Tls) -> Self {
         let secret = Some(config.proxy_secret.expose()).filter(|secret| !secret.is_empty());
         Self {
@@ -175,9 +175,9 @@ fn decode(value: &str) -> Option<Vec<u8>> {
 pub async fn refuse_unproxied(request: Request, next: Next) -> Response {
     match request.extensions().get::<HealthOnly>() {
         Some(HealthOnly::Unencrypted(expected)) => {
-            Refusal::from(TransportError::Unencrypted { expected }).into_response()
+            HttpRefusal::from(TransportError::Unencrypted { expected }).into_response()
         }
-        Some(HealthOnly::Full) => Refusal::from(Error::Unavailable).into_response(),
+        Some(HealthOnly::Full) => HttpRefusal::from(Error::Unavailable).into_response(),
         None => next.run(request).await,
     }
 }

@@ -45,9 +45,9 @@ impl EventStream {
 
 /// Where a request handler leaves an event stream for its connection to take over.
 #[derive(Clone, Default)]
-pub(super) struct Handover(Arc<Mutex<Option<Response<Body>>>>);
+pub(super) struct StreamHandover(Arc<Mutex<Option<Response<Body>>>>);
 
-impl Handover {
+impl StreamHandover {
     /// Whether the response to this request may be taken over: the peer understands chunks, and its request has ended.
     pub(super) fn suits(request: &Request<Incoming>) -> bool {
         request.version() == Version::HTTP_11

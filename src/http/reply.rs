@@ -13,60 +13,60 @@ use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
 use super::charged_body::ChargedBody;
-use super::error::{Refusal, add_headers};
-use super::memory::{Charge, FREE_BYTES, MemoryBudget};
-use super::parsing::Parsing;
+use super::error::{HttpRefusal, add_headers};
+use super::memory::{FREE_BYTES, MemoryBudget, MemoryCharge};
+use super::parsing::ParseBudget;
 use super::request_scope::RequestScope;
 use crate::gateway::error::Error;
 use crate::gateway::{
-    Context, Devices, EnforcerPresence, Exchanges, Gateway, Health, Notifications, Pairings,
-    Platform, Prompts, Sessions,
+    DeviceService, EnforcerPresence, ExchangeService, Gateway, GatewayContext, HealthService,
+    NotificationService, PairingService, PlatformService, PromptService, SessionService,
 };
-use crate::protocol::envelope::Outgoing;
-use crate::protocol::error::Description;
+use crate::protocol::envelope::OutgoingEnvelope;
+use crate::protocol::error::ErrorDescription;
 use crate::protocol::id::RequestId;
 use crate::protocol::timestamp::Timestamp;
 use crate::telemetry::trace;
 
 /// The state of handlers and layers. One pointer, as each layer of each request clones it.
 #[derive(Clone)]
-pub struct Node(Arc<Shared>);
+pub struct AppState(Arc<SharedState>);
 
-pub struct Shared {
-    pub context: Arc<Context>,
+pub struct SharedState {
+    pub context: Arc<GatewayContext>,
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
     /// Memory for bodies, answers and pages in flight.
     pub memory: Arc<MemoryBudget>,
-    pub(super) parsing: Parsing,
+    pub(super) parsing: ParseBudget,
 }
 
-impl Node {
+impl AppState {
     pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
         let memory = MemoryBudget::new(&gateway.context.config.limits, &gateway.context.metrics);
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedState {
             context: Arc::clone(&gateway.context),
             gateway,
             tasks,
             memory: Arc::new(memory),
-            parsing: Parsing::new(),
+            parsing: ParseBudget::new(),
         }))
     }
 }
 
-impl Deref for Node {
-    type Target = Shared;
+impl Deref for AppState {
+    type Target = SharedState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &SharedState {
         &self.0
     }
 }
 
 macro_rules! subjects {
     ($($field:ident: $subject:ident),+) => {$(
-        impl FromRef<Node> for Arc<$subject> {
-            fn from_ref(node: &Node) -> Self {
+        impl FromRef<AppState> for Arc<$subject> {
+            fn from_ref(node: &AppState) -> Self {
                 Arc::clone(&node.gateway.$field)
             }
         }
@@ -74,11 +74,11 @@ macro_rules! subjects {
 }
 
 subjects! {
-    exchanges: Exchanges, presence: EnforcerPresence, pairings: Pairings, prompts: Prompts, sessions: Sessions,
-    platform: Platform, devices: Devices, notifications: Notifications, health: Health
+    exchanges: ExchangeService, presence: EnforcerPresence, pairings: PairingService, prompts: PromptService, sessions: SessionService,
+    platform: PlatformService, devices: DeviceService, notifications: NotificationService, health: HealthService
 }
 
-impl Node {
+impl AppState {
     /// Runs a use case to its end, even if the client hangs up meanwhile.
     pub async fn finish<T, F>(&self, work: F) -> Result<T, Error>
     where
@@ -102,7 +102,7 @@ impl Node {
         request: &RequestId,
         expires_at: Option<Timestamp>,
         body: B,
-    ) -> Outgoing<B> {
+    ) -> OutgoingEnvelope<B> {
         self.envelope_about(msg_type, request.as_str().to_owned(), expires_at, body)
     }
 
@@ -113,9 +113,9 @@ impl Node {
         about: String,
         expires_at: Option<Timestamp>,
         body: B,
-    ) -> Outgoing<B> {
+    ) -> OutgoingEnvelope<B> {
         let context = &self.context;
-        Outgoing::new(
+        OutgoingEnvelope::new(
             msg_type,
             context.clock.message_id(),
             about,
@@ -126,16 +126,20 @@ impl Node {
         .expiring(expires_at)
     }
 
-    pub fn respond<B: Serialize>(&self, status: StatusCode, envelope: &Outgoing<B>) -> Response {
+    pub fn respond<B: Serialize>(
+        &self,
+        status: StatusCode,
+        envelope: &OutgoingEnvelope<B>,
+    ) -> Response {
         match serde_json::to_vec(envelope) {
             Ok(text) => typed(status, &self.context.names.media_type, text.into()),
-            Err(_) => Refusal::from(Error::Internal).into_response(),
+            Err(_) => HttpRefusal::from(Error::Internal).into_response(),
         }
     }
 
     /// Charges an answer to its caller until it is written, so that clients that do not read cannot use up the memory; or
     /// refuses it, if the caller may have no more.
-    fn charged(&self, asked: &Asked, response: Response) -> Response {
+    fn charged(&self, asked: &RequestFacts, response: Response) -> Response {
         let Some(scope) = &asked.scope else {
             return response;
         };
@@ -144,7 +148,7 @@ impl Node {
         let free = if asked.multiplexed { 0 } else { FREE_BYTES };
         if length <= free
             || scope.account().is_none()
-            || response.extensions().get::<Charged>().is_some()
+            || response.extensions().get::<ChargedMark>().is_some()
         {
             return response;
         }
@@ -153,14 +157,14 @@ impl Node {
         if length <= FREE_BYTES {
             charge.set(length);
         } else if !charge.try_grow(length) {
-            return Refusal::from(Error::Unavailable).into_response();
+            return HttpRefusal::from(Error::Unavailable).into_response();
         }
         held(charge, response)
     }
 
     /// Memory for an answer that may have so many bytes, before anything is read for it. Whoever has all that it may waits a
     /// moment, and is refused without a question to the database.
-    pub async fn reserve(&self, scope: &RequestScope, bytes: usize) -> Result<Charge, Error> {
+    pub async fn reserve(&self, scope: &RequestScope, bytes: usize) -> Result<MemoryCharge, Error> {
         let mut charge = scope.charge(&self.memory);
         if charge.grow(self.memory.to_build(bytes)).await {
             Ok(charge)
@@ -176,29 +180,29 @@ fn length(response: &Response) -> usize {
 }
 
 /// An answer that was reserved for, and takes what it has turned out to need.
-pub fn reserved(mut charge: Charge, response: Response) -> Response {
+pub fn reserved(mut charge: MemoryCharge, response: Response) -> Response {
     charge.set(length(&response));
     held(charge, response)
 }
 
-fn held(charge: Charge, response: Response) -> Response {
+fn held(charge: MemoryCharge, response: Response) -> Response {
     let mut response = response.map(|body| Body::new(ChargedBody::new(body, charge)));
-    response.extensions_mut().insert(Charged);
+    response.extensions_mut().insert(ChargedMark);
     response
 }
 
 /// Marks an answer that is charged already.
 #[derive(Clone, Copy)]
-struct Charged;
+struct ChargedMark;
 
 /// What a layer keeps of a request.
-struct Asked {
+struct RequestFacts {
     scope: Option<RequestScope>,
     /// Whether its connection has other requests beside it.
     multiplexed: bool,
 }
 
-impl Asked {
+impl RequestFacts {
     fn by(request: &Request) -> Self {
         Self {
             scope: request.extensions().get::<RequestScope>().cloned(),
@@ -229,7 +233,7 @@ pub fn replayed(mut response: Response, replayed: bool) -> Response {
 pub fn plain<T: Serialize>(status: StatusCode, value: &T) -> Response {
     match serde_json::to_vec(value) {
         Ok(text) => typed(status, "application/json", text.into()),
-        Err(_) => Refusal::from(Error::Internal).into_response(),
+        Err(_) => HttpRefusal::from(Error::Internal).into_response(),
     }
 }
 
@@ -247,20 +251,20 @@ fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
 
 /// Runs each call to its end, even if the client hangs up meanwhile: a database call that is dropped halfway costs its
 /// connection.
-pub async fn run_to_end(State(node): State<Node>, request: Request, next: Next) -> Response {
+pub async fn run_to_end(State(node): State<AppState>, request: Request, next: Next) -> Response {
     let call = next.run(request);
     let ended = node.finish(async move { Ok(call.await) }).await;
-    ended.unwrap_or_else(|error| Refusal::from(error).into_response())
+    ended.unwrap_or_else(|error| HttpRefusal::from(error).into_response())
 }
 
 pub async fn refuse_in_envelopes(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     request: Request,
     next: Next,
 ) -> Response {
-    let asked = Asked::by(&request);
+    let asked = RequestFacts::by(&request);
     let mut response = node.charged(&asked, next.run(request).await);
-    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
+    let Some(refusal) = response.extensions_mut().remove::<HttpRefusal>() else {
         return response;
     };
     let (status, description) = (refusal.status(), &refusal.description);
@@ -274,10 +278,14 @@ pub async fn refuse_in_envelopes(
     framed(&node, description, &response, framing)
 }
 
-pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Next) -> Response {
-    let asked = Asked::by(&request);
+pub async fn refuse_in_json(
+    State(node): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let asked = RequestFacts::by(&request);
     let mut response = node.charged(&asked, next.run(request).await);
-    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
+    let Some(refusal) = response.extensions_mut().remove::<HttpRefusal>() else {
         return response;
     };
     let refusal = refusal.framed();
@@ -288,7 +296,12 @@ pub async fn refuse_in_json(State(node): State<Node>, request: Request, next: Ne
 }
 
 /// The framed refusal, with the headers that the bare one already had, such as `Allow`.
-fn framed(node: &Node, refusal: &Description, bare: &Response, mut framed: Response) -> Response {
+fn framed(
+    node: &AppState,
+    refusal: &ErrorDescription,
+    bare: &Response,
+    mut framed: Response,
+) -> Response {
     add_headers(refusal, &mut framed, node.context.config.auth.basic);
     for (name, value) in bare.headers() {
         if name != header::CONTENT_LENGTH && !framed.headers().contains_key(name) {

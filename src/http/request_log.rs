@@ -9,16 +9,16 @@ use axum::middleware::Next;
 use axum::response::Response;
 use opentelemetry::KeyValue;
 
-use super::metered::Meter;
-use super::reply::Node;
+use super::metered::ConnectionMeter;
+use super::reply::AppState;
 use super::request_scope::RequestScope;
-use crate::gateway::Context;
+use crate::gateway::GatewayContext;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
-use crate::protocol::error::Description;
+use crate::protocol::error::ErrorDescription;
 use crate::protocol::trace::TraceContext;
 use crate::telemetry::instrument::as_f64;
 use crate::telemetry::metrics::{UNMATCHED, method_label};
-use crate::telemetry::trace::{self, Span};
+use crate::telemetry::trace::{self, TraceSpan};
 
 /// The trace context in a request's headers. Two parents count as none.
 fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
@@ -29,9 +29,9 @@ fn traced_by(headers: &HeaderMap) -> Option<TraceContext> {
     TraceContext::parse(parent.to_str().ok()?, Some(&states.join(",")))
 }
 
-pub async fn identify(State(node): State<Node>, mut request: Request, next: Next) -> Response {
+pub async fn identify(State(node): State<AppState>, mut request: Request, next: Next) -> Response {
     let id = node.context.clock.operation_id().to_string();
-    let connection = request.extensions().get::<Arc<Meter>>().cloned();
+    let connection = request.extensions().get::<Arc<ConnectionMeter>>().cloned();
     let scope = RequestScope::new(id, connection);
     request.extensions_mut().insert(scope.clone());
     let method = method_label(request.method().as_str());
@@ -59,7 +59,7 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
     let requests = &node.context.metrics.requests;
     requests.took(method, route, status, took);
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    let context = span.as_ref().map(Span::context);
+    let context = span.as_ref().map(TraceSpan::context);
     tracing::debug!(
         request = scope.id(),
         method,
@@ -76,8 +76,8 @@ pub async fn identify(State(node): State<Node>, mut request: Request, next: Next
     response
 }
 
-impl Node {
-    pub fn note_refusal(&self, refusal: &Description) {
+impl AppState {
+    pub fn note_refusal(&self, refusal: &ErrorDescription) {
         let metrics = &self.context.metrics;
         metrics.refusals.of([refusal.code.as_str()]).increment();
         if let Some(throttled) = &refusal.throttled {
@@ -87,7 +87,7 @@ impl Node {
 
     /// Registers the gauges of the memory for bodies.
     pub fn observe(&self) {
-        let Context {
+        let GatewayContext {
             metrics, config, ..
         } = &*self.context;
         let memory = Arc::clone(&self.memory);

@@ -2,22 +2,22 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::memory::{Account, Charge, MemoryBudget};
-use super::metered::Meter;
+use super::memory::{MemoryAccount, MemoryBudget, MemoryCharge};
+use super::metered::ConnectionMeter;
 
 #[derive(Clone)]
-pub struct RequestScope(Arc<Inner>);
+pub struct RequestScope(Arc<ScopeInner>);
 
-struct Inner {
+struct ScopeInner {
     id: String,
-    connection: Option<Arc<Meter>>,
+    connection: Option<Arc<ConnectionMeter>>,
     /// Set once the caller is known.
-    account: OnceLock<Account>,
+    account: OnceLock<MemoryAccount>,
 }
 
 impl RequestScope {
-    pub fn new(id: String, connection: Option<Arc<Meter>>) -> Self {
-        Self(Arc::new(Inner {
+    pub fn new(id: String, connection: Option<Arc<ConnectionMeter>>) -> Self {
+        Self(Arc::new(ScopeInner {
             id,
             connection,
             account: OnceLock::new(),
@@ -29,18 +29,18 @@ impl RequestScope {
         &self.0.id
     }
 
-    pub fn authenticated(&self, account: Account) {
+    pub fn authenticated(&self, account: MemoryAccount) {
         self.0.account.get_or_init(|| account);
     }
 
     /// Whom the memory of this request is charged to; `None` while the caller is unknown.
-    pub fn account(&self) -> Option<Account> {
+    pub fn account(&self) -> Option<MemoryAccount> {
         self.0.account.get().copied()
     }
 
     /// A charge for what this request holds, as yet for nothing.
-    pub fn charge(&self, budget: &Arc<MemoryBudget>) -> Charge {
+    pub fn charge(&self, budget: &Arc<MemoryBudget>) -> MemoryCharge {
         let account = self.account().unwrap_or_default();
-        Charge::new(budget, account, self.0.connection.clone())
+        MemoryCharge::new(budget, account, self.0.connection.clone())
     }
 }

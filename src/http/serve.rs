@@ -13,12 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::Service;
+use super::connection::ConnectionService;
 use super::connection_limit::ConnectionLimiter;
 use super::h2_stall::StreamExecutor;
 use super::listener_mode::ListenerMode;
-use super::metered::Pace;
-use super::watchdog::Timeouts;
+use super::metered::ReadPace;
+use super::watchdog::PeerTimeouts;
 use crate::config;
 use crate::telemetry::Metrics;
 
@@ -38,7 +38,7 @@ const CONNECTION_WINDOW: u32 = 256 << 10;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Default)]
-pub struct Stops {
+pub struct StopSignals {
     /// Stops accepting connections; requests under way finish.
     pub drain: CancellationToken,
     /// Closes what has not finished.
@@ -53,9 +53,9 @@ pub async fn serve(
     config: &config::Server,
     metrics: &Arc<Metrics>,
     tasks: &TaskTracker,
-    stops: &Stops,
+    stops: &StopSignals,
 ) {
-    let Stops { drain, hard } = stops;
+    let StopSignals { drain, hard } = stops;
     let mut http1 = http1::Builder::new();
     http1
         .timer(TokioTimer::new())
@@ -77,15 +77,15 @@ pub async fn serve(
     // A stopping node goes on accepting for a while, until load balancers have noticed that it is not ready. Responses then
     // carry `Connection: close`. Idle connections stay open as long: a balancer may be sending on one of them.
     let closing = CancellationToken::new();
-    let service = Arc::new(Service {
+    let service = Arc::new(ConnectionService {
         router,
         http1,
         http2,
         mode,
         metrics: Arc::clone(metrics),
-        timeouts: Timeouts {
+        timeouts: PeerTimeouts {
             headers: Duration::from_secs(config.header_timeout_seconds),
-            pace: Pace {
+            pace: ReadPace {
                 pause: Duration::from_secs(config.write_timeout_seconds),
                 rate: config.min_bytes_per_second,
             },

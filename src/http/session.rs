@@ -9,12 +9,12 @@ use axum::response::Response;
 use serde_json::json;
 
 use super::auth::As;
-use super::body::{self, Kind, Path};
-use super::error::Refusal;
+use super::body::{self, BodyKind, PathParameters};
+use super::error::HttpRefusal;
 use super::generic::refused;
-use super::reply::{Node, plain, reserved};
+use super::reply::{AppState, plain, reserved};
 use super::request_scope::RequestScope;
-use crate::gateway::Sessions;
+use crate::gateway::SessionService;
 use crate::gateway::caller::{Enforcer, Member};
 use crate::gateway::error::Error;
 use crate::protocol::id::{SessionId, TextId as _};
@@ -22,13 +22,13 @@ use crate::protocol::json;
 
 /// `POST /v1/session/event`.
 pub async fn report(
-    State(node): State<Node>,
-    State(sessions): State<Arc<Sessions>>,
+    State(node): State<AppState>,
+    State(sessions): State<Arc<SessionService>>,
     As(caller): As<Enforcer>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Snapshot).await?;
-    let read = |document: &json::Node<'_>| sessions.read_report(&caller, document, bytes.len());
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Snapshot).await?;
+    let read = |document: &json::JsonNode<'_>| sessions.read_report(&caller, document, bytes.len());
     let (command, framing) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
     let session = command.report.session_id.clone();
     let reported = sessions
@@ -45,12 +45,12 @@ pub async fn report(
 
 /// `GET /v1/session/{sessionId}`.
 pub async fn read(
-    State(node): State<Node>,
-    State(sessions): State<Arc<Sessions>>,
+    State(node): State<AppState>,
+    State(sessions): State<Arc<SessionService>>,
     As(caller): As<Member>,
-    Path(session): Path<String>,
+    PathParameters(session): PathParameters<String>,
     Extension(http): Extension<RequestScope>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let session = SessionId::parse(&session).ok_or(Error::NotFound)?;
     let limits = &node.context.config.limits;
     let memory = node.reserve(&http, limits.snapshot_bytes).await?;

@@ -15,21 +15,21 @@ use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
 use super::auth::As;
-use super::body::{self, Path};
+use super::body::{self, PathParameters};
 use super::channel;
-use super::charged_body::Held;
-use super::error::Refusal;
+use super::charged_body::HeldBytes;
+use super::error::HttpRefusal;
 use super::limit;
-use super::memory::{Account, MemoryBudget};
+use super::memory::{MemoryAccount, MemoryBudget};
 use super::origin;
 use super::relay::EventStream;
-use super::reply::Node;
+use super::reply::AppState;
 use crate::gateway::caller::{Approver, Enforcer};
-use crate::gateway::limit::Kind;
-use crate::gateway::{Closing, Feed, Push};
+use crate::gateway::limit::RateClass;
+use crate::gateway::{ChannelCloseReason, MessageFeed, PushService};
 use crate::jitter::jitter;
 use crate::protocol::presence::Transport;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 /// When a client should reconnect. Sent first, so that proxies forward the response at once.
 pub const RETRY: &str = "retry: 2000\n\n";
@@ -41,22 +41,22 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// `GET /v1/sse/approvers/{approverId}`.
 pub async fn approver(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     As(caller): As<Approver>,
-    Path(approver): Path<String>,
+    PathParameters(approver): PathParameters<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     origin::check(&node, &request)?;
     let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
     let bound = caller.bound.is_some();
     limit::admit_identity(
         &node,
-        Kind::Connect,
+        RateClass::Connect,
         &caller.origin,
         bound,
         approver.as_str(),
     )?;
-    let key = Key::Approver(caller.origin.tenant.clone(), approver);
+    let key = WakeKey::Approver(caller.origin.tenant.clone(), approver);
     let last = request
         .headers()
         .get("last-event-id")
@@ -69,22 +69,22 @@ pub async fn approver(
 
 /// `GET /v1/sse/enforcers/{enforcerId}`.
 pub async fn enforcer(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     As(caller): As<Enforcer>,
-    Path(enforcer): Path<String>,
+    PathParameters(enforcer): PathParameters<String>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     origin::check(&node, &request)?;
     let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
     let bound = caller.bound.is_some();
     limit::admit_identity(
         &node,
-        Kind::Connect,
+        RateClass::Connect,
         &caller.origin,
         bound,
         enforcer.as_str(),
     )?;
-    let key = Key::Enforcer(caller.origin.tenant.clone(), enforcer);
+    let key = WakeKey::Enforcer(caller.origin.tenant.clone(), enforcer);
     let account = node.memory.account(&caller.origin);
     let feed = channel::open(&node, caller.origin, key, Transport::Sse, None).await?;
     Ok(streamed(&node, account, feed))
@@ -92,9 +92,9 @@ pub async fn enforcer(
 
 /// Feeds a stream. It runs beside the connection, so that a client that does not read cannot keep its channel.
 struct StreamWriter {
-    feed: Feed,
+    feed: MessageFeed,
     memory: Arc<MemoryBudget>,
-    account: Account,
+    account: MemoryAccount,
     /// Boxed, because the queue allocates a block of 32.
     sender: mpsc::Sender<Box<Bytes>>,
     /// Held by the page that the connection writes. The rest stays in the database.
@@ -105,7 +105,7 @@ struct StreamWriter {
     send_timeout: Duration,
 }
 
-fn streamed(node: &Node, account: Account, feed: Feed) -> Response {
+fn streamed(node: &AppState, account: MemoryAccount, feed: MessageFeed) -> Response {
     let push = &node.context.config.push;
     let (sender, receiver) = mpsc::channel(1);
     let events = EventStream::default();
@@ -139,7 +139,7 @@ fn streamed(node: &Node, account: Account, feed: Feed) -> Response {
 }
 
 /// Why a stream ends: its channel is closed, or the connection is gone.
-type End = Option<Closing>;
+type StreamEnd = Option<ChannelCloseReason>;
 
 impl StreamWriter {
     async fn run(mut self) {
@@ -147,14 +147,14 @@ impl StreamWriter {
             self.feed.channel().note_closing(closing);
             // A stopping node waits for its clients. Any other channel is over: what was not read is sent again over the
             // next one, and must not keep memory until then.
-            if closing != Closing::Drain {
+            if closing != ChannelCloseReason::Drain {
                 self.events.abort();
             }
         }
     }
 
     /// Writes until the end.
-    async fn write(&mut self) -> Result<Infallible, End> {
+    async fn write(&mut self) -> Result<Infallible, StreamEnd> {
         let mut next_ping = Instant::now() + jitter(self.ping_every);
         self.send(Bytes::from_static(RETRY.as_bytes())).await?;
         loop {
@@ -185,7 +185,7 @@ impl StreamWriter {
                 Ok((mut page, mut memory)) => {
                     let text = events(&mut page);
                     memory.set(text.len());
-                    let bytes = Bytes::from_owner(Held::new(text, (memory, turn)));
+                    let bytes = Bytes::from_owner(HeldBytes::new(text, (memory, turn)));
                     self.send(bytes).await?;
                     for push in &page {
                         self.feed.note_written(push);
@@ -200,23 +200,23 @@ impl StreamWriter {
     }
 
     /// Passes bytes to the connection.
-    async fn send(&self, bytes: Bytes) -> Result<(), End> {
+    async fn send(&self, bytes: Bytes) -> Result<(), StreamEnd> {
         let sent = self.in_time(self.sender.send(Box::new(bytes))).await?;
         sent.map_err(|_| None)
     }
 
     /// Waits for the client, if it is not too slow. It catches up when it reconnects.
-    async fn in_time<T>(&self, waiting: impl Future<Output = T>) -> Result<T, End> {
+    async fn in_time<T>(&self, waiting: impl Future<Output = T>) -> Result<T, StreamEnd> {
         tokio::select! {
             closing = self.feed.closed() => Err(Some(closing)),
-            waited = timeout(self.send_timeout, waiting) => waited.map_err(|_| Some(Closing::Slow)),
+            waited = timeout(self.send_timeout, waiting) => waited.map_err(|_| Some(ChannelCloseReason::Slow)),
         }
     }
 }
 
 /// Messages as events. Their texts are moved out, so that a page is not held twice. An event cannot carry a carriage return:
 /// one between JSON tokens becomes a line feed.
-fn events(page: &mut [Push]) -> String {
+fn events(page: &mut [PushService]) -> String {
     const FRAMING: usize = 160;
     let size = page.iter().map(|push| push.text.len() + FRAMING).sum();
     let mut text = String::with_capacity(size);

@@ -7,18 +7,18 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::auth::admit_address;
-use super::error::Refusal;
+use super::error::HttpRefusal;
 use super::peer::PeerInfo;
-use super::reply::{Node, plain};
+use super::reply::{AppState, plain};
 use crate::config::Config;
 use crate::protocol::PROTOCOL_VERSION;
-use crate::protocol::error::Names;
+use crate::protocol::error::CodeNames;
 
 /// `GET /v1/status`.
 pub async fn status(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     peer: Option<Extension<PeerInfo>>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     if let Some(Extension(peer)) = peer {
         admit_address(&node, peer)?;
     }
@@ -43,7 +43,7 @@ pub async fn status(
 /// What a node of this configuration is and takes.
 pub fn described(
     config: &Config,
-    names: &Names,
+    names: &CodeNames,
     authentication: &[&str],
     node_id: &str,
     time: &str,

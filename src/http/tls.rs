@@ -26,16 +26,16 @@ use crate::gateway::authenticate::ClientCertificate;
 use crate::jitter::jitter;
 use crate::telemetry::Metrics;
 
-pub struct Tls {
+pub struct TlsListener {
     config: config::Tls,
     /// Held for a few instructions, never across an await.
     current: RwLock<Arc<ServerConfig>>,
 }
 
-impl Tls {
+impl TlsListener {
     /// Reads and verifies the configured files. The digest identifies their contents.
     fn load(config: &config::Tls) -> Result<(Self, [u8; 32]), ConfigError> {
-        let files = Files::read(config)?;
+        let files = TlsFiles::read(config)?;
         let tls = Self {
             config: config.clone(),
             current: RwLock::new(files.build(config.client_auth)?),
@@ -68,7 +68,7 @@ impl Tls {
         loop {
             tokio::time::sleep(jitter(every)).await;
             let tls = Arc::clone(&self);
-            let Ok(read) = tokio::task::spawn_blocking(move || Files::read(&tls.config)).await
+            let Ok(read) = tokio::task::spawn_blocking(move || TlsFiles::read(&tls.config)).await
             else {
                 continue;
             };
@@ -106,7 +106,7 @@ impl Tls {
         }
     }
 
-    fn replace(&self, files: &Files) -> Result<(), ConfigError> {
+    fn replace(&self, files: &TlsFiles) -> Result<(), ConfigError> {
         let built = files.build(self.config.client_auth)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = built;
         tracing::info!("new TLS files are in force");
@@ -171,14 +171,14 @@ pub fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 /// The contents of the configured files.
-struct Files {
+struct TlsFiles {
     certificate: Vec<u8>,
     key: Vec<u8>,
     authorities: Option<Vec<u8>>,
     revocations: Option<Vec<u8>>,
 }
 
-impl Files {
+impl TlsFiles {
     fn read(config: &config::Tls) -> Result<Self, ConfigError> {
         let read = |key, path: &Option<PathBuf>| match path {
             Some(path) => read(key, path),

@@ -8,23 +8,23 @@ use axum::response::Response;
 use serde_json::json;
 
 use super::auth::As;
-use super::body::{self, Kind, PageQuery};
-use super::error::Refusal;
-use super::reply::{Node, plain};
+use super::body::{self, BodyKind, PageQuery};
+use super::error::HttpRefusal;
+use super::reply::{AppState, plain};
 use crate::gateway::caller::Admin;
 use crate::gateway::error::Error;
-use crate::gateway::{PageRequest, Platform};
+use crate::gateway::{PageRequest, PlatformService};
 use crate::protocol::json;
 use crate::protocol::token::RevocationRequest;
 
 /// `POST /platform/v1/token-revocations`.
 pub async fn revoke(
-    State(node): State<Node>,
-    State(platform): State<Arc<Platform>>,
+    State(node): State<AppState>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<Admin>,
     request: Request,
-) -> Result<Response, Refusal> {
-    let bytes = body::read(&node, request, Kind::Other).await?;
+) -> Result<Response, HttpRefusal> {
+    let bytes = body::read(&node, request, BodyKind::Other).await?;
     let request = {
         let document = json::parse(&bytes).map_err(Error::from)?;
         RevocationRequest::parse(&document).map_err(Error::from)?
@@ -38,10 +38,10 @@ pub async fn revoke(
 
 /// `GET /platform/v1/token-revocations`.
 pub async fn list(
-    State(platform): State<Arc<Platform>>,
+    State(platform): State<Arc<PlatformService>>,
     As(caller): As<Admin>,
     uri: Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
     let page = platform.token_revocations(&caller, &page).await?;
     Ok(plain(

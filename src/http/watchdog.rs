@@ -7,13 +7,13 @@ use tokio::time::Instant;
 
 use super::h2_framing::PREFACE_BYTES;
 use super::h2_stall::StallTracker;
-use super::metered::{Meter, Pace};
+use super::metered::{ConnectionMeter, ReadPace};
 
 /// How long a peer may take.
 #[derive(Clone, Copy)]
-pub struct Timeouts {
+pub struct PeerTimeouts {
     pub headers: Duration,
-    pub pace: Pace,
+    pub pace: ReadPace,
     /// For all of one answer.
     pub answer: Duration,
     pub idle: Duration,
@@ -44,7 +44,7 @@ impl CloseReason {
     }
 }
 
-pub enum Verdict {
+pub enum WatchdogVerdict {
     Keep,
     /// Nothing is under way: ask the peer to close.
     Retire,
@@ -53,11 +53,11 @@ pub enum Verdict {
 
 /// Watches for headers that begin and do not end, and for answers that take too long in all; over HTTP/2, also for unread
 /// responses and idle connections. Over HTTP/1 the metered stream notices the former, and the protocol library the latter.
-pub struct Watchdog {
-    meter: Arc<Meter>,
+pub struct ConnectionWatchdog {
+    meter: Arc<ConnectionMeter>,
     /// Present for HTTP/2.
     stalls: Option<Arc<StallTracker>>,
-    timeouts: Timeouts,
+    timeouts: PeerTimeouts,
     /// Since when no HTTP/2 stream has been open, and how many requests there had been.
     idle: Option<(Instant, u64)>,
     /// Bytes and requests when the connection was last seen between two requests.
@@ -70,8 +70,12 @@ pub struct Watchdog {
     writing: Option<(Instant, u64)>,
 }
 
-impl Watchdog {
-    pub fn new(meter: &Arc<Meter>, stalls: Option<&Arc<StallTracker>>, timeouts: Timeouts) -> Self {
+impl ConnectionWatchdog {
+    pub fn new(
+        meter: &Arc<ConnectionMeter>,
+        stalls: Option<&Arc<StallTracker>>,
+        timeouts: PeerTimeouts,
+    ) -> Self {
         Self {
             meter: Arc::clone(meter),
             stalls: stalls.cloned(),
@@ -84,25 +88,25 @@ impl Watchdog {
         }
     }
 
-    pub fn check(&mut self) -> Verdict {
+    pub fn check(&mut self) -> WatchdogVerdict {
         if let Some(stalls) = &self.stalls {
             if stalls.check(self.timeouts.pace, self.timeouts.answer) {
-                return Verdict::Close(CloseReason::Unread);
+                return WatchdogVerdict::Close(CloseReason::Unread);
             }
             // A preface that has begun has as long as headers.
             if !(1..PREFACE_BYTES as u64).contains(&self.meter.read()) {
                 if self.frame_overdue() {
-                    return Verdict::Close(CloseReason::Headers);
+                    return WatchdogVerdict::Close(CloseReason::Headers);
                 }
                 return self.check_idle();
             }
         } else if self.answer_overdue() || self.meter.is_aborted() {
-            return Verdict::Close(CloseReason::Unread);
+            return WatchdogVerdict::Close(CloseReason::Unread);
         }
         if self.headers_overdue() {
-            Verdict::Close(CloseReason::Headers)
+            WatchdogVerdict::Close(CloseReason::Headers)
         } else {
-            Verdict::Keep
+            WatchdogVerdict::Keep
         }
     }
 
@@ -138,10 +142,10 @@ impl Watchdog {
         }
     }
 
-    fn check_idle(&mut self) -> Verdict {
+    fn check_idle(&mut self) -> WatchdogVerdict {
         if self.meter.in_flight() > 0 {
             self.idle = None;
-            return Verdict::Keep;
+            return WatchdogVerdict::Keep;
         }
         // A request may have come and gone between two checks.
         let requests = self.meter.requests();
@@ -150,9 +154,9 @@ impl Watchdog {
             _ => *self.idle.insert((Instant::now(), requests)),
         };
         if since.elapsed() > self.timeouts.idle {
-            Verdict::Retire
+            WatchdogVerdict::Retire
         } else {
-            Verdict::Keep
+            WatchdogVerdict::Keep
         }
     }
 

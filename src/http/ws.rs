@@ -21,21 +21,21 @@ use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use self::frame_splitter::FrameSplitter;
-use self::socket::Socket;
+use self::socket::ClientSocket;
 use super::auth::As;
 use super::body;
 use super::channel;
 use super::connection_limit::ConnectionPermit;
-use super::error::Refusal;
+use super::error::HttpRefusal;
 use super::limit;
-use super::metered::Meter;
+use super::metered::ConnectionMeter;
 use super::origin;
-use super::reply::Node;
+use super::reply::AppState;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
-use crate::gateway::limit::Kind;
+use crate::gateway::limit::RateClass;
 use crate::protocol::presence::Transport;
-use crate::wake::Key;
+use crate::wake::WakeKey;
 
 /// The subprotocol a browser offers beside the one that carries its token.
 pub const SUBPROTOCOL: &str = "countersign";
@@ -80,12 +80,12 @@ fn keep_only(headers: &mut HeaderMap, name: HeaderName, item: &'static str) {
 
 /// `GET /v1/ws?role=&id=`.
 pub async fn connect(
-    State(node): State<Node>,
+    State(node): State<AppState>,
     As(caller): As<EnforcerOrApprover>,
     permit: Option<Extension<Arc<ConnectionPermit>>>,
-    meter: Option<Extension<Arc<Meter>>>,
+    meter: Option<Extension<Arc<ConnectionMeter>>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     origin::check(&node, &request)?;
     let query: ConnectQuery = body::query(request.uri())?;
     let id = query.id.as_deref().ok_or(Error::Parameter {
@@ -96,12 +96,12 @@ pub async fn connect(
         (Some("enforcer"), EnforcerOrApprover::Enforcer(caller)) => {
             let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
             let origin = caller.origin.clone();
-            (Key::Enforcer(origin.tenant.clone(), id), origin)
+            (WakeKey::Enforcer(origin.tenant.clone(), id), origin)
         }
         (Some("approver"), EnforcerOrApprover::Approver(caller)) => {
             let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
             let origin = caller.origin.clone();
-            (Key::Approver(origin.tenant.clone(), id), origin)
+            (WakeKey::Approver(origin.tenant.clone(), id), origin)
         }
         (Some("enforcer" | "approver"), _) => {
             return Err(Error::Forbidden {
@@ -119,7 +119,7 @@ pub async fn connect(
         }
     };
     let bound = caller.bound().is_some();
-    limit::admit_identity(&node, Kind::Connect, &origin, bound, id)?;
+    limit::admit_identity(&node, RateClass::Connect, &origin, bound, id)?;
     let (response, upgrade) = upgrade(request).ok_or(Error::Parameter {
         name: "Upgrade",
         expected: "a WebSocket handshake",
@@ -144,7 +144,7 @@ pub async fn connect(
         let stream = FrameSplitter::new(TokioIo::new(upgraded), limit);
         let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(settings)).await;
         let meter = meter.map(|Extension(meter)| meter).unwrap_or_default();
-        let socket = Socket::new(node.clone(), stream, feed, caller, meter, permit);
+        let socket = ClientSocket::new(node.clone(), stream, feed, caller, meter, permit);
         // On a task of its own, which is no larger than the socket.
         node.tasks.spawn(socket.run());
     };

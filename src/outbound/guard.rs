@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tower::Service;
 
 #[derive(Debug, Clone)]
-pub enum Guard {
+pub enum AddressGuard {
     /// Any: the URL is the operator's.
     Any,
     /// Public addresses, and those in these networks.
@@ -25,7 +25,7 @@ pub enum Guard {
     Only(Arc<[IpNet]>),
 }
 
-impl Guard {
+impl AddressGuard {
     pub fn permits(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         match self {
@@ -117,9 +117,9 @@ static LOOKUPS: Semaphore = Semaphore::const_new(64);
 
 /// Resolves names by the system, and leaves out what is not permitted.
 #[derive(Debug, Clone)]
-pub struct Resolver(pub Guard);
+pub struct GuardedResolver(pub AddressGuard);
 
-impl Service<Name> for Resolver {
+impl Service<Name> for GuardedResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = Box<dyn Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;

@@ -24,13 +24,13 @@ const VERSION_BYTES: usize = 8;
 /// The first line of `index.html` after which the page can be told more about itself.
 const HEAD: &str = "<meta charset=\"utf-8\">\n";
 
-static PAGE: LazyLock<Page> = LazyLock::new(Page::embedded);
+static PAGE: LazyLock<ApproverPage> = LazyLock::new(ApproverPage::embedded);
 
-pub fn page() -> &'static Page {
+pub fn page() -> &'static ApproverPage {
     &PAGE
 }
 
-pub struct File {
+pub struct PageFile {
     pub content: Bytes,
     pub media_type: &'static str,
     pub hash: [u8; 32],
@@ -38,7 +38,7 @@ pub struct File {
     gzipped: OnceLock<Option<Bytes>>,
 }
 
-impl File {
+impl PageFile {
     fn new(name: &str, content: Bytes) -> Option<Self> {
         Some(Self {
             media_type: media_type(name)?,
@@ -60,21 +60,21 @@ impl File {
     }
 }
 
-pub struct Page {
+pub struct ApproverPage {
     /// Over all names and contents.
     pub hash: [u8; 32],
     /// The beginning of the hash.
     pub version: String,
     /// By their names below `page/<version>/`.
-    pub versioned: BTreeMap<String, File>,
+    pub versioned: BTreeMap<String, PageFile>,
     /// By the names that browsers expect or others link to: the service worker, the manifest, icons, what must be
     /// found whichever version a node has.
-    pub fixed: BTreeMap<String, File>,
-    pub index: File,
+    pub fixed: BTreeMap<String, PageFile>,
+    pub index: PageFile,
     source: String,
 }
 
-impl Page {
+impl ApproverPage {
     fn embedded() -> Self {
         let files = FILES.iter();
         let files = files.map(|(name, content)| ((*name).to_owned(), Bytes::from_static(content)));
@@ -92,7 +92,7 @@ impl Page {
         let source = String::from_utf8_lossy(&source).into_owned();
         let (mut versioned, mut fixed) = (BTreeMap::new(), BTreeMap::new());
         for (name, content) in files {
-            let Some(file) = File::new(&name, content) else {
+            let Some(file) = PageFile::new(&name, content) else {
                 continue;
             };
             if is_fixed(&name) {
@@ -138,9 +138,9 @@ impl Page {
     }
 }
 
-fn html(text: String) -> File {
+fn html(text: String) -> PageFile {
     let content = Bytes::from(text);
-    File {
+    PageFile {
         media_type: "text/html; charset=utf-8",
         hash: Sha256::digest(&content).into(),
         content,

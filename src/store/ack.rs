@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use super::audit::AuditSource;
 use super::batch::{BatchResult, BatchStatement};
-use super::busy::Lockable;
+use super::busy::RowLock;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -43,7 +43,7 @@ pub struct AckRow {
 }
 
 #[derive(Debug)]
-pub struct Acked {
+pub struct AckedMessage {
     /// The exchange or prompt it is about.
     pub request_id: RequestId,
     pub expires_at: Option<Timestamp>,
@@ -63,7 +63,7 @@ impl BatchStatement for TakeAcks {
     const NAME: &'static str = "ack";
     type Row = AckRow;
     /// `None` if there is no such message for this recipient.
-    type Fact = Lockable<Option<Acked>>;
+    type Fact = RowLock<Option<AckedMessage>>;
 
     fn tenant_scope(rows: &[AckRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -207,15 +207,15 @@ impl BatchStatement for TakeAcks {
         .await?;
         let facts = found.into_iter().map(|row| {
             if row.busy {
-                return (row.operation, Lockable::Busy);
+                return (row.operation, RowLock::Busy);
             }
-            let acked = row.request_id.map(|request_id| Acked {
+            let acked = row.request_id.map(|request_id| AckedMessage {
                 request_id,
                 expires_at: row.expires_at,
                 delivered: row.delivered,
                 origin: rows::context(row.origin.as_deref(), None),
             });
-            (row.operation, Lockable::Locked(acked))
+            (row.operation, RowLock::Locked(acked))
         });
         rows::in_order(rows.iter().map(|row| row.operation), facts)
     }

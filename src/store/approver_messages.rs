@@ -12,15 +12,15 @@ use crate::clock::Clock;
 use crate::protocol::artifact::Form;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
-use crate::protocol::message::{ApprovalRequest, Withdrawal};
+use crate::protocol::message::{RequestMessage, WithdrawalNotice};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub enum ForApprover {
-    Request(ApprovalRequest),
+    Request(RequestMessage),
     /// An exchange was withdrawn or cancelled.
-    Withdrawn(Withdrawal),
+    Withdrawn(WithdrawalNotice),
 }
 
 impl ForApprover {
@@ -60,7 +60,7 @@ impl StoredMessage {
         let (request_id, expires_at) = (self.request_id?, self.expires_at?);
         let created_at = self.created_at.into();
         Some(if self.withdrawn {
-            ForApprover::Withdrawn(Withdrawal {
+            ForApprover::Withdrawn(WithdrawalNotice {
                 message_id: self.message_id,
                 request_id,
                 created_at,
@@ -70,7 +70,7 @@ impl StoredMessage {
                 reason: self.reason,
             })
         } else {
-            ForApprover::Request(ApprovalRequest {
+            ForApprover::Request(RequestMessage {
                 message_id: self.message_id,
                 request_id,
                 created_at,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::database::Database;
 use super::error::Result;
 use super::listing::cut_page;
-use crate::protocol::cursor::Position;
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::protocol::listing::AuditLine;
 use crate::store::clock_offset::clock_offset;
@@ -30,14 +30,14 @@ impl AuditSource {
 }
 
 #[derive(Debug, Clone)]
-pub struct Actor {
+pub struct AuditActor {
     /// `enforcer:<id>`, `approver:<id>`, `admin:<credential>`, `operator`, `gateway`, `certificate holder`,
     /// `invitation holder` or `command line`.
     pub name: String,
     pub source: AuditSource,
 }
 
-impl Actor {
+impl AuditActor {
     /// Whoever presents a certificate that is not bound yet.
     pub fn certificate_holder(address: Option<IpAddr>) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl AuditStore {
         tenant: &TenantId,
         after: Option<(OffsetDateTime, Uuid)>,
         limit: i64,
-    ) -> Result<(Vec<AuditLine>, Option<Position>)> {
+    ) -> Result<(Vec<AuditLine>, Option<PagePosition>)> {
         let (at, id) = after.unwrap_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
         let query = sqlx::query!(
             r#"
@@ -104,7 +104,7 @@ impl AuditStore {
             limit,
         );
         let found = self.database.pool.fetch_all(tenant, query).await?;
-        let (found, next) = cut_page(found, limit, |last| Position {
+        let (found, next) = cut_page(found, limit, |last| PagePosition {
             at: last.at,
             id: last.event_id.to_string(),
         });

@@ -9,9 +9,9 @@ use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 pub use super::batch_statement::{BatchResult, BatchStatement};
-use super::error::{Class, Result, StoreError, classify};
-use super::intake::{Caller, Intake, Job, Paused};
-use super::pool::Pool;
+use super::error::{ErrorClass, Result, StoreError, classify};
+use super::intake::{BatchIntake, PausedRows, QueuedRow, RowCaller};
+use super::pool::ConnectionPool;
 use crate::telemetry::Metrics;
 use crate::telemetry::instrument::{Counter, Histogram};
 
@@ -20,7 +20,7 @@ const QUEUE: usize = 4_096;
 /// Bytes that may wait for a batch, in KiB: rows alone would let 4,096 payloads of 2 MiB pile up.
 const QUEUE_KIB: usize = 256 << 10;
 
-struct Measures {
+struct BatchMetrics {
     rows: Histogram,
     time: Histogram,
     retried: Counter,
@@ -28,7 +28,7 @@ struct Measures {
     busy: Counter,
 }
 
-impl Measures {
+impl BatchMetrics {
     fn of(metrics: &Metrics, statement: &'static str) -> Self {
         Self {
             rows: metrics.batch_rows.of([statement]),
@@ -40,28 +40,28 @@ impl Measures {
     }
 }
 
-pub struct Batcher<S: BatchStatement> {
-    sender: mpsc::Sender<Job<S>>,
+pub struct StatementBatcher<S: BatchStatement> {
+    sender: mpsc::Sender<QueuedRow<S>>,
     /// KiB that the queue still takes.
     queue_kib: Arc<Semaphore>,
 }
 
-impl<S: BatchStatement> Batcher<S> {
+impl<S: BatchStatement> StatementBatcher<S> {
     /// Starts `workers` that share one queue; they end when the batcher is dropped.
     pub fn start(
         statement: S,
-        pool: &Pool,
+        pool: &ConnectionPool,
         workers: usize,
         lock_timeout: Duration,
         tasks: &TaskTracker,
     ) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let running = watch::Sender::new(0_usize);
-        let paused = Arc::new(Paused::new(&sender, lock_timeout, tasks));
-        let intake = Intake::new(receiver, running.subscribe(), &paused);
+        let paused = Arc::new(PausedRows::new(&sender, lock_timeout, tasks));
+        let intake = BatchIntake::new(receiver, running.subscribe(), &paused);
         let intake = Arc::new(Mutex::new(intake));
         let statement = Arc::new(statement);
-        let measures = Arc::new(Measures::of(pool.metrics(), S::NAME));
+        let measures = Arc::new(BatchMetrics::of(pool.metrics(), S::NAME));
         for _ in 0..workers {
             let (statement, pool) = (Arc::clone(&statement), pool.clone());
             let intake = Arc::clone(&intake);
@@ -103,13 +103,13 @@ impl<S: BatchStatement> Batcher<S> {
             .try_acquire_many_owned(kib)
             .map_err(|_| overloaded())?;
         let (reply, answer) = oneshot::channel();
-        let caller = Caller {
+        let caller = RowCaller {
             reply,
             _permit: permit,
             tries: None,
         };
         self.sender
-            .try_send(Job { row, caller })
+            .try_send(QueuedRow { row, caller })
             .map_err(|_| overloaded())?;
         answer
             .await
@@ -123,27 +123,27 @@ fn count_of(rows: usize) -> f64 {
 
 async fn run_batch<S: BatchStatement>(
     statement: &S,
-    pool: &Pool,
-    measures: &Measures,
-    paused: &Paused<S>,
-    batch: Vec<Job<S>>,
+    pool: &ConnectionPool,
+    measures: &BatchMetrics,
+    paused: &PausedRows<S>,
+    batch: Vec<QueuedRow<S>>,
 ) {
     let (rows, callers): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|job| (job.row, job.caller)).unzip();
     let jobs = |rows: Vec<S::Row>| {
         let jobs = rows.into_iter().zip(callers);
-        jobs.map(|(row, caller)| Job { row, caller })
+        jobs.map(|(row, caller)| QueuedRow { row, caller })
     };
     let outcome = match attempt(statement, pool, &rows).await {
-        Err(Failure::Statement(error)) => match classify(&error) {
+        Err(BatchFailure::Statement(error)) => match classify(&error) {
             // Even a single row is tried again: what it conflicted with is committed now, and visible.
-            Class::Data => {
+            ErrorClass::Data => {
                 measures.retried.increment();
                 let mut left = jobs(rows);
                 while let Some(job) = left.next() {
                     let outcome = attempt(statement, pool, std::slice::from_ref(&job.row)).await;
                     // Without a connection the others would fail as well, each after waiting for one.
-                    if let Err(failure @ Failure::Store(_)) = outcome {
+                    if let Err(failure @ BatchFailure::Store(_)) = outcome {
                         let left = std::iter::once(job).chain(left);
                         return answer(measures, paused, left, Err(failure));
                     }
@@ -151,19 +151,19 @@ async fn run_batch<S: BatchStatement>(
                 }
                 return;
             }
-            Class::Conflict | Class::Lost => {
+            ErrorClass::Conflict | ErrorClass::Lost => {
                 measures.retried.increment();
                 tracing::debug!(statement = S::NAME, %error, rows = rows.len(), "a batch is retried");
                 attempt(statement, &pool.after(&error), &rows).await
             }
-            Class::Other => Err(Failure::Statement(error)),
+            ErrorClass::Other => Err(BatchFailure::Statement(error)),
         },
         outcome => outcome,
     };
     answer(measures, paused, jobs(rows), outcome);
 }
 
-enum Failure {
+enum BatchFailure {
     /// Logged by the pool, or below.
     Store(StoreError),
     Statement(sqlx::Error),
@@ -171,28 +171,28 @@ enum Failure {
 
 async fn attempt<S: BatchStatement>(
     statement: &S,
-    pool: &Pool,
+    pool: &ConnectionPool,
     rows: &[S::Row],
-) -> Result<Vec<S::Fact>, Failure> {
+) -> Result<Vec<S::Fact>, BatchFailure> {
     let lease = pool.lease(S::tenant_scope(rows)).await;
-    let mut lease = lease.map_err(Failure::Store)?;
-    let connection = lease.connection().map_err(Failure::Statement)?;
+    let mut lease = lease.map_err(BatchFailure::Store)?;
+    let connection = lease.connection().map_err(BatchFailure::Statement)?;
     let facts = pool.within(statement.run(connection, rows)).await;
-    let facts = lease.settle(facts).map_err(Failure::Statement)?;
+    let facts = lease.settle(facts).map_err(BatchFailure::Statement)?;
     if facts.len() == rows.len() {
         return Ok(facts);
     }
     let error = "a statement answered for another number of rows than it was given";
     tracing::error!(statement = S::NAME, "{error}");
-    Err(Failure::Store(StoreError::Fault(error.into())))
+    Err(BatchFailure::Store(StoreError::Fault(error.into())))
 }
 
 /// Hands each row its answer; a caller that has gone away does not want it.
 fn answer<S: BatchStatement>(
-    measures: &Measures,
-    paused: &Paused<S>,
-    jobs: impl IntoIterator<Item = Job<S>>,
-    outcome: Result<Vec<S::Fact>, Failure>,
+    measures: &BatchMetrics,
+    paused: &PausedRows<S>,
+    jobs: impl IntoIterator<Item = QueuedRow<S>>,
+    outcome: Result<Vec<S::Fact>, BatchFailure>,
 ) {
     let error = match outcome {
         Ok(facts) => {
@@ -209,8 +209,8 @@ fn answer<S: BatchStatement>(
             }
             return;
         }
-        Err(Failure::Store(error)) => error,
-        Err(Failure::Statement(error)) => {
+        Err(BatchFailure::Store(error)) => error,
+        Err(BatchFailure::Statement(error)) => {
             tracing::warn!(statement = S::NAME, %error, "a batch failed");
             error.into()
         }

@@ -15,13 +15,13 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_m
 
 /// What a statement found of a row that it has to lock.
 #[derive(Debug)]
-pub enum Lockable<F> {
+pub enum RowLock<F> {
     Locked(F),
     /// Another transaction has the lock, and nothing was written.
     Busy,
 }
 
-impl<F> Lockable<F> {
+impl<F> RowLock<F> {
     pub fn unless(busy: bool, fact: F) -> Self {
         if busy { Self::Busy } else { Self::Locked(fact) }
     }
@@ -42,12 +42,12 @@ impl<F> Lockable<F> {
 }
 
 /// The tries of one busy row.
-pub(super) struct Tries {
+pub(super) struct LockTries {
     until: Instant,
     pause: Duration,
 }
 
-impl Tries {
+impl LockTries {
     pub fn new(patience: Duration) -> Self {
         Self {
             until: Instant::now() + patience,

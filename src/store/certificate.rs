@@ -1,7 +1,7 @@
 //! Binds client certificates to credentials: a one-time code for each, used by whoever presents the certificate.
 
 use super::CredentialStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::credential::{NewCode, RoleName};
 use super::error::Result;
 use super::tenant_scope::TenantScope;
@@ -15,7 +15,7 @@ impl CredentialStore {
     /// before it, and no other part of the credential, ends. False if there is no such credential, or it is revoked.
     pub async fn issue_code(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         id: &CredentialId,
@@ -57,7 +57,7 @@ impl CredentialStore {
     /// thumbprint nobody proved to hold; that one is revoked. From any other it is not: the unique key refuses it.
     pub async fn bind_certificate(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         id: &CredentialId,
         code_hash: &[u8; 32],
         thumbprint: &[u8; 32],

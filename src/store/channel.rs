@@ -11,7 +11,7 @@ use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, TenantId, TextId};
-use crate::protocol::wake_key::Key;
+use crate::protocol::wake_key::WakeKey;
 use crate::store::clock_offset::clock_offset;
 
 /// How long a message is pushed at all; afterwards it can still be fetched.
@@ -20,20 +20,20 @@ pub const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
 pub const LEASE_SECONDS: f64 = 15.0;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Heartbeat {
+pub struct ChannelHeartbeat {
     /// Whether another live node has another cluster secret.
     pub secrets_differ: bool,
 }
 
 #[derive(Debug, Default)]
-pub struct Running {
+pub struct RunningChannel {
     pub oldest: i64,
     pub all: HashSet<i64>,
 }
 
 /// Messages that committed long after they were created, or that a clock created which has stepped back.
 #[derive(Debug, Clone, Copy)]
-pub struct Late {
+pub struct LateMessages {
     /// They were written by this transaction or a later one.
     pub since: i64,
     /// How many open messages of each recipient are looked at.
@@ -42,32 +42,32 @@ pub struct Late {
 
 /// Someone with a message that may not have been sent.
 #[derive(Debug)]
-pub struct Recipient {
-    pub key: Key,
+pub struct WaitingRecipient {
+    pub key: WakeKey,
     /// Of an approver: when the oldest such message was created.
     pub unseen_since: Option<OffsetDateTime>,
 }
 
 /// Whose channel a wake key stands for, as it is stored: tenant, kind, identity.
-pub fn owner(key: &Key) -> Option<(&TenantId, &'static str, &str)> {
+pub fn owner(key: &WakeKey) -> Option<(&TenantId, &'static str, &str)> {
     match key {
-        Key::Approver(tenant, id) => Some((tenant, "approver", id.as_str())),
-        Key::Enforcer(tenant, id) => Some((tenant, "enforcer", id.as_str())),
-        Key::Exchange(..) => None,
+        WakeKey::Approver(tenant, id) => Some((tenant, "approver", id.as_str())),
+        WakeKey::Enforcer(tenant, id) => Some((tenant, "enforcer", id.as_str())),
+        WakeKey::Exchange(..) => None,
     }
 }
 
-pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> sqlx::Result<Key> {
+pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> sqlx::Result<WakeKey> {
     let key = match kind {
-        "approver" => TextId::parse(identity).map(|id| Key::Approver(tenant, id)),
-        _ => TextId::parse(identity).map(|id| Key::Enforcer(tenant, id)),
+        "approver" => TextId::parse(identity).map(|id| WakeKey::Approver(tenant, id)),
+        _ => TextId::parse(identity).map(|id| WakeKey::Enforcer(tenant, id)),
     };
     key.ok_or_else(|| sqlx::Error::Decode("not the identity of a channel".into()))
 }
 
 impl ChannelStore {
     /// Registers this node or renews its lease, and compares its cluster secret with those of the others by their hashes.
-    pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<Heartbeat> {
+    pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<ChannelHeartbeat> {
         // All: nodes belong to no tenant.
         let mut lease = self.database.background.lease(TenantScope::All).await?;
         let before = self.database.clock.now();
@@ -95,13 +95,18 @@ impl ChannelStore {
         let beat = lease.settle(beat)?;
         self.database
             .compare_clocks(before, beat.now, self.database.clock.now());
-        Ok(Heartbeat {
+        Ok(ChannelHeartbeat {
             secrets_differ: beat.secrets_differ,
         })
     }
 
     /// Records whether a channel's peer still responds.
-    pub async fn set_channel_active(&self, key: &Key, channel: Uuid, active: bool) -> Result<()> {
+    pub async fn set_channel_active(
+        &self,
+        key: &WakeKey,
+        channel: Uuid,
+        active: bool,
+    ) -> Result<()> {
         let Some((tenant, kind, identity)) = owner(key) else {
             return Ok(());
         };
@@ -121,7 +126,7 @@ impl ChannelStore {
     }
 
     /// The transactions that are under way.
-    pub async fn running_transactions(&self) -> Result<Running> {
+    pub async fn running_transactions(&self) -> Result<RunningChannel> {
         let query = sqlx::query!(
             r#"
             select pg_snapshot_xmin(s)::text::bigint as "oldest!",
@@ -129,7 +134,7 @@ impl ChannelStore {
               from pg_current_snapshot() s
             "#,
         )
-        .map(|row| Running {
+        .map(|row| RunningChannel {
             oldest: row.oldest,
             all: row.all.into_iter().collect(),
         });
@@ -142,10 +147,10 @@ impl ChannelStore {
     /// `late` also older ones, by the transaction that wrote them.
     pub async fn recipients_with_messages(
         &self,
-        keys: &[Key],
+        keys: &[WakeKey],
         recent_seconds: f64,
-        late: Option<Late>,
-    ) -> Result<Vec<Recipient>> {
+        late: Option<LateMessages>,
+    ) -> Result<Vec<WaitingRecipient>> {
         let owners: Vec<_> = keys.iter().filter_map(owner).collect();
         let query = sqlx::query!(
             r#"
@@ -228,7 +233,7 @@ impl ChannelStore {
         let recipients = found.into_iter().map(|row| {
             let key = key_of(row.tenant_id, &row.kind, &row.identity)?;
             let unseen_since = row.since;
-            Ok(Recipient { key, unseen_since })
+            Ok(WaitingRecipient { key, unseen_since })
         });
         recipients.collect()
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
-use super::busy::Lockable;
+use super::busy::RowLock;
 use super::channel::{LEASE_SECONDS, key_of, owner};
 use super::error::Result;
 use super::rows::column;
@@ -17,12 +17,12 @@ use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
-use crate::protocol::wake_key::Key;
+use crate::protocol::wake_key::WakeKey;
 use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug)]
 pub struct OpenRow {
-    pub key: Key,
+    pub key: WakeKey,
     pub channel: Uuid,
     pub transport: Transport,
     /// How long ago it was opened.
@@ -74,7 +74,7 @@ impl BatchStatement for OpenChannels {
 
 #[derive(Debug)]
 pub struct CloseRow {
-    pub key: Key,
+    pub key: WakeKey,
     pub channel: Uuid,
 }
 
@@ -97,7 +97,7 @@ pub struct CloseChannels {
 impl BatchStatement for CloseChannels {
     const NAME: &'static str = "close_channel";
     type Row = CloseRow;
-    type Fact = Lockable<()>;
+    type Fact = RowLock<()>;
 
     fn tenant_scope(rows: &[CloseRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| row.key.tenant()))
@@ -169,7 +169,7 @@ impl BatchStatement for CloseChannels {
         )
         .fetch_all(connection)
         .await?;
-        let facts = left.into_iter().map(|row| Lockable::unless(row.left, ()));
+        let facts = left.into_iter().map(|row| RowLock::unless(row.left, ()));
         Ok(facts.collect())
     }
 }
@@ -182,7 +182,7 @@ impl ChannelStore {
         self.openings.run(row).await
     }
 
-    pub async fn close_channel(&self, key: &Key, channel: Uuid) -> Result<()> {
+    pub async fn close_channel(&self, key: &WakeKey, channel: Uuid) -> Result<()> {
         if owner(key).is_none() {
             return Ok(());
         }
@@ -236,7 +236,7 @@ impl ChannelStore {
     }
 
     /// Removes channels; returns whose they were.
-    pub async fn remove_channels(&self, rows: Vec<CloseRow>) -> Result<Vec<Key>> {
+    pub async fn remove_channels(&self, rows: Vec<CloseRow>) -> Result<Vec<WakeKey>> {
         let clock = self.database.clock.clone();
         let statement = CloseChannels { clock };
         for rows in rows.chunks(ROWS_PER_STATEMENT) {
@@ -260,17 +260,17 @@ impl ChannelStore {
     }
 
     /// Removes this node and its channels; returns whose channels they were.
-    pub async fn leave(&self) -> Result<Vec<Key>> {
+    pub async fn leave(&self) -> Result<Vec<WakeKey>> {
         self.remove_nodes(Some(self.database.instance)).await
     }
 
     /// Removes nodes whose lease ended long ago, and their channels, and those of nodes that are not registered; returns
     /// whose channels they were.
-    pub async fn reap_expired_nodes(&self) -> Result<Vec<Key>> {
+    pub async fn reap_expired_nodes(&self) -> Result<Vec<WakeKey>> {
         self.remove_nodes(None).await
     }
 
-    async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<Key>> {
+    async fn remove_nodes(&self, node: Option<Uuid>) -> Result<Vec<WakeKey>> {
         // The channels of a node that leaves end now. Those of an expired node ended with its lease, which is what
         // presence has been showing since.
         let query = sqlx::query!(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use super::approver_messages::ReadBodies;
-use super::batch::Batcher;
+use super::batch::StatementBatcher;
 use super::channel_lifecycle::{CloseChannels, OpenChannels};
-use super::claim::Claim;
+use super::claim::ClaimMessages;
 use super::database::Database;
 use super::presence::TakeHellos;
 use super::unacked::ListUnacked;
@@ -15,19 +15,19 @@ use crate::config;
 
 pub struct ChannelStore {
     pub(super) database: Arc<Database>,
-    pub(super) openings: Batcher<OpenChannels>,
-    pub(super) closings: Batcher<CloseChannels>,
-    pub(super) hellos: Batcher<TakeHellos>,
-    pub lists: Batcher<ListUnacked>,
-    pub bodies: Batcher<ReadBodies>,
-    pub claims: Batcher<Claim>,
+    pub(super) openings: StatementBatcher<OpenChannels>,
+    pub(super) closings: StatementBatcher<CloseChannels>,
+    pub(super) hellos: StatementBatcher<TakeHellos>,
+    pub lists: StatementBatcher<ListUnacked>,
+    pub bodies: StatementBatcher<ReadBodies>,
+    pub claims: StatementBatcher<ClaimMessages>,
 }
 
 impl ChannelStore {
     pub(super) fn new(database: &Arc<Database>, push: &config::Push, tasks: &TaskTracker) -> Self {
         let (clock, instance) = (|| database.clock.clone(), database.instance);
         let as_seconds = |seconds| f64::from(u32::try_from(seconds).unwrap_or(u32::MAX));
-        let claim = Claim {
+        let claim = ClaimMessages {
             clock: clock(),
             reoffer: (
                 as_seconds(push.reoffer_seconds),

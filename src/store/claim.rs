@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
-use super::enforcer_messages::{Claimed, ClaimedRow};
+use super::enforcer_messages::{ClaimedMessage, ClaimedRow};
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -56,7 +56,7 @@ pub struct ClaimRow {
 
 #[derive(Debug, Default)]
 pub struct ClaimedPage {
-    pub messages: Vec<Claimed>,
+    pub messages: Vec<ClaimedMessage>,
     /// Whether the channel itself is live.
     pub live: bool,
     /// A digest of the enforcer's channels, which differs once one has opened, closed, fallen silent or come back.
@@ -65,13 +65,13 @@ pub struct ClaimedPage {
     pub take_over: Option<TakeOver>,
 }
 
-pub struct Claim {
+pub struct ClaimMessages {
     pub clock: Clock,
     /// First and longest pause before a message is offered again, in seconds.
     pub reoffer: (f64, f64),
 }
 
-impl BatchStatement for Claim {
+impl BatchStatement for ClaimMessages {
     const NAME: &'static str = "claim";
     type Row = ClaimRow;
     type Fact = ClaimedPage;

@@ -27,7 +27,7 @@ const SLOW_CONNECT: Duration = Duration::from_secs(2);
 /// Connects for a pool. An attempt goes on when the call that needed it has given up, and its connection serves the next one.
 /// Otherwise a server that is slow to connect would never be connected to: every attempt would be thrown away and begun again,
 /// which keeps the server slow.
-pub struct Manager {
+pub struct ConnectionManager {
     options: PgConnectOptions,
     /// How long a connection is used, give or take a fifth: those of a name that leads elsewhere now must end some day.
     max_age: Duration,
@@ -41,12 +41,12 @@ pub struct Manager {
 /// Gives connections to the pool whose calls had given up. Each is here only until the pool has taken it.
 #[derive(Default)]
 pub(super) struct ConnectionHandover {
-    pool: OnceLock<managed::WeakPool<Manager>>,
+    pool: OnceLock<managed::WeakPool<ConnectionManager>>,
     connections: Mutex<Vec<PooledConnection>>,
 }
 
 impl ConnectionHandover {
-    pub(super) fn belong_to(&self, pool: managed::WeakPool<Manager>) {
+    pub(super) fn belong_to(&self, pool: managed::WeakPool<ConnectionManager>) {
         let _set_once = self.pool.set(pool);
     }
 
@@ -81,7 +81,7 @@ impl ConnectionHandover {
     }
 }
 
-impl Manager {
+impl ConnectionManager {
     /// For a pool of this size.
     pub(super) fn new(config: &config::Database, size: usize) -> sqlx::Result<Self> {
         Ok(Self {
@@ -108,7 +108,7 @@ pub struct PooledConnection {
     max_age: Duration,
 }
 
-impl managed::Manager for Manager {
+impl managed::Manager for ConnectionManager {
     type Type = PooledConnection;
     type Error = StoreError;
 

@@ -1,7 +1,7 @@
 //! Creates, changes and revokes tenants and credentials. The tables are small; every node caches the credentials it uses.
 
 use super::CredentialStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::error::Result;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
@@ -11,7 +11,7 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone)]
-pub enum Proof {
+pub enum CredentialProof {
     /// SHA-256 of a secret, which itself is not stored.
     ApiKey([u8; 32]),
     /// A client certificate, which its holder is to bind.
@@ -33,7 +33,7 @@ pub struct NewCredential {
     pub role: RoleName,
     /// The one id it may act as, if it is bound.
     pub bound_id: Option<String>,
-    pub proof: Proof,
+    pub proof: CredentialProof,
     pub expires_at: Option<Timestamp>,
 }
 
@@ -61,7 +61,7 @@ pub struct ChangedCredential {
 }
 
 impl CredentialStore {
-    pub async fn create_tenant(&self, actor: &Actor, id: &TenantId, name: &str) -> Result<()> {
+    pub async fn create_tenant(&self, actor: &AuditActor, id: &TenantId, name: &str) -> Result<()> {
         let query = sqlx::query!(
             r#"
             with made as (
@@ -86,7 +86,7 @@ impl CredentialStore {
     }
 
     /// Disables a tenant and, with it, its credentials. False if there is no such tenant.
-    pub async fn disable_tenant(&self, actor: &Actor, id: &TenantId) -> Result<bool> {
+    pub async fn disable_tenant(&self, actor: &AuditActor, id: &TenantId) -> Result<bool> {
         let query = sqlx::query!(
             r#"
             with disabled as (
@@ -119,10 +119,10 @@ impl CredentialStore {
     }
 
     /// Creates a credential. False if its tenant does not exist or is disabled.
-    pub async fn create_credential(&self, actor: &Actor, new: &NewCredential) -> Result<bool> {
+    pub async fn create_credential(&self, actor: &AuditActor, new: &NewCredential) -> Result<bool> {
         let (kind, secret, code) = match &new.proof {
-            Proof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
-            Proof::Certificate(code) => ("certificate", None, Some(code)),
+            CredentialProof::ApiKey(hash) => ("apiKey", Some(hash.as_slice()), None),
+            CredentialProof::Certificate(code) => ("certificate", None, Some(code)),
         };
         let query = sqlx::query!(
             r#"
@@ -163,7 +163,7 @@ impl CredentialStore {
     /// Revokes a credential of a tenant (any tenant: `None`), of one role where one is named. False if there is none.
     pub async fn revoke_credential(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         id: &CredentialId,

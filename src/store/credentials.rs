@@ -8,7 +8,7 @@ use std::time::Duration;
 use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
-use super::batch::{BatchResult, BatchStatement, Batcher};
+use super::batch::{BatchResult, BatchStatement, StatementBatcher};
 use super::credential::Credential;
 use super::database::Database;
 use super::error::Result;
@@ -129,13 +129,13 @@ async fn active<'a>(
 
 pub struct CredentialStore {
     pub(super) database: Arc<Database>,
-    keys: Batcher<ReadKeys>,
-    pub credentials: Batcher<ReadCredentials>,
-    pub certificates: Batcher<ReadCertificates>,
+    keys: StatementBatcher<ReadKeys>,
+    pub credentials: StatementBatcher<ReadCredentials>,
+    pub certificates: StatementBatcher<ReadCertificates>,
     /// Whether a tenant exists and is not disabled.
-    pub tenants: Batcher<ReadTenants>,
+    pub tenants: StatementBatcher<ReadTenants>,
     /// The tokens that a tenant has revoked.
-    pub revocations: Batcher<ReadRevocations>,
+    pub revocations: StatementBatcher<ReadRevocations>,
     /// How far the clock of a tokens' issuer may be ahead.
     pub token_leeway: Duration,
 }

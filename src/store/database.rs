@@ -9,10 +9,10 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::batch::{BatchStatement, Batcher};
-use super::busy::{Lockable, Tries};
+use super::batch::{BatchStatement, StatementBatcher};
+use super::busy::{LockTries, RowLock};
 use super::error::Result;
-use super::pool::Pool;
+use super::pool::ConnectionPool;
 use crate::clock::Clock;
 use crate::config;
 use crate::protocol::id::NodeId;
@@ -23,9 +23,9 @@ use crate::telemetry::Metrics;
 const WORKERS: usize = 2;
 
 pub struct Database {
-    pub(super) pool: Pool,
+    pub(super) pool: ConnectionPool,
     /// For health checks, sweeps and administration, so that a flood of requests cannot starve them.
-    pub(super) background: Pool,
+    pub(super) background: ConnectionPool,
     pub(super) clock: Clock,
     pub(super) node: NodeId,
     /// How long a call waits for a row that another transaction has locked.
@@ -43,7 +43,7 @@ impl Database {
         clock: &Clock,
         metrics: &Arc<Metrics>,
     ) -> Result<Self> {
-        let open = |name, size| Pool::new(name, metrics, config, size);
+        let open = |name, size| ConnectionPool::new(name, metrics, config, size);
         Ok(Self {
             pool: open("requests", config.pool_size)?,
             background: open("quiet", config.background_pool_size)?,
@@ -60,16 +60,20 @@ impl Database {
     }
 
     /// Starts the batches of a statement.
-    pub(super) fn batch<S: BatchStatement>(&self, statement: S, tasks: &TaskTracker) -> Batcher<S> {
-        Batcher::start(statement, &self.pool, WORKERS, self.lock_timeout, tasks)
+    pub(super) fn batch<S: BatchStatement>(
+        &self,
+        statement: S,
+        tasks: &TaskTracker,
+    ) -> StatementBatcher<S> {
+        StatementBatcher::start(statement, &self.pool, WORKERS, self.lock_timeout, tasks)
     }
 
     /// Whether a statement about one row is to run again, because the row was busy; after a pause.
     pub(super) async fn is_tried_again<F>(
         &self,
         statement: &'static str,
-        found: &Lockable<F>,
-        tries: &mut Tries,
+        found: &RowLock<F>,
+        tries: &mut LockTries,
     ) -> bool {
         if !found.is_busy() {
             return false;

@@ -14,11 +14,11 @@ use sqlx::PgConnection;
 
 use super::audit::AuditSource;
 use super::batch::{BatchResult, BatchStatement};
-use super::busy::Lockable;
+use super::busy::RowLock;
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
-use crate::protocol::decision::{Decision, SigningKey, Trust};
+use crate::protocol::decision::{Decision, SignatureTrust, SigningKey};
 use crate::protocol::exchange::{DecisionFact, ExchangeState};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
 use crate::protocol::timestamp::Timestamp;
@@ -32,7 +32,7 @@ pub struct DecisionRow {
     pub approver: ApproverId,
     pub decision: Decision,
     /// What the check of its signature relied on; it must still hold when the decision is written.
-    pub trust: Trust,
+    pub trust: SignatureTrust,
     /// Its nonce, if that counts once per signing key.
     pub counted: Option<String>,
     pub source: AuditSource,
@@ -51,17 +51,17 @@ pub struct DecisionOutcome {
     pub origin: Option<TraceContext>,
 }
 
-pub struct Decide {
+pub struct TakeDecisions {
     pub clock: Clock,
     pub node: NodeId,
     /// Whether to read the trace in which an exchange was submitted.
     pub traced: bool,
 }
 
-impl BatchStatement for Decide {
+impl BatchStatement for TakeDecisions {
     const NAME: &'static str = "decide";
     type Row = DecisionRow;
-    type Fact = Lockable<DecisionOutcome>;
+    type Fact = RowLock<DecisionOutcome>;
 
     fn tenant_scope(rows: &[DecisionRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -88,8 +88,8 @@ impl BatchStatement for Decide {
         let keys: Vec<Option<&SigningKey>> = rows
             .iter()
             .map(|row| match &row.trust {
-                Trust::Verified(key) => Some(&**key),
-                Trust::Unregistered | Trust::Unchecked => None,
+                SignatureTrust::Verified(key) => Some(&**key),
+                SignatureTrust::Unregistered | SignatureTrust::Unchecked => None,
             })
             .collect();
         let found = sqlx::query!(
@@ -283,7 +283,7 @@ impl BatchStatement for Decide {
             column(rows, |row| row.decision.trace.as_deref()) as _,
             column(rows, |row| row.message) as _,
             column(&keys, |key| key.map(|key| key.public_key)) as _,
-            &column(rows, |row| row.trust == Trust::Unregistered),
+            &column(rows, |row| row.trust == SignatureTrust::Unregistered),
             clock_offset(&self.clock),
             self.node.as_str(),
             self.traced,
@@ -297,7 +297,7 @@ impl BatchStatement for Decide {
         .await?;
         let outcomes = found.into_iter().map(|row| {
             if row.busy {
-                return (row.operation, Lockable::Busy);
+                return (row.operation, RowLock::Busy);
             }
             let fact = DecisionFact {
                 written: row.written,
@@ -318,7 +318,7 @@ impl BatchStatement for Decide {
                 waited: row.waited,
                 origin: rows::context(row.origin.as_deref(), None),
             };
-            (row.operation, Lockable::Locked(outcome))
+            (row.operation, RowLock::Locked(outcome))
         });
         rows::in_order(rows.iter().map(|row| row.operation), outcomes)
     }

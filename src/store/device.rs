@@ -4,7 +4,7 @@
 use sqlx::{Connection as _, PgConnection};
 
 use super::CredentialStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::error::Result;
 use crate::protocol::device::DeviceChange;
 use crate::protocol::id::{ApproverId, TenantId};
@@ -123,7 +123,7 @@ impl CredentialStore {
     /// Appends a statement that was judged by all others up to `after`, and registers or revokes the device's signing key.
     pub async fn append_statement(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
         new: &NewStatement<'_>,
@@ -138,7 +138,7 @@ impl CredentialStore {
     /// approver never had a device or a signing key.
     pub async fn reset_devices(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
     ) -> Result<bool> {
@@ -151,7 +151,7 @@ impl CredentialStore {
     async fn append(
         &self,
         connection: &mut PgConnection,
-        actor: &Actor,
+        actor: &AuditActor,
         (tenant, approver): (&TenantId, &ApproverId),
         new: &NewStatement<'_>,
     ) -> sqlx::Result<StatementFact> {
@@ -255,7 +255,7 @@ impl CredentialStore {
     async fn reset(
         &self,
         connection: &mut PgConnection,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
     ) -> sqlx::Result<bool> {

@@ -11,7 +11,7 @@ use crate::store::clock_offset::clock_offset;
 
 /// How long things are kept. Payloads as long as their row, if nothing is said.
 #[derive(Debug, Clone)]
-pub struct Keep {
+pub struct RetentionPeriods {
     pub exchanges: PgInterval,
     pub prompts: PgInterval,
     pub sessions: PgInterval,
@@ -101,7 +101,7 @@ impl Database {
     /// At most `limit` tenants after this one, in the order of their ids, whether or not anything of theirs is due.
     pub async fn due_tenants(
         &self,
-        keep: &Keep,
+        keep: &RetentionPeriods,
         after: Option<&TenantId>,
         limit: i64,
     ) -> Result<Vec<DueTenant>> {

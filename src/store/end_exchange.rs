@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::ExchangeStore;
 use super::audit::AuditSource;
-use super::busy::{Lockable, Tries};
+use super::busy::{LockTries, RowLock};
 use super::error::Result;
 use super::retry::RetryOnce;
 use super::rows::column;
@@ -16,7 +16,7 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone)]
-pub enum Ending {
+pub enum ExchangeEnding {
     Withdrawn(EnforcerId),
     /// An administrator ends it; the credential is named in the history.
     Cancelled(String),
@@ -27,7 +27,7 @@ pub struct EndRow<'a> {
     pub operation: OperationId,
     pub tenant: &'a TenantId,
     pub request_id: &'a RequestId,
-    pub ending: &'a Ending,
+    pub ending: &'a ExchangeEnding,
     pub source: &'a AuditSource,
     pub reason: Option<&'a str>,
     pub messages: &'a [(ApproverId, MessageId)],
@@ -64,7 +64,7 @@ impl ExchangeStore {
 
     /// Ends an exchange if it is pending, and queues a message for each approver that still has it.
     pub async fn end(&self, row: &EndRow<'_>) -> Result<EndFact> {
-        let (database, mut tries) = (&self.database, Tries::new(self.database.lock_timeout));
+        let (database, mut tries) = (&self.database, LockTries::new(self.database.lock_timeout));
         loop {
             let found = self.try_end(row).await?;
             let again = database.is_tried_again("end_exchange", &found, &mut tries);
@@ -74,7 +74,7 @@ impl ExchangeStore {
         }
     }
 
-    async fn try_end(&self, row: &EndRow<'_>) -> Result<Lockable<EndFact>> {
+    async fn try_end(&self, row: &EndRow<'_>) -> Result<RowLock<EndFact>> {
         let mut retry = RetryOnce::new(&self.database.pool);
         loop {
             let mut lease = retry.pool().lease(row.tenant).await?;
@@ -93,10 +93,14 @@ impl ExchangeStore {
         &self,
         connection: &mut PgConnection,
         row: &EndRow<'_>,
-    ) -> sqlx::Result<Lockable<EndFact>> {
+    ) -> sqlx::Result<RowLock<EndFact>> {
         let (state, enforcer, actor) = match row.ending {
-            Ending::Withdrawn(id) => ("withdrawn", Some(id.as_str()), format!("enforcer:{id}")),
-            Ending::Cancelled(credential) => ("cancelled", None, format!("admin:{credential}")),
+            ExchangeEnding::Withdrawn(id) => {
+                ("withdrawn", Some(id.as_str()), format!("enforcer:{id}"))
+            }
+            ExchangeEnding::Cancelled(credential) => {
+                ("cancelled", None, format!("admin:{credential}"))
+            }
         };
         let found = sqlx::query!(
             r#"
@@ -192,13 +196,13 @@ impl ExchangeStore {
         .fetch_optional(connection)
         .await?;
         Ok(match found {
-            None => Lockable::Locked(EndFact {
+            None => RowLock::Locked(EndFact {
                 ended_at: None,
                 state: None,
                 expires_at: None,
             }),
-            Some(row) if row.state.is_none() || row.items_busy => Lockable::Busy,
-            Some(row) => Lockable::Locked(EndFact {
+            Some(row) if row.state.is_none() || row.items_busy => RowLock::Busy,
+            Some(row) => RowLock::Locked(EndFact {
                 ended_at: row.ended_at,
                 state: row.state.map(|state| state.at(row.past)),
                 expires_at: row.expires_at,

@@ -21,7 +21,7 @@ pub enum ForEnforcer {
 }
 
 #[derive(Debug)]
-pub struct Claimed {
+pub struct ClaimedMessage {
     pub message: ForEnforcer,
     pub created_at: OffsetDateTime,
     /// Whether it was never offered before.
@@ -60,7 +60,7 @@ pub(super) struct ClaimedRow {
 
 impl ClaimedRow {
     /// The message; `None` if nothing was claimed.
-    pub fn message(self) -> sqlx::Result<Option<Claimed>> {
+    pub fn message(self) -> sqlx::Result<Option<ClaimedMessage>> {
         let (Some(message_id), Some(kind), Some(request_id), Some(at), Some(enforcer_id)) = (
             self.message_id,
             self.kind,
@@ -110,7 +110,7 @@ impl ClaimedRow {
                 ));
             }
         };
-        Ok(Some(Claimed {
+        Ok(Some(ClaimedMessage {
             message,
             created_at: at,
             first: self.first.unwrap_or_default(),

@@ -28,7 +28,7 @@ pub enum StoreError {
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum ErrorClass {
     /// One of the rows caused it: try them one by one.
     Data,
     /// Another transaction was in the way: try again.
@@ -45,21 +45,23 @@ fn is_read_only(error: &dyn DatabaseError) -> bool {
     error.code().as_deref() == Some(READ_ONLY)
 }
 
-pub(super) fn classify(error: &sqlx::Error) -> Class {
+pub(super) fn classify(error: &sqlx::Error) -> ErrorClass {
     match error {
         sqlx::Error::Database(error) => match error.code().as_deref() {
-            Some("40001" | "40P01") => Class::Conflict,
+            Some("40001" | "40P01") => ErrorClass::Conflict,
             // Read-only as a standby is: another connection may lead to the primary, and nothing was written. Or idle for too
             // long in a transaction, which ended with its connection.
-            Some(READ_ONLY | "25P03") => Class::Lost,
+            Some(READ_ONLY | "25P03") => ErrorClass::Lost,
             // The server or this backend was shut down, or takes no connections yet.
-            Some(code) if code.starts_with("57P") => Class::Lost,
-            Some(code) if code.starts_with("08") => Class::Lost,
-            Some(code) if code.starts_with("22") || code.starts_with("23") => Class::Data,
-            _ => Class::Other,
+            Some(code) if code.starts_with("57P") => ErrorClass::Lost,
+            Some(code) if code.starts_with("08") => ErrorClass::Lost,
+            Some(code) if code.starts_with("22") || code.starts_with("23") => ErrorClass::Data,
+            _ => ErrorClass::Other,
         },
-        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => Class::Lost,
-        _ => Class::Other,
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
+            ErrorClass::Lost
+        }
+        _ => ErrorClass::Other,
     }
 }
 
@@ -94,18 +96,18 @@ pub(super) fn is_unanswered(error: &sqlx::Error) -> bool {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match (classify(&error), &error) {
-            (Class::Data, sqlx::Error::Database(cause)) if cause.is_unique_violation() => {
+            (ErrorClass::Data, sqlx::Error::Database(cause)) if cause.is_unique_violation() => {
                 Self::Taken(cause.constraint().unwrap_or_default().to_owned())
             }
-            (Class::Other, sqlx::Error::Database(cause)) => match cause.code().as_deref() {
+            (ErrorClass::Other, sqlx::Error::Database(cause)) => match cause.code().as_deref() {
                 Some(code) if is_mendable(code) => Self::Unavailable(error.to_string().into()),
                 _ => Self::Fault(error.to_string()),
             },
-            (Class::Lost, sqlx::Error::Database(cause)) if is_read_only(&**cause) => {
+            (ErrorClass::Lost, sqlx::Error::Database(cause)) if is_read_only(&**cause) => {
                 Self::ReadOnly(error.to_string())
             }
-            (Class::Data, _) => Self::Fault(error.to_string()),
-            (Class::Conflict | Class::Lost | Class::Other, _) => {
+            (ErrorClass::Data, _) => Self::Fault(error.to_string()),
+            (ErrorClass::Conflict | ErrorClass::Lost | ErrorClass::Other, _) => {
                 Self::Unavailable(error.to_string().into())
             }
         }

@@ -9,14 +9,14 @@ use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
 use super::ack::TakeAcks;
-use super::batch::{BatchResult, BatchStatement, Batcher};
-use super::busy::Lockable;
+use super::batch::{BatchResult, BatchStatement, StatementBatcher};
+use super::busy::RowLock;
 use super::database::Database;
-use super::decide::Decide;
+use super::decide::TakeDecisions;
 use super::error::Result;
 use super::rows::{self, column};
 use super::seconds;
-use super::submit::{InboxLimits, Submit};
+use super::submit::{InboxLimits, TakeSubmissions};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -55,7 +55,7 @@ impl BatchStatement for ReadExchanges {
     const NAME: &'static str = "read_exchange";
     type Row = ReadRow;
     /// Busy while it is past its expiry and being decided or ended.
-    type Fact = Lockable<Option<Box<Exchange>>>;
+    type Fact = RowLock<Option<Box<Exchange>>>;
 
     fn tenant_scope(rows: &[ReadRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -93,14 +93,14 @@ impl BatchStatement for ReadExchanges {
         Ok(all
             .iter()
             .map(|(number, _)| match found.remove(number) {
-                Some(read) if read.overdue && !settled.contains(number) => Lockable::Busy,
-                read => Lockable::Locked(read.map(|read| Box::new(read.exchange))),
+                Some(read) if read.overdue && !settled.contains(number) => RowLock::Busy,
+                read => RowLock::Locked(read.map(|read| Box::new(read.exchange))),
             })
             .collect())
     }
 }
 
-struct Read {
+struct ExchangeRow {
     exchange: Exchange,
     /// Whether it is past its expiry and still stored as pending.
     overdue: bool,
@@ -135,7 +135,7 @@ impl ReadExchanges {
         &self,
         connection: &mut PgConnection,
         rows: &[(i64, &ReadRow)],
-    ) -> sqlx::Result<HashMap<i64, Read>> {
+    ) -> sqlx::Result<HashMap<i64, ExchangeRow>> {
         let found = sqlx::query!(
             r#"
             select i.number as "number!", e.request_id as "request_id: RequestId", e.state as "state: ExchangeState",
@@ -197,7 +197,7 @@ impl ReadExchanges {
                 decision,
             };
             let overdue = row.state == ExchangeState::PendingApproval && row.past;
-            exchanges.insert(row.number, Read { exchange, overdue });
+            exchanges.insert(row.number, ExchangeRow { exchange, overdue });
         }
         Ok(exchanges)
     }
@@ -205,24 +205,24 @@ impl ReadExchanges {
 
 pub struct ExchangeStore {
     pub(super) database: Arc<Database>,
-    pub submissions: Batcher<Submit>,
-    pub decisions: Batcher<Decide>,
-    pub acks: Batcher<TakeAcks>,
-    reads: Batcher<ReadExchanges>,
+    pub submissions: StatementBatcher<TakeSubmissions>,
+    pub decisions: StatementBatcher<TakeDecisions>,
+    pub acks: StatementBatcher<TakeAcks>,
+    reads: StatementBatcher<ReadExchanges>,
 }
 
 impl ExchangeStore {
     pub(super) fn new(database: &Arc<Database>, config: &Config, tasks: &TaskTracker) -> Self {
         let (clock, node) = (|| database.clock.clone(), || database.node.clone());
         let traced = config.telemetry.exports();
-        let submit = Submit {
+        let submit = TakeSubmissions {
             clock: clock(),
             node: node(),
             limits: InboxLimits::of(&config.limits),
             pairing_required: config.pairing.required,
             key_lifetime: seconds(config.idempotency.lifetime_seconds),
         };
-        let decide = Decide {
+        let decide = TakeDecisions {
             clock: clock(),
             node: node(),
             traced,

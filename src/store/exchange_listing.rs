@@ -4,7 +4,7 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 
 use super::ExchangeStore;
 use super::error::Result;
-use crate::protocol::cursor::Position;
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, RequestId, TenantId};
 use crate::protocol::listing::ExchangeLine;
@@ -24,7 +24,7 @@ pub struct ExchangeFilter {
 pub struct ExchangePage {
     pub items: Vec<ExchangeLine>,
     /// Where the next page starts, if there may be one.
-    pub next: Option<Position>,
+    pub next: Option<PagePosition>,
 }
 
 /// Rows read for one page: a filter that matches little must not read a tenant's whole history in one statement.
@@ -147,10 +147,13 @@ impl ExchangeStore {
             scanned,
         );
         let found = self.database.pool.fetch_all(tenant, query).await?;
-        let next = found.first().filter(|row| row.more).map(|row| Position {
-            at: row.last_at,
-            id: row.last_id.clone(),
-        });
+        let next = found
+            .first()
+            .filter(|row| row.more)
+            .map(|row| PagePosition {
+                at: row.last_at,
+                id: row.last_id.clone(),
+            });
         let mut items = Vec::with_capacity(found.len());
         for row in found {
             // Without a match there is still one row, which says where the scan ended.

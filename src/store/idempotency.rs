@@ -41,14 +41,14 @@ pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) ->
 }
 
 /// A key, and the stored request whose outcome it stands for.
-pub(super) struct Binding<'a> {
+pub(super) struct KeyBinding<'a> {
     pub tenant: &'a TenantId,
     pub request_id: &'a RequestId,
     pub submission_id: OperationId,
     pub key: &'a IdempotencyKey,
 }
 
-impl<'a> Binding<'a> {
+impl<'a> KeyBinding<'a> {
     /// What a repeat has to bind, if it has a key that is not bound yet.
     pub fn of_repeat<W, T, R>(
         tenant: &'a TenantId,
@@ -68,7 +68,7 @@ impl<'a> Binding<'a> {
 /// Binds keys to requests that were stored before.
 pub(super) async fn bind(
     connection: &mut PgConnection,
-    bindings: &[Binding<'_>],
+    bindings: &[KeyBinding<'_>],
     clock: &Clock,
     lifetime: &PgInterval,
 ) -> sqlx::Result<()> {

@@ -5,19 +5,19 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::ExchangeStore;
-use super::busy::{Lockable, Tries};
+use super::busy::{LockTries, RowLock};
 use super::error::Result;
 use super::rows::column;
 use crate::protocol::artifact::Form;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::listing::InboxKind;
-use crate::protocol::message::ApprovalRequest;
+use crate::protocol::message::RequestMessage;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
 
 /// Where a page starts: after this row.
 #[derive(Debug, Clone, Copy)]
-pub struct After {
+pub struct PageStart {
     pub created_at: OffsetDateTime,
     pub message_id: Uuid,
 }
@@ -31,7 +31,7 @@ pub struct PendingItems {
 }
 
 pub struct InboxPage {
-    pub items: Vec<ApprovalRequest>,
+    pub items: Vec<RequestMessage>,
     pub more: bool,
 }
 
@@ -42,7 +42,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         approver: &ApproverId,
         kind: InboxKind,
-        after: Option<After>,
+        after: Option<PageStart>,
         limit: i64,
         max_bytes: i64,
     ) -> Result<InboxPage> {
@@ -118,7 +118,7 @@ impl ExchangeStore {
             .first()
             .is_some_and(|row| row.found > fetched.min(limit));
         let wanted = usize::try_from(limit).unwrap_or_default();
-        let items = found.into_iter().take(wanted).map(|row| ApprovalRequest {
+        let items = found.into_iter().take(wanted).map(|row| RequestMessage {
             message_id: row.message_id,
             request_id: row.request_id,
             created_at: row.created_at,
@@ -181,7 +181,7 @@ impl ExchangeStore {
         approver: &ApproverId,
         request: &RequestId,
     ) -> Result<Option<Timestamp>> {
-        let (database, mut tries) = (&self.database, Tries::new(self.database.lock_timeout));
+        let (database, mut tries) = (&self.database, LockTries::new(self.database.lock_timeout));
         loop {
             let found = self.try_remove(tenant, approver, request).await?;
             let again = database.is_tried_again("remove_item", &found, &mut tries);
@@ -196,7 +196,7 @@ impl ExchangeStore {
         tenant: &TenantId,
         approver: &ApproverId,
         request: &RequestId,
-    ) -> Result<Lockable<Option<Timestamp>>> {
+    ) -> Result<RowLock<Option<Timestamp>>> {
         let query = sqlx::query!(
             r#"
             with locked as materialized (
@@ -225,6 +225,6 @@ impl ExchangeStore {
         );
         let found = self.database.pool.fetch_one(tenant, query).await?;
         let expires_at = found.expires_at.map(Timestamp::from);
-        Ok(Lockable::unless(found.busy, expires_at))
+        Ok(RowLock::unless(found.busy, expires_at))
     }
 }

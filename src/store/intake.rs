@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::batch_statement::BatchStatement;
-use super::busy::{BusyKeys, Tries};
+use super::busy::{BusyKeys, LockTries};
 use super::error::Result;
 
 /// Most rows of a batch, by weight: past this a statement's own time outweighs what is saved.
@@ -29,30 +29,34 @@ const MAX_HELD: usize = 512;
 const MAX_PAUSED: usize = 4_096;
 
 /// A row that was queued, and who waits for its fact.
-pub(super) struct Job<S: BatchStatement> {
+pub(super) struct QueuedRow<S: BatchStatement> {
     pub row: S::Row,
-    pub caller: Caller<S::Fact>,
+    pub caller: RowCaller<S::Fact>,
 }
 
-pub(super) struct Caller<F> {
+pub(super) struct RowCaller<F> {
     pub reply: oneshot::Sender<Result<F>>,
     /// For the row's bytes in the queue; held until it is answered.
     pub _permit: OwnedSemaphorePermit,
     /// Set once the row was found busy.
-    pub tries: Option<Tries>,
+    pub tries: Option<LockTries>,
 }
 
 /// Busy rows, while they pause.
-pub(super) struct Paused<S: BatchStatement> {
-    queue: mpsc::WeakSender<Job<S>>,
+pub(super) struct PausedRows<S: BatchStatement> {
+    queue: mpsc::WeakSender<QueuedRow<S>>,
     keys: BusyKeys,
     room: Arc<Semaphore>,
     patience: Duration,
     tasks: TaskTracker,
 }
 
-impl<S: BatchStatement> Paused<S> {
-    pub fn new(queue: &mpsc::Sender<Job<S>>, lock_timeout: Duration, tasks: &TaskTracker) -> Self {
+impl<S: BatchStatement> PausedRows<S> {
+    pub fn new(
+        queue: &mpsc::Sender<QueuedRow<S>>,
+        lock_timeout: Duration,
+        tasks: &TaskTracker,
+    ) -> Self {
         Self {
             // Weak, so that the workers end when the batcher is dropped.
             queue: queue.downgrade(),
@@ -64,7 +68,7 @@ impl<S: BatchStatement> Paused<S> {
     }
 
     /// Pauses a row that a statement found busy, and all others with its keys. Returns it if no try is left.
-    pub fn add_busy(&self, job: Job<S>) -> Result<(), Job<S>> {
+    pub fn add_busy(&self, job: QueuedRow<S>) -> Result<(), QueuedRow<S>> {
         let keys = S::conflict_keys(&job.row);
         let pause = self.add(job)?;
         self.keys.add(keys, pause);
@@ -72,14 +76,14 @@ impl<S: BatchStatement> Paused<S> {
     }
 
     /// Puts a row into the queue again after a pause. Returns it if no try is left.
-    fn add(&self, mut job: Job<S>) -> Result<Duration, Job<S>> {
+    fn add(&self, mut job: QueuedRow<S>) -> Result<Duration, QueuedRow<S>> {
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
             return Err(job);
         };
         let tries = job
             .caller
             .tries
-            .get_or_insert_with(|| Tries::new(self.patience));
+            .get_or_insert_with(|| LockTries::new(self.patience));
         let Some(pause) = tries.next_pause() else {
             return Err(job);
         };
@@ -97,16 +101,16 @@ impl<S: BatchStatement> Paused<S> {
 }
 
 /// Rows that do not conflict.
-struct Batch<S: BatchStatement> {
-    jobs: Vec<Job<S>>,
+struct RowBatch<S: BatchStatement> {
+    jobs: Vec<QueuedRow<S>>,
     seen: HashSet<String>,
     bytes: usize,
     weight: usize,
 }
 
-impl<S: BatchStatement> Batch<S> {
+impl<S: BatchStatement> RowBatch<S> {
     /// Adds a row, or returns it if it conflicts with another. One that is known to be busy pauses instead.
-    fn add(&mut self, job: Job<S>, paused: &Paused<S>) -> Result<(), Job<S>> {
+    fn add(&mut self, job: QueuedRow<S>, paused: &PausedRows<S>) -> Result<(), QueuedRow<S>> {
         let conflict_keys = S::conflict_keys(&job.row);
         if conflict_keys.iter().any(|key| self.seen.contains(key)) {
             return Err(job);
@@ -136,19 +140,19 @@ impl<S: BatchStatement> Batch<S> {
 }
 
 /// The queue of a batcher, and the rows held back because they conflicted with an earlier batch.
-pub(super) struct Intake<S: BatchStatement> {
-    receiver: mpsc::Receiver<Job<S>>,
-    held: VecDeque<Job<S>>,
+pub(super) struct BatchIntake<S: BatchStatement> {
+    receiver: mpsc::Receiver<QueuedRow<S>>,
+    held: VecDeque<QueuedRow<S>>,
     /// How many batches are running.
     running: watch::Receiver<usize>,
-    paused: Arc<Paused<S>>,
+    paused: Arc<PausedRows<S>>,
 }
 
-impl<S: BatchStatement> Intake<S> {
+impl<S: BatchStatement> BatchIntake<S> {
     pub fn new(
-        receiver: mpsc::Receiver<Job<S>>,
+        receiver: mpsc::Receiver<QueuedRow<S>>,
         running: watch::Receiver<usize>,
-        paused: &Arc<Paused<S>>,
+        paused: &Arc<PausedRows<S>>,
     ) -> Self {
         Self {
             receiver,
@@ -159,8 +163,8 @@ impl<S: BatchStatement> Intake<S> {
     }
 
     /// The next batch: at least one row, all that are queued, and more while another batch is running.
-    pub async fn next(&mut self) -> Option<Vec<Job<S>>> {
-        let mut batch = Batch {
+    pub async fn next(&mut self) -> Option<Vec<QueuedRow<S>>> {
+        let mut batch = RowBatch {
             jobs: Vec::new(),
             seen: HashSet::new(),
             bytes: 0,
@@ -185,7 +189,7 @@ impl<S: BatchStatement> Intake<S> {
     }
 
     /// Adds what is queued.
-    fn fill(&mut self, batch: &mut Batch<S>) {
+    fn fill(&mut self, batch: &mut RowBatch<S>) {
         // Further conflicting rows stay in the queue, which refuses new rows once it is full.
         while !batch.is_full()
             && self.held.len() < MAX_HELD
@@ -196,7 +200,7 @@ impl<S: BatchStatement> Intake<S> {
     }
 
     /// Waits until the batch is worth a statement, or none is running.
-    async fn gather(&mut self, batch: &mut Batch<S>) {
+    async fn gather(&mut self, batch: &mut RowBatch<S>) {
         let Self {
             receiver,
             held,

@@ -4,7 +4,7 @@
 use sqlx::{Connection as _, PgConnection};
 
 use super::CredentialStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::device::lock_keys;
 use super::error::Result;
 use crate::protocol::device::MAX_INTRODUCTIONS;
@@ -61,7 +61,7 @@ impl CredentialStore {
     /// Writes an introduction whose signature was verified.
     pub async fn introduce(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
         new: &NewIntroduction<'_>,
@@ -75,7 +75,7 @@ impl CredentialStore {
     async fn write_introduction(
         &self,
         connection: &mut PgConnection,
-        actor: &Actor,
+        actor: &AuditActor,
         (tenant, approver): (&TenantId, &ApproverId),
         new: &NewIntroduction<'_>,
     ) -> sqlx::Result<IntroductionFact> {

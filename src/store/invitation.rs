@@ -3,12 +3,12 @@
 use sqlx::postgres::types::PgInterval;
 
 use super::CredentialStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::credential::RoleName;
 use super::error::Result;
-use super::listing::Part;
+use super::listing::ListPart;
 use super::tenant_scope::TenantScope;
-use crate::protocol::cursor::Position;
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::{CredentialId, InvitationId, TenantId};
 use crate::protocol::listing::InvitationLine;
 use crate::protocol::timestamp::Timestamp;
@@ -27,7 +27,7 @@ pub struct NewInvitation {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Withdrawal {
+pub enum InvitationWithdrawal {
     /// Now or before.
     Withdrawn,
     NotFound,
@@ -45,7 +45,7 @@ pub struct JoinedCredential {
 
 impl CredentialStore {
     /// Creates an invitation. False if its tenant does not exist or is disabled.
-    pub async fn create_invitation(&self, actor: &Actor, new: &NewInvitation) -> Result<bool> {
+    pub async fn create_invitation(&self, actor: &AuditActor, new: &NewInvitation) -> Result<bool> {
         let query = sqlx::query!(
             r#"
             with made as (
@@ -82,11 +82,11 @@ impl CredentialStore {
     /// Withdraws an invitation of a tenant (any tenant: `None`), for one role where one is named, unless it was used.
     pub async fn withdraw_invitation(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
         id: &InvitationId,
-    ) -> Result<Withdrawal> {
+    ) -> Result<InvitationWithdrawal> {
         let query = sqlx::query!(
             r#"
             with named as materialized (
@@ -121,9 +121,9 @@ impl CredentialStore {
             self.database.node.as_str(),
         )
         .map(|row| match row {
-            row if !row.known => Withdrawal::NotFound,
-            row if row.used => Withdrawal::Used,
-            _ => Withdrawal::Withdrawn,
+            row if !row.known => InvitationWithdrawal::NotFound,
+            row if row.used => InvitationWithdrawal::Used,
+            _ => InvitationWithdrawal::Withdrawn,
         });
         let scope = TenantScope::one_or_all(tenant);
         self.database.background.fetch_one(scope, query).await
@@ -134,8 +134,8 @@ impl CredentialStore {
         &self,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
-        part: &Part,
-    ) -> Result<(Vec<InvitationLine>, Option<Position>)> {
+        part: &ListPart,
+    ) -> Result<(Vec<InvitationLine>, Option<PagePosition>)> {
         let (at, id) = part.start();
         let query = sqlx::query_as!(
             InvitationLine,
@@ -158,7 +158,7 @@ impl CredentialStore {
         );
         let scope = TenantScope::one_or_all(tenant);
         let found = self.database.background.fetch_all(scope, query).await?;
-        Ok(part.cut(found, |last| Position {
+        Ok(part.cut(found, |last| PagePosition {
             at: last.created_at.inner(),
             id: last.invitation_id.to_string(),
         }))
@@ -168,7 +168,7 @@ impl CredentialStore {
     /// is still valid. Of several at once one gets it: the others wait for the row, and find it used.
     pub async fn join(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         code_hash: &[u8; 32],
         credential: &CredentialId,
         secret_hash: &[u8; 32],

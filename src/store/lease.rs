@@ -8,20 +8,20 @@ use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 use tokio::time::timeout;
 
-use super::connect::{Manager, PooledConnection};
-use super::error::{Class, Result, classify, is_unanswered, unanswered};
+use super::connect::{ConnectionManager, PooledConnection};
+use super::error::{ErrorClass, Result, classify, is_unanswered, unanswered};
 use super::pulse::ALIVE_FOR;
 
 /// How long a connection may be idle before it is tested.
 const PING_AFTER: Duration = Duration::from_secs(1);
 
 /// A connection taken from the pool for one call.
-pub struct Lease {
-    object: Option<Object<Manager>>,
+pub struct ConnectionLease {
+    object: Option<Object<ConnectionManager>>,
 }
 
-impl Lease {
-    pub(super) fn new(object: Object<Manager>) -> Self {
+impl ConnectionLease {
+    pub(super) fn new(object: Object<ConnectionManager>) -> Self {
         Self {
             object: Some(object),
         }
@@ -75,7 +75,7 @@ impl Lease {
         let reusable = match &result {
             Ok(_) => true,
             // The server answered, so the statement has ended and is rolled back.
-            Err(error @ sqlx::Error::Database(_)) => classify(error) != Class::Lost,
+            Err(error @ sqlx::Error::Database(_)) => classify(error) != ErrorClass::Lost,
             Err(error) => matches!(error, sqlx::Error::RowNotFound),
         };
         if reusable {
@@ -83,7 +83,7 @@ impl Lease {
                 object.answered = Instant::now();
             }
         } else if let Err(error) = &result
-            && classify(error) == Class::Lost
+            && classify(error) == ErrorClass::Lost
         {
             self.close_idle(error);
         }
@@ -109,7 +109,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for ConnectionLease {
     fn drop(&mut self) {
         // The call was cancelled or failed: taken out of the pool, the connection closes.
         if let Some(object) = self.object.take() {

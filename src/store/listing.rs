@@ -6,19 +6,19 @@ use super::CredentialStore;
 use super::error::Result;
 use super::tenant_scope::TenantScope;
 use crate::protocol::credential::RoleName;
-use crate::protocol::cursor::Position;
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::listing::{CredentialLine, Tenant};
 use crate::protocol::timestamp::Timestamp;
 
 /// Which part of a list; by default all of it.
 #[derive(Debug, Default)]
-pub struct Part {
-    pub after: Option<Position>,
+pub struct ListPart {
+    pub after: Option<PagePosition>,
     pub limit: Option<i64>,
 }
 
-impl Part {
+impl ListPart {
     pub(super) fn start(&self) -> (Option<OffsetDateTime>, Option<&str>) {
         match &self.after {
             Some(position) => (Some(position.at), Some(&position.id)),
@@ -34,8 +34,8 @@ impl Part {
     pub(super) fn cut<T>(
         &self,
         items: Vec<T>,
-        position: impl Fn(&T) -> Position,
-    ) -> (Vec<T>, Option<Position>) {
+        position: impl Fn(&T) -> PagePosition,
+    ) -> (Vec<T>, Option<PagePosition>) {
         cut_page(items, self.limit.unwrap_or(i64::MAX), position)
     }
 }
@@ -44,8 +44,8 @@ impl Part {
 pub(super) fn cut_page<T>(
     mut items: Vec<T>,
     limit: i64,
-    position: impl Fn(&T) -> Position,
-) -> (Vec<T>, Option<Position>) {
+    position: impl Fn(&T) -> PagePosition,
+) -> (Vec<T>, Option<PagePosition>) {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = items.len() > limit;
     items.truncate(limit);
@@ -73,7 +73,7 @@ impl CredentialStore {
     }
 
     /// Tenants, disabled ones included, and where the next page starts.
-    pub async fn tenants(&self, part: &Part) -> Result<(Vec<Tenant>, Option<Position>)> {
+    pub async fn tenants(&self, part: &ListPart) -> Result<(Vec<Tenant>, Option<PagePosition>)> {
         let (at, id) = part.start();
         let query = sqlx::query_as!(
             Tenant,
@@ -91,7 +91,7 @@ impl CredentialStore {
         // All: the list of tenants is the operator's.
         let scope = TenantScope::All;
         let found = self.database.background.fetch_all(scope, query).await?;
-        Ok(part.cut(found, |last| Position {
+        Ok(part.cut(found, |last| PagePosition {
             at: last.created_at.inner(),
             id: last.tenant_id.to_string(),
         }))
@@ -102,8 +102,8 @@ impl CredentialStore {
         &self,
         tenant: Option<&TenantId>,
         role: Option<RoleName>,
-        part: &Part,
-    ) -> Result<(Vec<CredentialLine>, Option<Position>)> {
+        part: &ListPart,
+    ) -> Result<(Vec<CredentialLine>, Option<PagePosition>)> {
         let (at, id) = part.start();
         let query = sqlx::query_as!(
             CredentialLine,
@@ -129,7 +129,7 @@ impl CredentialStore {
             .background
             .fetch_all(TenantScope::one_or_all(tenant), query)
             .await?;
-        Ok(part.cut(found, |last| Position {
+        Ok(part.cut(found, |last| PagePosition {
             at: last.created_at.inner(),
             id: last.credential_id.to_string(),
         }))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::database::Database;
 use super::device::lock_keys;
 use super::error::Result;
@@ -87,7 +87,7 @@ impl NotificationStore {
     /// Adds a target, or enables it again. A browser has one: what it had before goes.
     pub async fn add_notification(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
         new: &NewTarget<'_>,
@@ -101,7 +101,7 @@ impl NotificationStore {
     async fn add(
         &self,
         connection: &mut PgConnection,
-        actor: &Actor,
+        actor: &AuditActor,
         (tenant, approver): (&TenantId, &ApproverId),
         new: &NewTarget<'_>,
     ) -> sqlx::Result<AddFact> {
@@ -200,7 +200,7 @@ impl NotificationStore {
     /// Removes a target; false if there is none.
     pub async fn remove_notification(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
         id: Uuid,

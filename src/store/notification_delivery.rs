@@ -5,7 +5,7 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::error::Result;
 use super::notification::NotificationStore;
 use super::rows::column;
@@ -24,7 +24,7 @@ const MAX_COUNTED: i64 = 1_000;
 
 /// A target that this node may send to, and what it will have seen then.
 #[derive(Debug)]
-pub struct Claimed {
+pub struct ClaimedNotification {
     pub tenant: TenantId,
     pub approver: ApproverId,
     pub id: Uuid,
@@ -67,9 +67,9 @@ impl NotificationStore {
         &self,
         asked: &[(TenantId, ApproverId)],
         terms: &ClaimTerms<'_>,
-    ) -> Result<Vec<Claimed>> {
+    ) -> Result<Vec<ClaimedNotification>> {
         let query = sqlx::query_as!(
-            Claimed,
+            ClaimedNotification,
             r#"
             with clock as materialized (
                 select clock_timestamp() + $3::interval as now
@@ -185,7 +185,7 @@ impl NotificationStore {
     /// Notes that a target was told. Without its claim, because another has it by now, only that it works.
     pub async fn note_delivered(
         &self,
-        claimed: &Claimed,
+        claimed: &ClaimedNotification,
         claim: Uuid,
         pause_seconds: u64,
     ) -> Result<u64> {
@@ -214,7 +214,7 @@ impl NotificationStore {
     /// given up, is disabled; returns whether it was.
     pub async fn note_failed(
         &self,
-        claimed: &Claimed,
+        claimed: &ClaimedNotification,
         claim: Uuid,
         failure: &str,
         delay_seconds: f64,
@@ -249,7 +249,7 @@ impl NotificationStore {
             seconds(give_up_seconds),
             clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
-            Actor::gateway().name,
+            AuditActor::gateway().name,
             self.database.node.as_str(),
         )
         .map(|row| row.disabled);
@@ -258,7 +258,11 @@ impl NotificationStore {
     }
 
     /// Gives a claim back, for any node to take.
-    pub async fn release_notification(&self, claimed: &Claimed, claim: Uuid) -> Result<u64> {
+    pub async fn release_notification(
+        &self,
+        claimed: &ClaimedNotification,
+        claim: Uuid,
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             update notifications set claim = null, claimed_until = '-infinity'

@@ -8,11 +8,11 @@ use crate::config;
 
 pub(super) const CHANNEL: &str = "countersign";
 
-pub struct Notifier {
+pub struct WakeNotifier {
     connection: PgConnection,
 }
 
-impl Notifier {
+impl WakeNotifier {
     pub async fn connect(config: &config::Database) -> sqlx::Result<Self> {
         let mut options = basic_options(config.direct_url(), "countersign-notify")?;
         if config.session_settings {
@@ -37,11 +37,11 @@ impl Notifier {
     }
 }
 
-pub struct Listener {
+pub struct WakeListener {
     listener: PgListener,
 }
 
-impl Listener {
+impl WakeListener {
     pub async fn connect(config: &config::Database) -> sqlx::Result<Self> {
         let options = basic_options(config.direct_url(), "countersign-listen")?;
         // sqlx listens on a connection of a pool: a pool of one, which is never replaced.

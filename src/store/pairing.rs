@@ -8,14 +8,14 @@ use time::OffsetDateTime;
 use tokio_util::task::TaskTracker;
 
 use super::audit::AuditSource;
-use super::batch::{BatchResult, BatchStatement, Batcher};
+use super::batch::{BatchResult, BatchStatement, StatementBatcher};
 use super::database::Database;
 use super::error::Result;
 use super::listing::cut_page;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
 use crate::config;
-use crate::protocol::cursor::Position;
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
 use crate::protocol::timestamp::Timestamp;
@@ -86,7 +86,7 @@ pub struct PairedRow {
 
 /// The approvers that an enforcer is paired with.
 #[derive(Debug, Default)]
-pub struct Paired {
+pub struct PairedApprovers {
     pub count: usize,
     /// All of them, if they are no more than may be asked.
     pub approvers: Vec<ApproverId>,
@@ -99,7 +99,7 @@ pub struct ReadPaired {
 impl BatchStatement for ReadPaired {
     const NAME: &'static str = "read_paired";
     type Row = PairedRow;
-    type Fact = Paired;
+    type Fact = PairedApprovers;
 
     fn tenant_scope(rows: &[PairedRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -131,25 +131,27 @@ impl BatchStatement for ReadPaired {
         let found = found
             .into_iter()
             .map(|row| (row.n, (row.approver_id, row.count)));
-        let paired = by_row(rows.len(), found)?.into_iter().map(|found| Paired {
-            count: found
-                .first()
-                .and_then(|(_, count)| usize::try_from(*count).ok())
-                .unwrap_or_default(),
-            approvers: found.into_iter().map(|(approver, _)| approver).collect(),
-        });
+        let paired = by_row(rows.len(), found)?
+            .into_iter()
+            .map(|found| PairedApprovers {
+                count: found
+                    .first()
+                    .and_then(|(_, count)| usize::try_from(*count).ok())
+                    .unwrap_or_default(),
+                approvers: found.into_iter().map(|(approver, _)| approver).collect(),
+            });
         Ok(paired.collect())
     }
 }
 
 /// Which side of a pairing a caller may act as: one id, or any of its role.
 #[derive(Debug, Clone, Copy)]
-pub enum Side<'a> {
+pub enum PairingSide<'a> {
     Enforcer(Option<&'a EnforcerId>),
     Approver(Option<&'a ApproverId>),
 }
 
-impl<'a> Side<'a> {
+impl<'a> PairingSide<'a> {
     /// The enforcer and the approver it is limited to.
     fn bounds(self) -> (Option<&'a str>, Option<&'a str>) {
         match self {
@@ -178,8 +180,8 @@ pub struct Pairing {
 
 pub struct PairingStore {
     pub(super) database: Arc<Database>,
-    tokens: Batcher<ReadTokens>,
-    paired: Batcher<ReadPaired>,
+    tokens: StatementBatcher<ReadTokens>,
+    paired: StatementBatcher<ReadPaired>,
 }
 
 impl PairingStore {
@@ -211,7 +213,11 @@ impl PairingStore {
         self.tokens.run(row).await
     }
 
-    pub async fn paired_with(&self, tenant: &TenantId, enforcer: &EnforcerId) -> Result<Paired> {
+    pub async fn paired_with(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+    ) -> Result<PairedApprovers> {
         let (tenant, enforcer) = (tenant.clone(), enforcer.clone());
         self.paired.run(PairedRow { tenant, enforcer }).await
     }
@@ -220,7 +226,7 @@ impl PairingStore {
     pub async fn revoke_pairing(
         &self,
         tenant: &TenantId,
-        side: Side<'_>,
+        side: PairingSide<'_>,
         source: &AuditSource,
         token_hash: &[u8],
     ) -> Result<bool> {
@@ -274,10 +280,10 @@ impl PairingStore {
     pub async fn pairings(
         &self,
         tenant: &TenantId,
-        side: Side<'_>,
-        after: Option<&Position>,
+        side: PairingSide<'_>,
+        after: Option<&PagePosition>,
         limit: i64,
-    ) -> Result<(Vec<Pairing>, Option<Position>)> {
+    ) -> Result<(Vec<Pairing>, Option<PagePosition>)> {
         let (enforcer, approver) = side.bounds();
         let (at, nonce) = after.map_or((OffsetDateTime::UNIX_EPOCH, ""), |position| {
             (position.at, position.id.as_str())
@@ -326,7 +332,7 @@ impl PairingStore {
             limit,
         );
         let found = self.database.pool.fetch_all(tenant, query).await?;
-        Ok(cut_page(found, limit, |last| Position {
+        Ok(cut_page(found, limit, |last| PagePosition {
             at: last.paired_at.inner(),
             id: last.nonce.as_str().to_owned(),
         }))

@@ -21,7 +21,7 @@ pub struct GuessLimits {
 }
 
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedCode {
     pub nonce: Nonce,
     pub label: Option<String>,
     pub workspace: Option<String>,
@@ -30,7 +30,7 @@ pub struct Resolved {
 
 #[derive(Debug)]
 pub enum ResolveFact {
-    Found(Resolved),
+    Found(ResolvedCode),
     /// It is wrong, used or expired.
     Wrong,
     /// Too many were wrong, so this one was not checked.
@@ -130,7 +130,7 @@ impl PairingStore {
         let Some(nonce) = row.nonce else {
             return Ok(ResolveFact::Wrong);
         };
-        Ok(ResolveFact::Found(Resolved {
+        Ok(ResolveFact::Found(ResolvedCode {
             nonce,
             label: row.label,
             workspace: row.workspace,

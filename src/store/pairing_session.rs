@@ -5,12 +5,12 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::PairingStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::error::Result;
 use super::retry::RetryOnce;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
-use crate::protocol::pairing::{Initiate, Nonce};
+use crate::protocol::pairing::{InitiatePairing, Nonce};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
 
@@ -30,7 +30,7 @@ pub struct PairingSession {
 #[derive(Debug)]
 pub struct CompleteRow<'a> {
     pub operation: OperationId,
-    pub actor: &'a Actor,
+    pub actor: &'a AuditActor,
     pub tenant: &'a TenantId,
     pub nonce: &'a Nonce,
     pub approver: &'a ApproverId,
@@ -54,11 +54,11 @@ impl PairingStore {
     /// Begins a session; returns when it expires. A code that is in use is `Taken`.
     pub async fn begin_pairing(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         nonce: &Nonce,
         code_hash: &[u8],
-        initiate: &Initiate,
+        initiate: &InitiatePairing,
         lifetime: PgInterval,
     ) -> Result<Timestamp> {
         let query = sqlx::query!(

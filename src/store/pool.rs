@@ -15,9 +15,9 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::{Map, Query};
 use tokio::time::timeout;
 
-use super::connect::Manager;
-use super::error::{Class, Result, StoreError, classify, is_unanswered, unanswered};
-use super::lease::Lease;
+use super::connect::ConnectionManager;
+use super::error::{ErrorClass, Result, StoreError, classify, is_unanswered, unanswered};
+use super::lease::ConnectionLease;
 use super::pulse::ServerPulse;
 use super::tenant_scope::TenantScope;
 use crate::config;
@@ -35,8 +35,8 @@ const WARN_EVERY: Duration = Duration::from_secs(5);
 type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
 
 #[derive(Clone)]
-pub struct Pool {
-    pool: managed::Pool<Manager>,
+pub struct ConnectionPool {
+    pool: managed::Pool<ConnectionManager>,
     /// Whether the tenants of a call are set on its connection.
     row_security: bool,
     /// How long a call waits for a connection.
@@ -53,7 +53,7 @@ pub struct Pool {
     metrics: Arc<NodeMetrics>,
 }
 
-impl Pool {
+impl ConnectionPool {
     /// A pool of at most `size` connections, none of them open yet.
     pub fn new(
         name: &'static str,
@@ -61,7 +61,7 @@ impl Pool {
         config: &config::Database,
         size: usize,
     ) -> Result<Self> {
-        let manager = Manager::new(config, size)?;
+        let manager = ConnectionManager::new(config, size)?;
         let (pulse, handover) = (Arc::clone(&manager.pulse), Arc::clone(manager.handover()));
         let pool = managed::Pool::builder(manager)
             .max_size(size)
@@ -103,11 +103,11 @@ impl Pool {
 
     /// Whether the other connections are most likely as dead as the one that failed so.
     fn distrusts(&self, error: &sqlx::Error) -> bool {
-        classify(error) == Class::Lost && !(is_unanswered(error) && self.pulse.is_alive())
+        classify(error) == ErrorClass::Lost && !(is_unanswered(error) && self.pulse.is_alive())
     }
 
     /// Takes a connection for a call about these tenants.
-    pub async fn lease<'t>(&self, scope: impl Into<TenantScope<'t>>) -> Result<Lease> {
+    pub async fn lease<'t>(&self, scope: impl Into<TenantScope<'t>>) -> Result<ConnectionLease> {
         let tenants = self.row_security.then(|| scope.into().setting());
         let begun = Instant::now();
         let found = timeout(self.wait, self.tested(tenants.as_deref())).await;
@@ -118,11 +118,11 @@ impl Pool {
     }
 
     /// A connection that answers, with these tenants set.
-    async fn tested(&self, tenants: Option<&str>) -> Result<Lease> {
+    async fn tested(&self, tenants: Option<&str>) -> Result<ConnectionLease> {
         let lease = self.take(self.only_new).await?;
         // Half of the time, so that there is some left for a new connection.
         match lease.prepare(tenants, self.wait / 2).await {
-            Err(error) if classify(&error) == Class::Lost => {
+            Err(error) if classify(&error) == ErrorClass::Lost => {
                 // Nothing of the call has been sent yet.
                 tracing::debug!(%error, "an idle connection was dead");
                 let only_new = self.only_new || self.distrusts(&error);
@@ -133,7 +133,7 @@ impl Pool {
         }
     }
 
-    async fn take(&self, only_new: bool) -> Result<Lease> {
+    async fn take(&self, only_new: bool) -> Result<ConnectionLease> {
         loop {
             let object = match self.pool.get().await {
                 Ok(object) => object,
@@ -144,7 +144,7 @@ impl Pool {
                 drop(Object::take(object));
                 continue;
             }
-            return Ok(Lease::new(object));
+            return Ok(ConnectionLease::new(object));
         }
     }
 
@@ -160,7 +160,7 @@ impl Pool {
         if match &answer {
             Ok(_) => true,
             Err(error) => {
-                matches!(error, sqlx::Error::Database(_)) && classify(error) != Class::Lost
+                matches!(error, sqlx::Error::Database(_)) && classify(error) != ErrorClass::Lost
             }
         } {
             self.pulse.beat();
@@ -260,7 +260,7 @@ impl Pool {
 }
 
 /// Registers the gauges of a pool; they end with it.
-fn observe(pool: &managed::Pool<Manager>, name: &'static str, metrics: &NodeMetrics) {
+fn observe(pool: &managed::Pool<ConnectionManager>, name: &'static str, metrics: &NodeMetrics) {
     let read = |read: fn(Status) -> usize| {
         let pool = pool.weak();
         move || pool.upgrade().map(|pool| as_f64(read(pool.status())))

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::ChannelStore;
 use super::batch::{BatchResult, BatchStatement};
-use super::busy::Lockable;
+use super::busy::RowLock;
 use super::channel::LEASE_SECONDS;
 use super::error::Result;
 use super::rows::column;
@@ -18,7 +18,7 @@ use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::message::raw;
-use crate::protocol::presence::{CallFacts, ChannelFacts, Hello, PresenceFacts, Transport};
+use crate::protocol::presence::{CallFacts, ChannelFacts, ClientHello, PresenceFacts, Transport};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
 
@@ -28,7 +28,7 @@ const CALLS_PER_STATEMENT: usize = 1_000;
 pub struct HelloRow {
     pub tenant: TenantId,
     pub enforcer: EnforcerId,
-    pub hello: Hello,
+    pub hello: ClientHello,
 }
 
 pub struct TakeHellos {
@@ -38,7 +38,7 @@ pub struct TakeHellos {
 impl BatchStatement for TakeHellos {
     const NAME: &'static str = "hello";
     type Row = HelloRow;
-    type Fact = Lockable<()>;
+    type Fact = RowLock<()>;
 
     fn tenant_scope(rows: &[HelloRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -114,9 +114,7 @@ impl BatchStatement for TakeHellos {
         )
         .fetch_all(connection)
         .await?;
-        let facts = taken
-            .into_iter()
-            .map(|row| Lockable::unless(!row.taken, ()));
+        let facts = taken.into_iter().map(|row| RowLock::unless(!row.taken, ()));
         Ok(facts.collect())
     }
 }

@@ -5,15 +5,15 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::idempotency::{Binding, IdempotencyKey, bind, conflict_keys, key_fact, release};
+use super::idempotency::{IdempotencyKey, KeyBinding, bind, conflict_keys, key_fact, release};
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, TenantId};
-use crate::protocol::idempotent::{Existing, KeyFact};
+use crate::protocol::idempotent::{ExistingRow, KeyFact};
 use crate::protocol::prompt::{
-    Prompt, PromptFact, PromptNotWritten, PromptRecord, PromptStatus, Queued,
+    Prompt, PromptFact, PromptNotWritten, PromptRecord, PromptStatus, QueuedPrompt,
 };
 use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
@@ -71,7 +71,7 @@ impl BatchStatement for TakePrompts {
         self.read_existing(connection, unwritten).await?;
         let repeats = rows.iter().zip(&facts).filter_map(|(row, fact)| {
             let (request, key) = (&row.prompt.request_id, row.idempotency.as_ref());
-            Binding::of_repeat(&row.tenant, request, key, fact)
+            KeyBinding::of_repeat(&row.tenant, request, key, fact)
         });
         let repeats: Vec<_> = repeats.collect();
         bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
@@ -205,7 +205,7 @@ impl TakePrompts {
         .await?;
         let facts = written.into_iter().map(|row| {
             let fact = match row.enforcer_id {
-                Some(enforcer_id) if row.written => PromptFact::Written(Queued {
+                Some(enforcer_id) if row.written => PromptFact::Written(QueuedPrompt {
                     enforcer_id,
                     at: row.at,
                 }),
@@ -279,7 +279,7 @@ impl TakePrompts {
                     details: row.details,
                     expires_at: row.expires_at,
                 };
-                *existing = Some(Existing {
+                *existing = Some(ExistingRow {
                     submission_id,
                     same: row.approver_id == asked.approver && hash == asked.prompt.hash,
                     value: standing.at(row.past.unwrap_or(false)),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
-use super::batch::{BatchResult, BatchStatement, Batcher};
-use super::busy::Lockable;
+use super::batch::{BatchResult, BatchStatement, StatementBatcher};
+use super::busy::RowLock;
 use super::database::Database;
 use super::error::Result;
 use super::prompt::TakePrompts;
@@ -39,7 +39,7 @@ impl BatchStatement for TakePromptAcks {
     const NAME: &'static str = "ack_prompt";
     type Row = PromptAckRow;
     /// The prompt's enforcer and what was found; `None` if there is no such prompt for the sender.
-    type Fact = Lockable<Option<(EnforcerId, AckFact)>>;
+    type Fact = RowLock<Option<(EnforcerId, AckFact)>>;
 
     fn tenant_scope(rows: &[PromptAckRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -148,13 +148,13 @@ impl BatchStatement for TakePromptAcks {
         let mut facts = Vec::with_capacity(found.len());
         for row in found {
             if row.busy {
-                facts.push((row.operation, Lockable::Busy));
+                facts.push((row.operation, RowLock::Busy));
                 continue;
             }
             let (Some(enforcer), Some(hash), Some(status), Some(ack_at)) =
                 (row.enforcer_id, row.hash, row.status, row.ack_at)
             else {
-                facts.push((row.operation, Lockable::Locked(None)));
+                facts.push((row.operation, RowLock::Locked(None)));
                 continue;
             };
             let standing = PromptRecord {
@@ -173,7 +173,7 @@ impl BatchStatement for TakePromptAcks {
             }
             let written = row.moved || row.own;
             let fact = AckFact { written, standing };
-            facts.push((row.operation, Lockable::Locked(Some((enforcer, fact)))));
+            facts.push((row.operation, RowLock::Locked(Some((enforcer, fact)))));
         }
         rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
@@ -189,8 +189,8 @@ pub struct StoredPrompt {
 
 pub struct PromptStore {
     pub(super) database: Arc<Database>,
-    pub prompts: Batcher<TakePrompts>,
-    pub acks: Batcher<TakePromptAcks>,
+    pub prompts: StatementBatcher<TakePrompts>,
+    pub acks: StatementBatcher<TakePromptAcks>,
 }
 
 impl PromptStore {

@@ -1,7 +1,7 @@
 //! Queues requests to submit again, at most one unacknowledged per exchange. No statement waits for a lock.
 
 use super::ExchangeStore;
-use super::busy::{Lockable, Tries};
+use super::busy::{LockTries, RowLock};
 use super::error::Result;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
@@ -27,7 +27,7 @@ impl ExchangeStore {
         message: MessageId,
         reason: Option<&str>,
     ) -> Result<RefreshFact> {
-        let (database, mut tries) = (&self.database, Tries::new(self.database.lock_timeout));
+        let (database, mut tries) = (&self.database, LockTries::new(self.database.lock_timeout));
         loop {
             let found = self.try_refresh(tenant, request, approver, message, reason);
             let found = found.await?;
@@ -45,7 +45,7 @@ impl ExchangeStore {
         approver: Option<&ApproverId>,
         message: MessageId,
         reason: Option<&str>,
-    ) -> Result<Lockable<RefreshFact>> {
+    ) -> Result<RowLock<RefreshFact>> {
         let body = reason.map(|reason| serde_json::json!({ "reason": reason }).to_string());
         let query = sqlx::query!(
             r#"
@@ -99,12 +99,12 @@ impl ExchangeStore {
             body,
         );
         let Some(row) = self.database.pool.fetch_optional(tenant, query).await? else {
-            return Ok(Lockable::Locked(RefreshFact::Missing));
+            return Ok(RowLock::Locked(RefreshFact::Missing));
         };
         let (Some(state), Some(enforcer_id)) = (row.state, row.enforcer_id) else {
-            return Ok(Lockable::Busy);
+            return Ok(RowLock::Busy);
         };
-        Ok(Lockable::Locked(
+        Ok(RowLock::Locked(
             match (row.created_at, state.at(row.past)) {
                 (Some(created_at), _) => RefreshFact::Queued(RefreshRequest {
                     message_id: message,

@@ -10,39 +10,39 @@ use time::OffsetDateTime;
 use super::error::Result;
 use super::tenant_scope::TenantScope;
 use super::{ExchangeStore, PromptStore};
-use crate::protocol::cursor::Position;
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::store::clock_offset::clock_offset;
 
 /// What one statement of a walk did.
 #[derive(Debug)]
-pub struct Forgotten {
+pub struct DeletedBatch {
     pub rows: u64,
     /// Where the walk goes on; `None` at its end.
-    pub next: Option<Position>,
+    pub next: Option<PagePosition>,
 }
 
 /// A statement's count of rows deleted, of rows read, and the last of these.
-struct Walked {
+struct DeletedBatchRow {
     deleted: i64,
     read: i64,
     last_at: Option<OffsetDateTime>,
     last_id: Option<String>,
 }
 
-impl Walked {
-    fn forgotten(self, limit: i64) -> Forgotten {
+impl DeletedBatchRow {
+    fn forgotten(self, limit: i64) -> DeletedBatch {
         let last = self.last_at.zip(self.last_id);
-        Forgotten {
+        DeletedBatch {
             rows: u64::try_from(self.deleted).unwrap_or_default(),
             next: last
                 .filter(|_| self.read >= limit)
-                .map(|(at, id)| Position { at, id }),
+                .map(|(at, id)| PagePosition { at, id }),
         }
     }
 }
 
-fn start(after: Option<&Position>) -> (OffsetDateTime, &str) {
+fn start(after: Option<&PagePosition>) -> (OffsetDateTime, &str) {
     // Before everything: rows without a known age have that of the epoch.
     let before = OffsetDateTime::UNIX_EPOCH - time::Duration::DAY;
     after.map_or((before, ""), |position| (position.at, &position.id))
@@ -55,12 +55,12 @@ impl ExchangeStore {
         &self,
         tenant: &TenantId,
         keep: PgInterval,
-        after: Option<&Position>,
+        after: Option<&PagePosition>,
         limit: i64,
-    ) -> Result<Forgotten> {
+    ) -> Result<DeletedBatch> {
         let (at, id) = start(after);
         let query = sqlx::query_as!(
-            Walked,
+            DeletedBatchRow,
             r#"
             with old as materialized (
                 select e.accepted_at, e.request_id
@@ -141,12 +141,12 @@ impl ExchangeStore {
         &self,
         tenant: &TenantId,
         keep: PgInterval,
-        after: Option<&Position>,
+        after: Option<&PagePosition>,
         limit: i64,
-    ) -> Result<Forgotten> {
+    ) -> Result<DeletedBatch> {
         let (at, id) = start(after);
         let query = sqlx::query_as!(
-            Walked,
+            DeletedBatchRow,
             r#"
             with old as materialized (
                 select p.stored_at, p.request_id

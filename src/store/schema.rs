@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::Database;
 use super::connect::{basic_options, cannot_connect};
 use super::error::{Result, StoreError};
-use super::pool::Pool;
+use super::pool::ConnectionPool;
 use super::tenant_scope::TenantScope;
 use crate::jitter::jitter;
 
@@ -18,7 +18,7 @@ use crate::jitter::jitter;
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Schema {
+pub enum SchemaState {
     /// It is the one this binary knows, or one version ahead (expand, deploy, contract).
     Known,
     Behind,
@@ -97,14 +97,14 @@ fn waited_too_long(error: &MigrationError) -> bool {
     }
 }
 
-async fn writable(pool: &Pool) -> Result<bool> {
+async fn writable(pool: &ConnectionPool) -> Result<bool> {
     let query =
         sqlx::query!(r#"select current_setting('transaction_read_only') = 'off' as "writable!""#);
     // All: no row is read.
     Ok(pool.fetch_one(TenantScope::All, query).await?.writable)
 }
 
-async fn require_writable(pool: &Pool) -> Result<()> {
+async fn require_writable(pool: &ConnectionPool) -> Result<()> {
     if writable(pool).await? {
         return Ok(());
     }
@@ -113,7 +113,7 @@ async fn require_writable(pool: &Pool) -> Result<()> {
 
 impl Database {
     /// Compares the schema of the database with the one this binary knows.
-    pub async fn schema(&self) -> Result<Schema> {
+    pub async fn schema(&self) -> Result<SchemaState> {
         let applied = self.applied_migrations().await?;
         let known: Vec<i64> = MIGRATIONS
             .iter()
@@ -124,11 +124,11 @@ impl Database {
             .filter(|version| !known.contains(version))
             .count();
         Ok(if known.iter().any(|version| !applied.contains(version)) {
-            Schema::Behind
+            SchemaState::Behind
         } else if unknown > 1 {
-            Schema::Ahead
+            SchemaState::Ahead
         } else {
-            Schema::Known
+            SchemaState::Known
         })
     }
 
@@ -187,7 +187,7 @@ impl Database {
     }
 
     /// The schema, if within `limit` both pools reach a server that takes writes. `None` if it is busy with other calls.
-    pub async fn probe(&self, limit: Duration) -> Result<Option<Schema>> {
+    pub async fn probe(&self, limit: Duration) -> Result<Option<SchemaState>> {
         let background = async {
             require_writable(&self.background).await?;
             self.schema().await

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::Database;
 use super::error::Result;
-use super::notify::Listener;
+use super::notify::WakeListener;
 use super::tenant_scope::TenantScope;
 use crate::config;
 
@@ -15,7 +15,7 @@ use crate::config;
 const NOTIFIED_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct ServerFacts {
     /// Its version, as `server_version_num`.
     pub version: i32,
     /// The version of TLS that it is reached through, if it is.
@@ -28,7 +28,7 @@ pub struct Server {
 }
 
 impl Database {
-    pub async fn server(&self) -> Result<Server> {
+    pub async fn server(&self) -> Result<ServerFacts> {
         // All: it belongs to no tenant.
         let mut lease = self.background.lease(TenantScope::All).await?;
         let asked = self.clock.now().inner();
@@ -49,7 +49,7 @@ impl Database {
         let found = self.background.within(found).await;
         let row = lease.settle(found)?;
         let answered = self.clock.now().inner();
-        Ok(Server {
+        Ok(ServerFacts {
             version: row.version,
             tls: row.tls,
             writable: row.writable,
@@ -61,7 +61,7 @@ impl Database {
     /// Whether a notification that is sent through the pool arrives on a connection such as nodes listen on.
     pub async fn receives_notifications(&self, config: &config::Database) -> Result<bool> {
         // The listener's connection is used for nothing else, so a timeout may interrupt it.
-        let Ok(listener) = timeout(NOTIFIED_WITHIN, Listener::connect(config)).await else {
+        let Ok(listener) = timeout(NOTIFIED_WITHIN, WakeListener::connect(config)).await else {
             return Ok(false);
         };
         let mut listener = listener?;

@@ -15,7 +15,7 @@ use super::retry::RetryOnce;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
 use crate::protocol::session::{
-    Report, ReportFact, SessionEvent, SessionRecord, SessionState, SnapshotType,
+    ReportFact, SessionEvent, SessionRecord, SessionReport, SessionState, SnapshotType,
 };
 use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
@@ -25,12 +25,12 @@ pub struct ReportRow<'a> {
     pub operation: OperationId,
     pub tenant: &'a TenantId,
     pub enforcer: &'a EnforcerId,
-    pub report: &'a Report,
+    pub report: &'a SessionReport,
 }
 
 /// A report as columns. Those that its kind does not have are null, and leave the stored value.
 #[derive(Default)]
-struct Columns<'a> {
+struct ReportColumns<'a> {
     agent_host: Option<&'a str>,
     repo_ref: Option<&'a str>,
     metadata: Option<&'a str>,
@@ -46,8 +46,8 @@ struct Columns<'a> {
     snapshot: Option<(&'a SnapshotId, SnapshotType, &'a str)>,
 }
 
-impl<'a> Columns<'a> {
-    fn of(report: &'a Report) -> Self {
+impl<'a> ReportColumns<'a> {
+    fn of(report: &'a SessionReport) -> Self {
         let at = Some(report.at.inner());
         let hash = Some(report.hash.as_bytes().as_slice());
         match &report.event {
@@ -134,7 +134,7 @@ impl SessionStore {
         connection: &mut PgConnection,
         row: &ReportRow<'_>,
     ) -> sqlx::Result<Option<SessionState>> {
-        let columns = Columns::of(row.report);
+        let columns = ReportColumns::of(row.report);
         let hash = row.report.hash.to_string();
         sqlx::query_scalar!(
             r#"

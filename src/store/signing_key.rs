@@ -3,7 +3,7 @@
 use sqlx::{Connection, PgConnection};
 
 use super::CredentialStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::batch::{BatchResult, BatchStatement};
 use super::device::lock_keys;
 use super::error::Result;
@@ -73,7 +73,7 @@ pub struct NewSigningKey {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Registration {
+pub enum KeyRegistration {
     Registered,
     NoTenant,
     /// The id belongs to another key, or to a revoked one.
@@ -119,12 +119,12 @@ impl CredentialStore {
     /// Registers a key. With `first_only`, only if the approver never had another. The same key again changes nothing.
     pub async fn register_key(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
         key: &NewSigningKey,
         first_only: bool,
-    ) -> Result<Registration> {
+    ) -> Result<KeyRegistration> {
         let mut lease = self.database.background.lease(tenant).await?;
         let owner = (tenant, approver);
         let outcome = self.register(lease.connection()?, actor, owner, key, first_only);
@@ -135,7 +135,7 @@ impl CredentialStore {
     /// Revokes a key; that of a device only with `of_device`.
     pub async fn revoke_key(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
         key: &SignerKeyId,
@@ -193,11 +193,11 @@ impl CredentialStore {
     async fn register(
         &self,
         connection: &mut PgConnection,
-        actor: &Actor,
+        actor: &AuditActor,
         (tenant, approver): (&TenantId, &ApproverId),
         key: &NewSigningKey,
         first_only: bool,
-    ) -> sqlx::Result<Registration> {
+    ) -> sqlx::Result<KeyRegistration> {
         let mut transaction = connection.begin().await?;
         lock_keys(&mut transaction, tenant, approver).await?;
         let written = sqlx::query!(
@@ -254,11 +254,11 @@ impl CredentialStore {
     .await?;
         transaction.commit().await?;
         Ok(match written {
-            row if !row.tenant => Registration::NoTenant,
-            row if row.device => Registration::OfDevice,
-            row if row.stands => Registration::Registered,
-            row if first_only && row.others => Registration::NotTheFirst,
-            _ => Registration::Taken,
+            row if !row.tenant => KeyRegistration::NoTenant,
+            row if row.device => KeyRegistration::OfDevice,
+            row if row.stands => KeyRegistration::Registered,
+            row if first_only && row.others => KeyRegistration::NotTheFirst,
+            _ => KeyRegistration::Taken,
         })
     }
 }

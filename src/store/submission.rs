@@ -15,7 +15,7 @@ use crate::protocol::artifact::Submission;
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::exchange::{ExchangeState, NotWritten, SubmissionFact};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, OperationId, TenantId};
-use crate::protocol::idempotent::Existing;
+use crate::protocol::idempotent::ExistingRow;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::clock_offset::clock_offset;
 
@@ -36,7 +36,7 @@ impl InboxLimits {
 }
 
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct AskedApprover {
     pub approver: ApproverId,
     pub message: MessageId,
     /// Whether its inbox, or the enforcer's share of it, may be near its limit, so that it must be counted.
@@ -49,7 +49,7 @@ pub struct SubmissionRow {
     pub tenant: TenantId,
     pub enforcer: EnforcerId,
     pub submission: Submission,
-    pub asked: Vec<Asked>,
+    pub asked: Vec<AskedApprover>,
     pub idempotency: Option<IdempotencyKey>,
     pub source: AuditSource,
 }
@@ -173,7 +173,7 @@ pub(super) async fn read_existing(
         let same = found.enforcer_id.as_ref() == Some(&row.enforcer)
             && found.artifact_hash == Some(row.submission.artifact_hash);
         let existing = match (found.submission_id, found.state, found.expires_at) {
-            (Some(submission_id), Some(state), Some(expires_at)) => Some(Existing {
+            (Some(submission_id), Some(state), Some(expires_at)) => Some(ExistingRow {
                 submission_id,
                 same,
                 value: (state.at(found.past.unwrap_or(false)), expires_at),

@@ -5,9 +5,9 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::idempotency::{Binding, bind, conflict_keys, release};
+use super::idempotency::{KeyBinding, bind, conflict_keys, release};
 use super::rows::{self, column};
-pub use super::submission::{Asked, InboxLimits, SubmissionRow};
+pub use super::submission::{AskedApprover, InboxLimits, SubmissionRow};
 use super::submission::{over_limit, read_existing};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -15,7 +15,7 @@ use crate::protocol::exchange::{NotWritten, SubmissionFact};
 use crate::protocol::id::{NodeId, OperationId};
 use crate::store::clock_offset::clock_offset;
 
-pub struct Submit {
+pub struct TakeSubmissions {
     pub clock: Clock,
     pub node: NodeId,
     pub limits: InboxLimits,
@@ -24,7 +24,7 @@ pub struct Submit {
     pub key_lifetime: PgInterval,
 }
 
-impl BatchStatement for Submit {
+impl BatchStatement for TakeSubmissions {
     const NAME: &'static str = "submit";
     type Row = SubmissionRow;
     type Fact = SubmissionFact;
@@ -68,7 +68,7 @@ impl BatchStatement for Submit {
         }
         let repeats = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
             let (request, key) = (&row.submission.request_id, row.idempotency.as_ref());
-            Binding::of_repeat(&row.tenant, request, key, outcome)
+            KeyBinding::of_repeat(&row.tenant, request, key, outcome)
         });
         let repeats: Vec<_> = repeats.collect();
         bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
@@ -82,7 +82,7 @@ impl BatchStatement for Submit {
     }
 }
 
-impl Submit {
+impl TakeSubmissions {
     /// Writes the rows that nothing conflicts with.
     async fn write(
         &self,

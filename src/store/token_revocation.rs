@@ -7,16 +7,16 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::CredentialStore;
-use super::audit::Actor;
+use super::audit::AuditActor;
 use super::batch::{BatchResult, BatchStatement};
 use super::error::Result;
-use super::listing::Part;
+use super::listing::ListPart;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
-use crate::protocol::cursor::Position;
+use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{RevocationLine, RevocationRequest, Revocations};
+use crate::protocol::token::{RevocationLine, RevocationRequest, TokenRevocations};
 use crate::store::clock_offset::clock_offset;
 
 /// Most revocations of one tenant: every node has them in memory.
@@ -35,7 +35,7 @@ pub struct ReadRevocations;
 impl BatchStatement for ReadRevocations {
     const NAME: &'static str = "read_revocations";
     type Row = TenantId;
-    type Fact = Revocations;
+    type Fact = TokenRevocations;
 
     fn tenant_scope(rows: &[TenantId]) -> TenantScope<'_> {
         TenantScope::of(rows.iter())
@@ -59,7 +59,7 @@ impl BatchStatement for ReadRevocations {
             by_tenant.entry(row.tenant_id).or_default().push(line);
         }
         let read = rows.iter().map(|tenant| {
-            let mut revocations = Revocations::default();
+            let mut revocations = TokenRevocations::default();
             for line in by_tenant.get(tenant).into_iter().flatten() {
                 revocations.add(line.clone());
             }
@@ -92,7 +92,7 @@ impl CredentialStore {
     /// Revokes tokens of a tenant. The same again, or an earlier time, changes nothing.
     pub async fn revoke_tokens(
         &self,
-        actor: &Actor,
+        actor: &AuditActor,
         tenant: &TenantId,
         request: &RevocationRequest,
     ) -> Result<RevocationFact> {
@@ -168,8 +168,8 @@ impl CredentialStore {
     pub async fn token_revocations(
         &self,
         tenant: &TenantId,
-        part: &Part,
-    ) -> Result<(Vec<RevocationLine>, Option<Position>)> {
+        part: &ListPart,
+    ) -> Result<(Vec<RevocationLine>, Option<PagePosition>)> {
         let (at, id) = part.start();
         let query = sqlx::query!(
             r#"
@@ -186,7 +186,7 @@ impl CredentialStore {
             part.count(),
         );
         let found = self.database.background.fetch_all(tenant, query).await?;
-        let (found, next) = part.cut(found, |last| Position {
+        let (found, next) = part.cut(found, |last| PagePosition {
             at: last.revoked_at,
             id: format!("{} {}", last.kind, last.name),
         });

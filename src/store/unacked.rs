@@ -34,7 +34,7 @@ pub struct ListRow {
 }
 
 #[derive(Debug)]
-pub struct Listed {
+pub struct UnackedMessage {
     pub message: MessageId,
     pub created_at: OffsetDateTime,
     /// Roughly how many bytes it has.
@@ -49,7 +49,7 @@ pub struct ListUnacked {
 impl BatchStatement for ListUnacked {
     const NAME: &'static str = "list_unacked";
     type Row = ListRow;
-    type Fact = Vec<Listed>;
+    type Fact = Vec<UnackedMessage>;
 
     fn tenant_scope(rows: &[ListRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
@@ -141,7 +141,7 @@ impl BatchStatement for ListUnacked {
             found.into_iter().map(|found| (found.row, found)),
         )?;
         let lists = rows.iter().zip(found).map(|(row, found)| {
-            let listed = found.into_iter().map(|found| Listed {
+            let listed = found.into_iter().map(|found| UnackedMessage {
                 message: found.message_id,
                 created_at: found.created_at,
                 bytes: usize::try_from(found.bytes.unwrap_or_default()).unwrap_or_default() + 512,

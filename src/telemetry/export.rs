@@ -27,7 +27,7 @@ use super::metrics::Metrics;
 use super::provider;
 use crate::config::{self, ConfigError};
 use crate::jitter::jitter;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 
 const SPANS_PER_REQUEST: usize = 512;
 const LINGER: Duration = Duration::from_secs(1);
@@ -48,15 +48,15 @@ pub enum ExportError {
 
 /// The HTTP client of the SDK's exporters. Its headers are the configured ones; `OTEL_` variables add none.
 #[derive(Debug)]
-struct Collector {
-    outbound: Outbound,
+struct ExportClient {
+    outbound: OutboundClient,
     headers: HeaderMap,
     /// When the log last said that the collector cannot be reached.
     warned: Mutex<Option<Instant>>,
 }
 
 #[async_trait]
-impl HttpClient for Collector {
+impl HttpClient for ExportClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (head, message) = request.into_parts();
         let deadline = Instant::now() + REQUEST_TIMEOUT;
@@ -68,7 +68,7 @@ impl HttpClient for Collector {
     }
 }
 
-impl Collector {
+impl ExportClient {
     /// Logs why the collector did not take a request. The SDK's error does not say.
     fn warn(&self, problem: &dyn fmt::Display) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,14 +79,14 @@ impl Collector {
     }
 }
 
-pub struct Exporter {
+pub struct TelemetryExporter {
     spans: SpanExporter,
     metrics: MetricExporter,
     every: Duration,
     measures: Arc<Metrics>,
 }
 
-impl Exporter {
+impl TelemetryExporter {
     pub fn new(
         config: &config::Telemetry,
         node: &str,
@@ -95,8 +95,8 @@ impl Exporter {
         let Some((traces, metrics)) = config.otlp_urls()? else {
             return Ok(None);
         };
-        let outbound = Outbound::new(traces.scheme_str() == Some("https"))?;
-        let collector = Arc::new(Collector {
+        let outbound = OutboundClient::new(traces.scheme_str() == Some("https"))?;
+        let collector = Arc::new(ExportClient {
             outbound,
             headers: config.otlp_header_map()?,
             warned: Mutex::default(),
@@ -198,7 +198,7 @@ impl Exporter {
 fn over_http<B: WithExportConfig + WithHttpConfig>(
     builder: B,
     url: &Uri,
-    collector: &Arc<Collector>,
+    collector: &Arc<ExportClient>,
 ) -> B {
     builder
         .with_endpoint(url.to_string())

@@ -9,7 +9,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{self, BoundUpDownCounter, Meter};
 
 #[derive(Debug)]
-pub struct Definition {
+pub struct MetricDefinition {
     pub name: &'static str,
     /// As Prometheus names it.
     pub kind: &'static str,
@@ -19,7 +19,7 @@ pub struct Definition {
     pub help: &'static str,
 }
 
-impl Definition {
+impl MetricDefinition {
     fn unit(&self) -> &'static str {
         match self.name {
             name if name.ends_with("_seconds") => "s",
@@ -37,26 +37,26 @@ impl Definition {
 }
 
 /// What the table can hold: one series, or a family of them.
-pub trait Metric {
+pub trait MetricKind {
     const KIND: &'static str;
 
-    fn new(meter: &Meter, definition: &'static Definition) -> Self;
+    fn new(meter: &Meter, definition: &'static MetricDefinition) -> Self;
 }
 
 /// One series: an instrument bound to label values. It is exported from then on, at zero.
-pub trait Series: Clone {
+pub trait MetricSeries: Clone {
     const KIND: &'static str;
     type Instrument;
 
-    fn instrument(meter: &Meter, definition: &Definition) -> Self::Instrument;
+    fn instrument(meter: &Meter, definition: &MetricDefinition) -> Self::Instrument;
 
     fn bind(instrument: &Self::Instrument, attributes: &[KeyValue]) -> Self;
 }
 
-impl<S: Series> Metric for S {
+impl<S: MetricSeries> MetricKind for S {
     const KIND: &'static str = S::KIND;
 
-    fn new(meter: &Meter, definition: &'static Definition) -> Self {
+    fn new(meter: &Meter, definition: &'static MetricDefinition) -> Self {
         let instrument = S::instrument(meter, definition);
         // Without attributes the SDK exports a series only once it was recorded, and a histogram has no value that changes
         // nothing. It gets an attribute with an empty value, which is no label to Prometheus.
@@ -72,11 +72,11 @@ macro_rules! series {
         #[derive(Clone)]
         pub struct $series($bound);
 
-        impl Series for $series {
+        impl MetricSeries for $series {
             const KIND: &'static str = $kind;
             type Instrument = $instrument;
 
-            fn instrument(meter: &Meter, definition: &Definition) -> Self::Instrument {
+            fn instrument(meter: &Meter, definition: &MetricDefinition) -> Self::Instrument {
                 let builder = meter.$build(definition.name);
                 let builder = builder.with_description(definition.help);
                 builder.with_unit(definition.unit()).build()
@@ -133,14 +133,14 @@ impl Histogram {
 }
 
 /// A metric with `N` labels whose values are words of this program, never anything a caller sent.
-pub struct Family<S: Series, const N: usize> {
-    definition: &'static Definition,
+pub struct MetricFamily<S: MetricSeries, const N: usize> {
+    definition: &'static MetricDefinition,
     instrument: S::Instrument,
     /// Locked for writing only when a series is new.
     series: RwLock<HashMap<[&'static str; N], S>>,
 }
 
-impl<S: Series, const N: usize> Family<S, N> {
+impl<S: MetricSeries, const N: usize> MetricFamily<S, N> {
     /// The series with these label values, to keep or to use at once.
     pub fn of(&self, values: [&'static str; N]) -> S {
         let known = self.series.read().unwrap_or_else(PoisonError::into_inner);
@@ -154,10 +154,10 @@ impl<S: Series, const N: usize> Family<S, N> {
     }
 }
 
-impl<S: Series, const N: usize> Metric for Family<S, N> {
+impl<S: MetricSeries, const N: usize> MetricKind for MetricFamily<S, N> {
     const KIND: &'static str = S::KIND;
 
-    fn new(meter: &Meter, definition: &'static Definition) -> Self {
+    fn new(meter: &Meter, definition: &'static MetricDefinition) -> Self {
         Self {
             definition,
             instrument: S::instrument(meter, definition),
@@ -167,12 +167,12 @@ impl<S: Series, const N: usize> Metric for Family<S, N> {
 }
 
 /// A gauge that is read when metrics are collected.
-pub struct Observed<const N: usize> {
-    definition: &'static Definition,
+pub struct ObservedGauge<const N: usize> {
+    definition: &'static MetricDefinition,
     meter: Meter,
 }
 
-impl<const N: usize> Observed<N> {
+impl<const N: usize> ObservedGauge<N> {
     /// Adds the series with these label values; it is left out while `read` returns nothing. The metrics keep `read`, so it
     /// must not own whatever owns them.
     pub fn observe(
@@ -195,10 +195,10 @@ impl<const N: usize> Observed<N> {
     }
 }
 
-impl<const N: usize> Metric for Observed<N> {
+impl<const N: usize> MetricKind for ObservedGauge<N> {
     const KIND: &'static str = "gauge";
 
-    fn new(meter: &Meter, definition: &'static Definition) -> Self {
+    fn new(meter: &Meter, definition: &'static MetricDefinition) -> Self {
         Self {
             definition,
             meter: meter.clone(),

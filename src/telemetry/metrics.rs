@@ -9,10 +9,11 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use time::OffsetDateTime;
 
 use super::instrument::{
-    Counter, Definition, Family, Gauge, Histogram, Metric, Observed, Series, UpDownCounter, as_f64,
+    Counter, Gauge, Histogram, MetricDefinition, MetricFamily, MetricKind, MetricSeries,
+    ObservedGauge, UpDownCounter, as_f64,
 };
 use super::process;
-use super::provider::Provider;
+use super::provider::TelemetryProvider;
 use crate::clock::Clock;
 use crate::config;
 use crate::protocol::error::Code;
@@ -34,19 +35,19 @@ const ROWS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 macro_rules! table {
     ($($field:ident: $type:ty = $name:literal [$($label:literal),*] $(in $bounds:ident)?, $help:literal;)+) => {
         pub struct Metrics {
-            provider: Provider,
+            provider: TelemetryProvider,
             $(#[doc = $help] pub $field: $type),+
         }
 
-        pub const DEFINITIONS: &[Definition] =
+        pub const DEFINITIONS: &[MetricDefinition] =
             &[$(table!(@definition $type, $name, [$($label),*], [$($bounds)?], $help)),+];
 
         impl Metrics {
-            fn of(provider: Provider) -> Self {
+            fn of(provider: TelemetryProvider) -> Self {
                 let meter = provider.meter();
                 Self {
                     provider,
-                    $($field: <$type as Metric>::new(&meter, const {
+                    $($field: <$type as MetricKind>::new(&meter, const {
                         &table!(@definition $type, $name, [$($label),*], [$($bounds)?], $help)
                     })),+
                 }
@@ -54,9 +55,9 @@ macro_rules! table {
         }
     };
     (@definition $type:ty, $name:literal, [$($label:literal),*], [$($bounds:ident)?], $help:literal) => {
-        Definition {
+        MetricDefinition {
             name: $name,
-            kind: <$type as Metric>::KIND,
+            kind: <$type as MetricKind>::KIND,
             labels: &[$($label),*],
             bounds: table!(@bounds $($bounds)?),
             help: $help,
@@ -67,32 +68,32 @@ macro_rules! table {
 }
 
 table! {
-    requests: Requests = "countersign_http_request_duration_seconds" ["method", "route", "status"] in LATENCY,
+    requests: RequestMetrics = "countersign_http_request_duration_seconds" ["method", "route", "status"] in LATENCY,
         "Time from a request's headers to its answer's, by route and class of status.";
-    frames: Family<Histogram, 2> = "countersign_frame_duration_seconds" ["type", "outcome"] in LATENCY,
+    frames: MetricFamily<Histogram, 2> = "countersign_frame_duration_seconds" ["type", "outcome"] in LATENCY,
         "Time from a WebSocket frame to the answer to it, by type of message.";
-    refusals: Family<Counter, 1> = "countersign_refusals_total" ["code"],
+    refusals: MetricFamily<Counter, 1> = "countersign_refusals_total" ["code"],
         "Calls and frames refused, by error code.";
-    unauthenticated: Family<Counter, 1> = "countersign_authentication_failures_total" ["reason"],
+    unauthenticated: MetricFamily<Counter, 1> = "countersign_authentication_failures_total" ["reason"],
         "Calls without a valid credential, by what was wrong with it.";
-    throttled: Family<Counter, 1> = "countersign_rate_limited_total" ["kind"],
+    throttled: MetricFamily<Counter, 1> = "countersign_rate_limited_total" ["kind"],
         "Calls and frames over their rate limit, by kind of call.";
     connections: UpDownCounter = "countersign_connections" [],
         "Connections that clients have open.";
-    turned_away: Family<Counter, 1> = "countersign_connections_refused_total" ["reason"],
+    turned_away: MetricFamily<Counter, 1> = "countersign_connections_refused_total" ["reason"],
         "Connections closed as soon as they were accepted.";
-    cut: Family<Counter, 1> = "countersign_connections_closed_total" ["reason"],
+    cut: MetricFamily<Counter, 1> = "countersign_connections_closed_total" ["reason"],
         "Connections that the node closed, by what it no longer waited for.";
     tls_refused: Gauge = "countersign_tls_files_refused" [],
         "Whether the TLS files are no good, so that the node goes on with older ones, or a revocation list is past its next update (1), or neither (0).";
-    body_memory: Observed<0> = "countersign_body_memory_bytes" [],
+    body_memory: ObservedGauge<0> = "countersign_body_memory_bytes" [],
         "Memory that bodies, answers and pages of channels take.";
-    body_memory_limit: Observed<0> = "countersign_body_memory_limit_bytes" [],
+    body_memory_limit: ObservedGauge<0> = "countersign_body_memory_limit_bytes" [],
         "Most memory that bodies, answers and pages of channels may take.";
-    memory_refused: Family<Counter, 1> = "countersign_memory_refused_total" ["share"],
+    memory_refused: MetricFamily<Counter, 1> = "countersign_memory_refused_total" ["share"],
         "Bodies, answers and pages that got no memory, by whose share was used up.";
 
-    transitions: Family<Counter, 2> = "countersign_exchange_transitions_total" ["from", "to"],
+    transitions: MetricFamily<Counter, 2> = "countersign_exchange_transitions_total" ["from", "to"],
         "Changes of state that this node wrote.";
     pending: Gauge = "countersign_exchanges_pending" [],
         "Exchanges that wait for a decision, in the whole cluster; counted up to 1000.";
@@ -100,22 +101,22 @@ table! {
         "Exchanges past their time that no node has closed yet, in the whole cluster; counted up to 1000.";
     decision_latency: Histogram = "countersign_decision_latency_seconds" [] in DECISION,
         "Time from an exchange's acceptance to its decision, by the database's clock.";
-    push_latency: Family<Histogram, 2> = "countersign_push_latency_seconds" ["type", "transport"] in LATENCY,
+    push_latency: MetricFamily<Histogram, 2> = "countersign_push_latency_seconds" ["type", "transport"] in LATENCY,
         "Time from a message's commit to its first being written to a channel that was open.";
-    sent: Family<Counter, 2> = "countersign_messages_sent_total" ["type", "transport"],
+    sent: MetricFamily<Counter, 2> = "countersign_messages_sent_total" ["type", "transport"],
         "Messages written to channels, repeats included.";
-    channels: Family<UpDownCounter, 2> = "countersign_channels" ["transport", "role"],
+    channels: MetricFamily<UpDownCounter, 2> = "countersign_channels" ["transport", "role"],
         "Channels open on this node.";
-    closed: Family<Counter, 1> = "countersign_channels_closed_total" ["reason"],
+    closed: MetricFamily<Counter, 1> = "countersign_channels_closed_total" ["reason"],
         "Channels that the gateway ended.";
-    notifications: Family<Counter, 2> = "countersign_notifications_total" ["kind", "outcome"],
+    notifications: MetricFamily<Counter, 2> = "countersign_notifications_total" ["kind", "outcome"],
         "Notifications of approvers that were sent, by what came of it.";
-    notification_delay: Family<Histogram, 1> = "countersign_notification_delay_seconds" ["kind"] in LAG,
+    notification_delay: MetricFamily<Histogram, 1> = "countersign_notification_delay_seconds" ["kind"] in LAG,
         "Time from the oldest request that a notification is about to its delivery, by the database's clock.";
-    waits: Observed<0> = "countersign_waits" [],
+    waits: ObservedGauge<0> = "countersign_waits" [],
         "Waits under way on this node.";
 
-    wake_healthy: Observed<0> = "countersign_wake_healthy" [],
+    wake_healthy: ObservedGauge<0> = "countersign_wake_healthy" [],
         "Whether hints from other nodes arrive, or none are wanted (1); or the node polls because they do not (0).";
     canary: Histogram = "countersign_wake_canary_seconds" [] in LATENCY,
         "Time a canary takes through PostgreSQL and back.";
@@ -123,49 +124,49 @@ table! {
         "Notifications sent to the other nodes, canaries included.";
     hints_heard: Counter = "countersign_wake_notifications_received_total" [],
         "Notifications heard, the node's own included.";
-    missed: Family<Counter, 1> = "countersign_wake_missed_total" ["waiter"],
+    missed: MetricFamily<Counter, 1> = "countersign_wake_missed_total" ["waiter"],
         "Messages over a second old that only the fallback poll found.";
 
-    batch_rows: Family<Histogram, 1> = "countersign_batch_rows" ["statement"] in ROWS,
+    batch_rows: MetricFamily<Histogram, 1> = "countersign_batch_rows" ["statement"] in ROWS,
         "Rows that shared one statement.";
-    batch_time: Family<Histogram, 1> = "countersign_batch_duration_seconds" ["statement"] in LATENCY,
+    batch_time: MetricFamily<Histogram, 1> = "countersign_batch_duration_seconds" ["statement"] in LATENCY,
         "Time a batch took, its wait for a connection included.";
-    batch_trouble: Family<Counter, 2> = "countersign_batch_trouble_total" ["statement", "outcome"],
+    batch_trouble: MetricFamily<Counter, 2> = "countersign_batch_trouble_total" ["statement", "outcome"],
         "Batches that did not go through at once: tried again, or given up.";
-    busy_rows: Family<Counter, 1> = "countersign_busy_rows_total" ["statement"],
+    busy_rows: MetricFamily<Counter, 1> = "countersign_busy_rows_total" ["statement"],
         "Rows that another transaction had locked, each time they were tried.";
-    pool_connections: Observed<2> = "countersign_pool_connections" ["pool", "state"],
+    pool_connections: ObservedGauge<2> = "countersign_pool_connections" ["pool", "state"],
         "Connections to PostgreSQL that are open.";
-    pool_limit: Observed<1> = "countersign_pool_limit" ["pool"],
+    pool_limit: ObservedGauge<1> = "countersign_pool_limit" ["pool"],
         "Most connections a pool may open.";
-    pool_waiting: Observed<1> = "countersign_pool_waiting" ["pool"],
+    pool_waiting: ObservedGauge<1> = "countersign_pool_waiting" ["pool"],
         "Calls that wait for a connection.";
-    pool_acquire: Family<Histogram, 1> = "countersign_pool_acquire_seconds" ["pool"] in LATENCY,
+    pool_acquire: MetricFamily<Histogram, 1> = "countersign_pool_acquire_seconds" ["pool"] in LATENCY,
         "Time until a connection was there, or was not.";
 
-    sweep_time: Family<Histogram, 2> = "countersign_sweep_duration_seconds" ["sweep", "outcome"] in LATENCY,
+    sweep_time: MetricFamily<Histogram, 2> = "countersign_sweep_duration_seconds" ["sweep", "outcome"] in LATENCY,
         "Time a sweep took.";
-    sweep_lag: Family<Histogram, 1> = "countersign_sweep_lag_seconds" ["sweep"] in LAG,
+    sweep_lag: MetricFamily<Histogram, 1> = "countersign_sweep_lag_seconds" ["sweep"] in LAG,
         "How late expiry was written down, and messages were offered again.";
-    heartbeat_age: Observed<0> = "countersign_heartbeat_age_seconds" [],
+    heartbeat_age: ObservedGauge<0> = "countersign_heartbeat_age_seconds" [],
         "Time since the node's lease was last renewed; its channels are taken for dead after 15 s.";
     clock_offset: Gauge = "countersign_clock_offset_seconds" [],
         "How far the database's clock is ahead of this node's.";
 
-    exports: Family<Counter, 2> = "countersign_otlp_exports_total" ["signal", "outcome"],
+    exports: MetricFamily<Counter, 2> = "countersign_otlp_exports_total" ["signal", "outcome"],
         "Requests to the collector.";
     spans_dropped: Counter = "countersign_otlp_spans_dropped_total" [],
         "Spans that were not exported: too many at once, or a collector that was away.";
 
-    build_info: Family<Gauge, 1> = "countersign_build_info" ["version"],
+    build_info: MetricFamily<Gauge, 1> = "countersign_build_info" ["version"],
         "1, labelled with the version that runs.";
     started: Gauge = "countersign_start_time_seconds" [],
         "When the node was started, in seconds since 1970.";
-    resident: Observed<0> = "countersign_resident_memory_bytes" [],
+    resident: ObservedGauge<0> = "countersign_resident_memory_bytes" [],
         "Memory of the process that is resident.";
-    descriptors: Observed<0> = "countersign_open_descriptors" [],
+    descriptors: ObservedGauge<0> = "countersign_open_descriptors" [],
         "File descriptors that the process has open.";
-    descriptor_limit: Observed<0> = "countersign_descriptor_limit" [],
+    descriptor_limit: ObservedGauge<0> = "countersign_descriptor_limit" [],
         "Most file descriptors that the process may have open.";
 }
 
@@ -193,9 +194,9 @@ pub fn method_label(method: &str) -> &'static str {
 }
 
 /// The duration of requests. The routes are `http`'s, so its series are not bound: each call names its labels.
-pub struct Requests(metrics::Histogram<f64>);
+pub struct RequestMetrics(metrics::Histogram<f64>);
 
-impl Requests {
+impl RequestMetrics {
     /// Records a request. `route` is a template, so that no path becomes a label.
     pub fn took(&self, method: &'static str, route: &str, status: u16, time: Duration) {
         let labels = Self::labels(method, route, status);
@@ -218,10 +219,10 @@ impl Requests {
     }
 }
 
-impl Metric for Requests {
-    const KIND: &'static str = <Histogram as Series>::KIND;
+impl MetricKind for RequestMetrics {
+    const KIND: &'static str = <Histogram as MetricSeries>::KIND;
 
-    fn new(meter: &Meter, definition: &'static Definition) -> Self {
+    fn new(meter: &Meter, definition: &'static MetricDefinition) -> Self {
         let instrument = Histogram::instrument(meter, definition);
         // Binding creates a series, at zero, so that the metric is listed from the start.
         let _bound = instrument.bind(&Self::labels("GET", UNMATCHED, 404));
@@ -236,7 +237,7 @@ impl Metrics {
     }
 
     pub fn of_node(config: &config::Telemetry, node: &str, clock: &Clock) -> Self {
-        let metrics = Self::of(Provider::new(config, node, DEFINITIONS));
+        let metrics = Self::of(TelemetryProvider::new(config, node, DEFINITIONS));
         metrics.start_at_zero();
         let now = clock.now().inner() - OffsetDateTime::UNIX_EPOCH;
         metrics.started.set(now.as_seconds_f64());

@@ -11,4 +11,4 @@ pub mod trace;
 
 pub use self::logs::start;
 pub use self::metrics::Metrics;
-pub use self::trace::Tracer;
+pub use self::trace::SpanTracer;

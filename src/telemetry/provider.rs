@@ -17,7 +17,7 @@ use opentelemetry_sdk::metrics::{
 use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TextEncoder};
 
-use super::instrument::Definition;
+use super::instrument::MetricDefinition;
 use crate::config;
 
 /// Most series of one metric: several times what its labels allow for.
@@ -25,15 +25,19 @@ const MAX_SERIES: usize = 200;
 /// The same for the one metric by route: 48 routes, 7 methods, 5 classes of status.
 const MAX_REQUEST_SERIES: usize = 2_000;
 
-pub struct Provider {
+pub struct TelemetryProvider {
     provider: SdkMeterProvider,
     registry: Registry,
     otlp: Arc<ManualReader>,
 }
 
-impl Provider {
+impl TelemetryProvider {
     /// A provider for a node's metrics. What nobody reads is not recorded.
-    pub fn new(config: &config::Telemetry, node: &str, definitions: &'static [Definition]) -> Self {
+    pub fn new(
+        config: &config::Telemetry,
+        node: &str,
+        definitions: &'static [MetricDefinition],
+    ) -> Self {
         let (registry, otlp) = (Registry::new(), Arc::new(ManualReader::default()));
         let mut builder = SdkMeterProvider::builder()
             .with_resource(resource(config, node))
@@ -104,8 +108,8 @@ pub fn resource(config: &config::Telemetry, node: &str) -> Resource {
 }
 
 /// The view of every instrument: its buckets, and how many series it may have.
-fn stream(definitions: &[Definition], instrument: &Instrument) -> Option<Stream> {
-    let known = |definition: &&Definition| definition.name == instrument.name();
+fn stream(definitions: &[MetricDefinition], instrument: &Instrument) -> Option<Stream> {
+    let known = |definition: &&MetricDefinition| definition.name == instrument.name();
     let definition = definitions.iter().find(known)?;
     let limit = match definition.labels {
         ["method", "route", "status"] => MAX_REQUEST_SERIES,

@@ -19,24 +19,24 @@ use crate::protocol::trace::TraceContext;
 const QUEUE: usize = 4_096;
 
 tokio::task_local! {
-    static CURRENT: Option<Span>;
+    static CURRENT: Option<TraceSpan>;
 }
 
-struct Recorder {
+struct SpanRecorder {
     queue: mpsc::Sender<SpanData>,
     /// The share of traces begun here that is recorded, from 0 to 2^63.
     share: u64,
 }
 
-pub struct Tracer {
-    recorder: Option<Recorder>,
+pub struct SpanTracer {
+    recorder: Option<SpanRecorder>,
     clock: Clock,
     metrics: Arc<Metrics>,
 }
 
 /// A span in progress, or only a context to propagate.
 #[derive(Clone)]
-pub struct Span(Arc<Mutex<SpanState>>);
+pub struct TraceSpan(Arc<Mutex<SpanState>>);
 
 struct SpanState {
     context: TraceContext,
@@ -47,7 +47,7 @@ struct SpanState {
     began: Timestamp,
 }
 
-impl Span {
+impl TraceSpan {
     fn state(&self) -> MutexGuard<'_, SpanState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +117,7 @@ fn span_context(context: &TraceContext) -> SpanContext {
     )
 }
 
-impl Tracer {
+impl SpanTracer {
     pub fn silent(clock: &Clock, metrics: &Arc<Metrics>) -> Self {
         Self {
             recorder: None,
@@ -135,7 +135,7 @@ impl Tracer {
         let (queue, spans) = mpsc::channel(QUEUE);
         let share = in_bits(share);
         let tracer = Self {
-            recorder: Some(Recorder { queue, share }),
+            recorder: Some(SpanRecorder { queue, share }),
             ..Self::silent(clock, metrics)
         };
         (tracer, spans)
@@ -146,7 +146,7 @@ impl Tracer {
     }
 
     /// The span of a call that came with this context, or none if there is nothing to record or propagate.
-    pub fn begin(&self, caller: Option<TraceContext>) -> Option<Span> {
+    pub fn begin(&self, caller: Option<TraceContext>) -> Option<TraceSpan> {
         let (context, parent) = match (&self.recorder, caller) {
             (None, caller) => (caller?, None),
             (Some(_), Some(caller)) => (child(&caller), Some(caller.span_id)),
@@ -161,7 +161,7 @@ impl Tracer {
                 (context, None)
             }
         };
-        Some(Span(Arc::new(Mutex::new(SpanState {
+        Some(TraceSpan(Arc::new(Mutex::new(SpanState {
             context,
             parent,
             links: Vec::new(),
@@ -172,7 +172,7 @@ impl Tracer {
 
     pub fn end(
         &self,
-        span: &Span,
+        span: &TraceSpan,
         name: impl FnOnce() -> String,
         attributes: impl FnOnce() -> Vec<KeyValue>,
         failed: bool,
@@ -258,11 +258,11 @@ impl Tracer {
 }
 
 /// Runs `work` for the call of this span. Not an async function: its future would hold `work` twice.
-pub fn within<F: Future>(span: Option<Span>, work: F) -> impl Future<Output = F::Output> {
+pub fn within<F: Future>(span: Option<TraceSpan>, work: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(span, work)
 }
 
-pub fn current() -> Option<Span> {
+pub fn current() -> Option<TraceSpan> {
     CURRENT.try_with(Clone::clone).ok().flatten()
 }
 

@@ -12,11 +12,11 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Cause, Health, Key, Waiters};
+use super::{BusHealth, WaiterTable, WakeCause, WakeKey};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
-use crate::store::notify::{Listener, Notifier};
+use crate::store::notify::{WakeListener, WakeNotifier};
 use crate::telemetry::Metrics;
 
 /// Shortest time between two flushes: what comes meanwhile is sent together. Longer would delay a steady trickle of wakes;
@@ -45,14 +45,14 @@ struct OtherNodes {
     kept: bool,
 }
 
-pub(super) struct Bus {
+pub(super) struct WakeBus {
     database: config::Database,
     wake: config::Wake,
     /// Identifies this process in every payload, so that it can ignore its own. Not the configured node id, which two
     /// nodes may share by mistake.
     tag: String,
-    waiters: Arc<Waiters>,
-    health: Arc<Health>,
+    waiters: Arc<WaiterTable>,
+    health: Arc<BusHealth>,
     /// Signalled when a listener has connected, which a canary must verify, and when another node has.
     connected: Notify,
     canaries_received: AtomicU64,
@@ -62,13 +62,13 @@ pub(super) struct Bus {
     metrics: Arc<Metrics>,
 }
 
-impl Bus {
+impl WakeBus {
     pub(super) fn new(
         config: &Config,
         clock: &Clock,
         metrics: Arc<Metrics>,
-        waiters: Arc<Waiters>,
-        health: Arc<Health>,
+        waiters: Arc<WaiterTable>,
+        health: Arc<BusHealth>,
     ) -> Self {
         Self {
             database: config.database.clone(),
@@ -128,7 +128,7 @@ impl Bus {
 
     pub(super) fn start(
         self,
-        keys: mpsc::Receiver<Key>,
+        keys: mpsc::Receiver<WakeKey>,
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) {
@@ -142,8 +142,12 @@ impl Bus {
     }
 
     /// Sends hints, and a canary now and then, until the node stops.
-    async fn run_sender(self: Arc<Self>, mut keys: mpsc::Receiver<Key>, stop: CancellationToken) {
-        let mut notifier: Option<Notifier> = None;
+    async fn run_sender(
+        self: Arc<Self>,
+        mut keys: mpsc::Receiver<WakeKey>,
+        stop: CancellationToken,
+    ) {
+        let mut notifier: Option<WakeNotifier> = None;
         let mut pause = RECONNECT.0;
         let canary_every = Duration::from_millis(self.wake.canary_ms);
         let mut next_canary = Instant::now();
@@ -186,7 +190,7 @@ impl Bus {
         }
     }
 
-    fn payloads(&self, batch: &mut Vec<Key>) -> Vec<String> {
+    fn payloads(&self, batch: &mut Vec<WakeKey>) -> Vec<String> {
         let digests: HashSet<u64> = batch.drain(..).map(|key| key.digest()).collect();
         if self.health.overflow.swap(false, Ordering::Relaxed) {
             return vec![format!("* {}", self.tag)];
@@ -206,13 +210,13 @@ impl Bus {
 
     async fn flush(
         &self,
-        notifier: &mut Option<Notifier>,
+        notifier: &mut Option<WakeNotifier>,
         payloads: &[String],
     ) -> Result<(), sqlx::Error> {
         for payload in payloads {
             let notifier = match notifier {
                 Some(notifier) => notifier,
-                None => notifier.insert(Notifier::connect(&self.database).await?),
+                None => notifier.insert(WakeNotifier::connect(&self.database).await?),
             };
             notifier.send(payload).await?;
             self.metrics.hints_sent.increment();
@@ -224,7 +228,7 @@ impl Bus {
     async fn run_listener(&self) {
         let mut pause = RECONNECT.0;
         loop {
-            let connect = Listener::connect(&self.database);
+            let connect = WakeListener::connect(&self.database);
             match (timeout(DATABASE_TIMEOUT, connect).await).unwrap_or_else(timed_out) {
                 Ok(listener) => {
                     // Hints sent meanwhile are lost, so everyone reads again.
@@ -250,7 +254,7 @@ impl Bus {
     }
 
     /// Listens until the connection is lost, or no canary has arrived in time.
-    async fn listen(&self, mut listener: Listener) {
+    async fn listen(&self, mut listener: WakeListener) {
         let time_limit = self.canary_time_limit();
         let mut count = self.canaries_received.load(Ordering::Relaxed);
         let mut deadline = Instant::now() + time_limit;
@@ -276,7 +280,7 @@ impl Bus {
             Some("k" | "*") if own => {}
             Some("k") => {
                 for digest in words.filter_map(|word| u64::from_str_radix(word, 16).ok()) {
-                    self.waiters.wake(digest, Cause::Hint);
+                    self.waiters.wake(digest, WakeCause::Hint);
                 }
             }
             Some("c") if own => {

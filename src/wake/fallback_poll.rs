@@ -10,11 +10,11 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Cause, Health, Key, Waiters};
+use super::{BusHealth, WaiterTable, WakeCause, WakeKey};
 use crate::config::{self, WakeMode};
 use crate::jitter::jitter;
 use crate::store::Store;
-use crate::store::channel::{Late, Running};
+use crate::store::channel::{LateMessages, RunningChannel};
 use crate::store::error::Result;
 
 /// How old a message may be that is found by its age. Those that committed even later are found by their
@@ -28,9 +28,9 @@ const LONG_SCANS: u32 = 3;
 
 pub(super) fn start(
     config: &config::Wake,
-    waiters: Arc<Waiters>,
+    waiters: Arc<WaiterTable>,
     store: Arc<Store>,
-    health: Arc<Health>,
+    health: Arc<BusHealth>,
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) {
@@ -71,16 +71,16 @@ struct LateScan {
 impl LateScan {
     /// What to scan now. Few open messages are always read; all of them once a long transaction has ended, which is
     /// what makes messages late.
-    fn next(&self, running: &Running) -> Late {
+    fn next(&self, running: &RunningChannel) -> LateMessages {
         let ended = (self.running.iter())
             .any(|(transaction, scans)| *scans >= LONG_SCANS && !running.all.contains(transaction));
-        Late {
+        LateMessages {
             since: self.since,
             most: if ended { i64::MAX } else { LATE_ROWS },
         }
     }
 
-    fn note(&mut self, at: Instant, running: &Running) {
+    fn note(&mut self, at: Instant, running: &RunningChannel) {
         self.at = Some(at);
         self.since = running.oldest;
         let scans = |transaction| self.running.get(transaction).map_or(1, |scans| scans + 1);
@@ -91,19 +91,19 @@ impl LateScan {
 }
 
 /// Queries once, and wakes those for whom there is something to read; with `late`, also for late messages.
-async fn poll_once(waiters: &Waiters, store: &Store, late: Option<&mut LateScan>) {
+async fn poll_once(waiters: &WaiterTable, store: &Store, late: Option<&mut LateScan>) {
     let (mut exchanges, mut recipients) = (Vec::new(), Vec::new());
     for key in waiters.keys() {
         match key {
-            Key::Exchange(tenant, request) => exchanges.push((tenant, request)),
-            key @ (Key::Approver(..) | Key::Enforcer(..)) => recipients.push(key),
+            WakeKey::Exchange(tenant, request) => exchanges.push((tenant, request)),
+            key @ (WakeKey::Approver(..) | WakeKey::Enforcer(..)) => recipients.push(key),
         }
     }
     for some in exchanges.chunks(KEYS_PER_QUERY) {
         match store.exchanges.settled_exchanges(some).await {
             Ok(settled) => {
                 for (tenant, request) in settled {
-                    waiters.wake(Key::Exchange(tenant, request).digest(), Cause::Poll);
+                    waiters.wake(WakeKey::Exchange(tenant, request).digest(), WakeCause::Poll);
                 }
             }
             Err(error) => tracing::warn!(%error, "the fallback poll failed"),
@@ -115,9 +115,9 @@ async fn poll_once(waiters: &Waiters, store: &Store, late: Option<&mut LateScan>
 }
 
 async fn poll_recipients(
-    waiters: &Waiters,
+    waiters: &WaiterTable,
     store: &Store,
-    recipients: &[Key],
+    recipients: &[WakeKey],
     late: Option<&mut LateScan>,
 ) -> Result<()> {
     let channels = &store.channels;
@@ -125,7 +125,7 @@ async fn poll_recipients(
     // Asked before the rows are read: what is not visible to them is of one of these transactions or a later one.
     let running = match &late {
         Some(_) => channels.running_transactions().await?,
-        None => Running::default(),
+        None => RunningChannel::default(),
     };
     let wanted = late.as_ref().map(|late| late.next(&running));
     for some in recipients.chunks(KEYS_PER_QUERY) {
@@ -134,7 +134,7 @@ async fn poll_recipients(
             let digest = recipient.key.digest();
             match recipient.unseen_since {
                 Some(since) => waiters.found(digest, since),
-                None => waiters.wake(digest, Cause::Poll),
+                None => waiters.wake(digest, WakeCause::Poll),
             }
         }
     }

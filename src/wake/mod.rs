@@ -15,11 +15,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
-pub use crate::protocol::wake_key::Key;
+pub use crate::protocol::wake_key::WakeKey;
 use crate::store::Store;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum WakeCause {
     /// A hint, from this node or another.
     Hint,
     /// The fallback poll, which runs whether or not there were hints.
@@ -30,20 +30,20 @@ pub enum Cause {
 const BUS_QUEUE: usize = 8_192;
 
 /// Wakes waiters on this node, and sends hints to the other nodes.
-pub struct Hub {
-    waiters: Arc<Waiters>,
-    bus: Option<mpsc::Sender<Key>>,
-    health: Arc<Health>,
+pub struct WakeHub {
+    waiters: Arc<WaiterTable>,
+    bus: Option<mpsc::Sender<WakeKey>>,
+    health: Arc<BusHealth>,
 }
 
 #[derive(Default)]
-struct Health {
+struct BusHealth {
     receiving: AtomicBool,
     /// Set when hints had to be dropped: the bus then wakes everyone.
     overflow: AtomicBool,
 }
 
-impl Hub {
+impl WakeHub {
     /// Starts the bus and the fallback poll of a node; they end with `stop`.
     pub fn start(
         config: &Config,
@@ -52,12 +52,12 @@ impl Hub {
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Self {
-        let waiters = Arc::new(Waiters::default());
-        let health = Arc::new(Health::default());
+        let waiters = Arc::new(WaiterTable::default());
+        let health = Arc::new(BusHealth::default());
         let bus = (config.wake.mode == WakeMode::Notify).then(|| {
             let (sender, receiver) = mpsc::channel(BUS_QUEUE);
             let metrics = Arc::clone(store.database.metrics());
-            let bus = bus::Bus::new(
+            let bus = bus::WakeBus::new(
                 config,
                 clock,
                 metrics,
@@ -83,9 +83,9 @@ impl Hub {
     }
 
     /// Wakes the waiters of these keys, here at once and on other nodes through the bus. Call it after the commit.
-    pub fn wake(&self, keys: impl IntoIterator<Item = Key>) {
+    pub fn wake(&self, keys: impl IntoIterator<Item = WakeKey>) {
         for key in keys {
-            self.waiters.wake(key.digest(), Cause::Hint);
+            self.waiters.wake(key.digest(), WakeCause::Hint);
             if let Some(bus) = &self.bus
                 && bus.try_send(key).is_err()
             {
@@ -95,14 +95,14 @@ impl Hub {
     }
 
     /// The same where nobody can wait on another node.
-    pub fn wake_here(&self, keys: impl IntoIterator<Item = Key>) {
+    pub fn wake_here(&self, keys: impl IntoIterator<Item = WakeKey>) {
         for key in keys {
-            self.waiters.wake(key.digest(), Cause::Hint);
+            self.waiters.wake(key.digest(), WakeCause::Hint);
         }
     }
 
     /// Registers a waiter. Read only after this, or a change in between is lost.
-    pub fn register(&self, key: Key) -> Waiter {
+    pub fn register(&self, key: WakeKey) -> Waiter {
         self.waiters.register(key)
     }
 
@@ -113,19 +113,19 @@ impl Hub {
 }
 
 #[derive(Default)]
-struct Waiters {
+struct WaiterTable {
     /// By digest of the key. Held for a few instructions, never across an await.
-    entries: Mutex<HashMap<u64, Entry>>,
+    entries: Mutex<HashMap<u64, WaiterEntry>>,
 }
 
 /// A key that is waited on. Two keys with one digest share it and are woken together.
-struct Entry {
-    key: Key,
-    signal: watch::Sender<Signal>,
+struct WaiterEntry {
+    key: WakeKey,
+    signal: watch::Sender<WakeSignal>,
 }
 
 #[derive(Clone, Copy)]
-struct Signal {
+struct WakeSignal {
     /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still seen as a hint.
     hints: u64,
     /// How often the fallback poll found messages that may be unseen, and when the oldest was created that it found last.
@@ -133,26 +133,26 @@ struct Signal {
     since: OffsetDateTime,
 }
 
-impl Entry {
-    fn wake(&self, cause: Cause) {
+impl WaiterEntry {
+    fn wake(&self, cause: WakeCause) {
         self.signal.send_modify(|signal| match cause {
-            Cause::Hint => signal.hints = signal.hints.wrapping_add(1),
-            Cause::Poll => {}
+            WakeCause::Hint => signal.hints = signal.hints.wrapping_add(1),
+            WakeCause::Poll => {}
         });
     }
 }
 
-impl Waiters {
-    fn entries(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
+impl WaiterTable {
+    fn entries(&self) -> MutexGuard<'_, HashMap<u64, WaiterEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn register(self: &Arc<Self>, key: Key) -> Waiter {
+    fn register(self: &Arc<Self>, key: WakeKey) -> Waiter {
         let digest = key.digest();
         let mut entries = self.entries();
-        let entry = entries.entry(digest).or_insert_with(|| Entry {
+        let entry = entries.entry(digest).or_insert_with(|| WaiterEntry {
             key,
-            signal: watch::Sender::new(Signal {
+            signal: watch::Sender::new(WakeSignal {
                 hints: 0,
                 finds: 0,
                 since: OffsetDateTime::UNIX_EPOCH,
@@ -169,7 +169,7 @@ impl Waiters {
         }
     }
 
-    fn wake(&self, digest: u64, cause: Cause) {
+    fn wake(&self, digest: u64, cause: WakeCause) {
         if let Some(entry) = self.entries().get(&digest) {
             entry.wake(cause);
         }
@@ -187,11 +187,11 @@ impl Waiters {
 
     fn wake_everyone(&self) {
         for entry in self.entries().values() {
-            entry.wake(Cause::Hint);
+            entry.wake(WakeCause::Hint);
         }
     }
 
-    fn keys(&self) -> Vec<Key> {
+    fn keys(&self) -> Vec<WakeKey> {
         let entries = self.entries();
         entries.values().map(|entry| entry.key.clone()).collect()
     }
@@ -200,15 +200,15 @@ impl Waiters {
 /// A registered waiter; dropping it unregisters it.
 pub struct Waiter {
     digest: u64,
-    signal: Option<watch::Receiver<Signal>>,
-    seen: Signal,
+    signal: Option<watch::Receiver<WakeSignal>>,
+    seen: WakeSignal,
     unseen_since: Option<OffsetDateTime>,
-    waiters: Arc<Waiters>,
+    waiters: Arc<WaiterTable>,
 }
 
 impl Waiter {
     /// Waits for the next wake since the last one, and returns its cause.
-    pub async fn woken(&mut self) -> Cause {
+    pub async fn woken(&mut self) -> WakeCause {
         let Some(signal) = &mut self.signal else {
             return std::future::pending().await;
         };
@@ -223,9 +223,9 @@ impl Waiter {
             _ => self.unseen_since = Some(OffsetDateTime::UNIX_EPOCH),
         }
         if now.hints == before.hints {
-            Cause::Poll
+            WakeCause::Poll
         } else {
-            Cause::Hint
+            WakeCause::Hint
         }
     }
 

@@ -1,10 +1,10 @@
 //! Edits as differences to the file on disk, and edits that cannot be shown because they do not fit it.
 
-use countersign::agent::{Agent, Base, Event, MAX_PAYLOAD_BYTES};
+use countersign::agent::{Agent, BaseFile, HookEvent, MAX_PAYLOAD_BYTES};
 use serde_json::{Value, json};
 
-fn base(path: &str, content: Option<&[u8]>) -> Base {
-    Base {
+fn base(path: &str, content: Option<&[u8]>) -> BaseFile {
+    BaseFile {
         given: path.to_owned(),
         path: path.to_owned(),
         real: path.to_owned(),
@@ -12,12 +12,12 @@ fn base(path: &str, content: Option<&[u8]>) -> Base {
     }
 }
 
-fn claude(tool: &str, input: &Value) -> Event {
+fn claude(tool: &str, input: &Value) -> HookEvent {
     let text = json!({
         "hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/p", "tool_name": tool,
         "tool_input": input,
     });
-    Event::read(Agent::Claude, text.to_string().as_bytes()).unwrap()
+    HookEvent::read(Agent::Claude, text.to_string().as_bytes()).unwrap()
 }
 
 fn propose(tool: &str, input: &Value, content: Option<&[u8]>) -> Result<Value, String> {
@@ -59,7 +59,7 @@ fn an_edit_that_does_not_fit_the_file_is_refused_before_anyone_is_asked() {
                 "expected_replacements": count,
             },
         });
-        let event = Event::read(Agent::Gemini, text.to_string().as_bytes()).unwrap();
+        let event = HookEvent::read(Agent::Gemini, text.to_string().as_bytes()).unwrap();
         let bases = [base("/p/f", Some(b"a a\n"))];
         event.call().unwrap().propose(Agent::Gemini, "/p", &bases)
     };
@@ -130,7 +130,7 @@ fn new_empty_and_binary_files_are_marked() {
 #[test]
 fn where_a_link_leads_is_shown() {
     let event = claude("Write", &json!({ "file_path": "/p/link", "content": "x" }));
-    let linked = Base {
+    let linked = BaseFile {
         real: "/etc/passwd".to_owned(),
         ..base("/p/link", Some(b"root\n"))
     };
@@ -187,7 +187,7 @@ fn patches_must_name_files_that_exist() {
             "hook_event_name": "PreToolUse", "cwd": "/p", "tool_name": "apply_patch",
             "tool_input": { "command": patch },
         });
-        let event = Event::read(Agent::Codex, text.to_string().as_bytes()).unwrap();
+        let event = HookEvent::read(Agent::Codex, text.to_string().as_bytes()).unwrap();
         let call = event.call().unwrap();
         let bases: Vec<_> = call
             .changed_files()
@@ -255,7 +255,7 @@ fn what_is_shown_is_what_claude_code_and_opencode_write() {
             "event": "tool.execute.before", "sessionID": "s", "tool": "edit", "directory": "/p",
             "args": { "filePath": "/p/f", "oldString": "a", "newString": new, "replaceAll": all },
         });
-        Event::read(Agent::Opencode, text.to_string().as_bytes())
+        HookEvent::read(Agent::Opencode, text.to_string().as_bytes())
     };
     for new in ["$$", "$&", "x$`", "$'"] {
         let error = opencode(new, true).unwrap_err().to_string();
@@ -287,7 +287,7 @@ fn patches_that_could_be_about_other_files_are_refused() {
             "hook_event_name": "PreToolUse", "cwd": "/p", "tool_name": "apply_patch",
             "tool_input": { "command": patch },
         });
-        let event = Event::read(Agent::Codex, text.to_string().as_bytes()).unwrap();
+        let event = HookEvent::read(Agent::Codex, text.to_string().as_bytes()).unwrap();
         let files = event.call().unwrap().changed_files();
         files.map(|files| files.len())
     };

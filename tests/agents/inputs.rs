@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use countersign::agent::{
-    Agent, Base, Event, EventKind, Judgement, Named, Output, Places, Policy, Verdict, normal,
+    Agent, BaseFile, EventKind, HookEvent, HookOutput, HookPolicy, HookVerdict, NamedPath,
+    PolicyJudgement, WorkDirectories, normal,
 };
 use serde_json::{Value, json};
 
@@ -16,14 +17,14 @@ fn inputs(agent: Agent) -> PathBuf {
     root.join("tests/agents/inputs").join(agent.as_str())
 }
 
-fn read(agent: Agent, name: &str) -> Event {
+fn read(agent: Agent, name: &str) -> HookEvent {
     let file = inputs(agent).join(format!("{name}.json"));
     let text = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    Event::read(agent, &text).unwrap_or_else(|error| panic!("{agent} {name}: {error}"))
+    HookEvent::read(agent, &text).unwrap_or_else(|error| panic!("{agent} {name}: {error}"))
 }
 
-pub fn places() -> Places {
-    Places {
+pub fn places() -> WorkDirectories {
+    WorkDirectories {
         directory: "/srv/project".into(),
         project: "/srv/project".into(),
         home: Some("/home/dev".into()),
@@ -33,8 +34,8 @@ pub fn places() -> Places {
     }
 }
 
-pub fn named(places: &Places, names: &[String]) -> Vec<Named> {
-    let resolve = |written: PathBuf| Named {
+pub fn named(places: &WorkDirectories, names: &[String]) -> Vec<NamedPath> {
+    let resolve = |written: PathBuf| NamedPath {
         path: normal(&written),
         real: normal(&written),
     };
@@ -43,19 +44,19 @@ pub fn named(places: &Places, names: &[String]) -> Vec<Named> {
         .collect()
 }
 
-fn judge(agent: Agent, event: &Event, policy: &Policy) -> Judgement {
+fn judge(agent: Agent, event: &HookEvent, policy: &HookPolicy) -> PolicyJudgement {
     let (call, places) = (event.call().unwrap(), places());
     let names = named(&places, &call.named_paths().unwrap());
     policy.judge(agent, call, &places, Some(&names))
 }
 
-fn bases(event: &Event) -> Vec<Base> {
+fn bases(event: &HookEvent) -> Vec<BaseFile> {
     let content = |path: &str| match path {
         path if path.ends_with("main.txt") => Some(MAIN.into()),
         path if path.ends_with("n.ipynb") => Some(NOTEBOOK.into()),
         _ => None,
     };
-    let base = |given: &&str| Base {
+    let base = |given: &&str| BaseFile {
         given: (*given).to_owned(),
         path: places().absolute(given).to_str().unwrap().to_owned(),
         real: places().absolute(given).to_str().unwrap().to_owned(),
@@ -70,7 +71,7 @@ fn bases(event: &Event) -> Vec<Base> {
 fn shown(agent: Agent, name: &str) -> (bool, &'static str, Value) {
     let event = read(agent, name);
     let call = event.call().unwrap();
-    let is_free = judge(agent, &event, &Policy::default()) == Judgement::NotAsked;
+    let is_free = judge(agent, &event, &HookPolicy::default()) == PolicyJudgement::NotAsked;
     let proposal = call.propose(agent, "/srv/project", &bases(&event)).unwrap();
     let mut payload = Value::Object(proposal.payload);
     assert_eq!(payload["agent"], agent.as_str());
@@ -89,7 +90,7 @@ fn command(command: &str) -> Value {
 }
 
 fn main_hash() -> String {
-    let base = Base {
+    let base = BaseFile {
         given: String::new(),
         path: String::new(),
         real: String::new(),
@@ -138,7 +139,7 @@ fn every_recorded_input_is_understood_and_says_whose_session_it_is() {
         for file in std::fs::read_dir(inputs(agent)).unwrap() {
             let path = file.unwrap().path();
             let text = std::fs::read(&path).unwrap();
-            let event = Event::read(agent, &text)
+            let event = HookEvent::read(agent, &text)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             assert!(event.session.is_some(), "{}", path.display());
             assert!(event.directory.is_some(), "{}", path.display());
@@ -556,7 +557,7 @@ fn events_without_a_call_are_told_apart() {
     ] {
         let event = read(agent, name);
         assert_eq!(event.kind, kind, "{agent} {name}");
-        let silent = Output::of(agent, &event, &Verdict::NotAsked, None);
+        let silent = HookOutput::of(agent, &event, &HookVerdict::NotAsked, None);
         assert_eq!(
             (silent.status, silent.stderr.as_str()),
             (0, ""),
@@ -625,24 +626,29 @@ fn answers_are_in_the_form_of_each_agent() {
     ] {
         let event = read(agent, name);
         let text = |value: Option<Value>| value.map(|it| it.to_string()).unwrap_or_default();
-        let output = Output::of(agent, &event, &Verdict::Denied(why.to_owned()), None);
+        let output = HookOutput::of(agent, &event, &HookVerdict::Denied(why.to_owned()), None);
         assert_eq!(output.stdout, denied.to_string());
         assert_eq!(output.status, 2);
         assert_eq!(output.stderr, format!("countersign: denied: {why}"));
-        let output = Output::of(agent, &event, &Verdict::Approved("alice".to_owned()), None);
+        let output = HookOutput::of(
+            agent,
+            &event,
+            &HookVerdict::Approved("alice".to_owned()),
+            None,
+        );
         let expected = (text(approved), "", 0);
         assert_eq!(
             (output.stdout, output.stderr.as_str(), output.status),
             expected
         );
-        let output = Output::of(agent, &event, &Verdict::NotAsked, None);
+        let output = HookOutput::of(agent, &event, &HookVerdict::NotAsked, None);
         let expected = (text(not_asked), "", 0);
         assert_eq!(
             (output.stdout, output.stderr.as_str(), output.status),
             expected
         );
         // What could not even be read is denied all the same.
-        let output = Output::denied(agent, None, "cut off");
+        let output = HookOutput::denied(agent, None, "cut off");
         assert_eq!(output.status, 2);
         assert!(output.stdout.contains("deny") && output.stderr.contains("cut off"));
     }
@@ -663,7 +669,7 @@ fn context_for_the_model_goes_where_the_agent_takes_it() {
         (Agent::Cursor, "preToolUse-Read", false),
     ] {
         let event = read(agent, name);
-        let output = Output::of(agent, &event, &Verdict::NotAsked, Some(context));
+        let output = HookOutput::of(agent, &event, &HookVerdict::NotAsked, Some(context));
         assert_eq!(output.stdout.contains("hurry"), is_told, "{agent} {name}");
         if is_told {
             let told: Value = serde_json::from_str(&output.stdout).unwrap();
@@ -740,14 +746,16 @@ fn what_is_not_understood_is_an_error_and_never_an_event() {
             "command",
         ),
     ] {
-        let error = Event::read(agent, text.as_bytes()).unwrap_err().to_string();
+        let error = HookEvent::read(agent, text.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");
         assert!(error.starts_with(agent.title()), "{error}");
     }
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
-    assert!(Event::read(Agent::Claude, deep.as_bytes()).is_err());
+    assert!(HookEvent::read(Agent::Claude, deep.as_bytes()).is_err());
     let large = vec![b' '; countersign::agent::MAX_INPUT_BYTES + 1];
-    let error = Event::read(Agent::Claude, &large).unwrap_err().to_string();
+    let error = HookEvent::read(Agent::Claude, &large)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("larger than 8 MiB"), "{error}");
-    assert!(Event::read(Agent::Claude, b"\xff{}").is_err());
+    assert!(HookEvent::read(Agent::Claude, b"\xff{}").is_err());
 }

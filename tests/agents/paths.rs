@@ -1,11 +1,11 @@
 //! Paths that are written so that they look like others: in doubt a call is asked, and an edit denied.
 
-use countersign::agent::{Agent, Event, Policy};
+use countersign::agent::{Agent, HookEvent, HookPolicy};
 use serde_json::{Value, json};
 
 use super::policy::{Is, bash, judge, parse, read};
 
-fn everything() -> Policy {
+fn everything() -> HookPolicy {
     parse(
         "[allow]\ntools = ['command', 'edit.project', 'mcp', 'read', 'web', 'other']\npaths = ['/']",
     )
@@ -13,7 +13,7 @@ fn everything() -> Policy {
 
 #[track_caller]
 fn is_asked(agent: Agent, tool: &str, input: &Value) {
-    let is = judge(&Policy::default(), agent, tool, input);
+    let is = judge(&HookPolicy::default(), agent, tool, input);
     assert!(
         matches!(is, Is::Asked | Is::AlwaysAsked | Is::Denied),
         "{tool} {input}: {is:?}"
@@ -59,11 +59,11 @@ fn what_only_looks_like_a_pattern_hides_nothing() {
         is_asked(Agent::Gemini, "glob", &json!({ "pattern": pattern }));
     }
     for path in ["app/[slug]/page.tsx", "a{b}c", "what?"] {
-        assert_eq!(read(&Policy::default(), path), Is::Free, "{path}");
+        assert_eq!(read(&HookPolicy::default(), path), Is::Free, "{path}");
     }
     for pattern in ["**/*.{ts,tsx}", "src/{a,b}/*.rs", "**/*{.test,.spec}.ts"] {
         let input = json!({ "pattern": pattern });
-        let is = judge(&Policy::default(), Agent::Claude, "Glob", &input);
+        let is = judge(&HookPolicy::default(), Agent::Claude, "Glob", &input);
         assert_eq!(is, Is::Free, "{pattern}");
     }
 }
@@ -105,14 +105,14 @@ fn a_path_that_is_too_long_is_asked() {
     // What an agent tells itself is no path.
     let text = json!({ "prompt": format!("Look at ../a. {}", "x ".repeat(4_000)) });
     assert_eq!(
-        judge(&Policy::default(), Agent::Claude, "Task", &text),
+        judge(&HookPolicy::default(), Agent::Claude, "Task", &text),
         Is::Free
     );
 }
 
 #[test]
 fn a_search_that_names_no_place_is_one_of_the_whole_directory() {
-    let mut policy = Policy::default();
+    let mut policy = HookPolicy::default();
     let project = std::path::Path::new("/srv/project");
     policy.tighten(
         "[ask]\npaths = ['secrets']",
@@ -161,7 +161,7 @@ fn other_spellings_are_asked() {
         "Glob",
         &json!({ "pattern": " /home/dev/.ssh/*" }),
     );
-    assert_eq!(read(&Policy::default(), "a b/c d"), Is::Free);
+    assert_eq!(read(&HookPolicy::default(), "a b/c d"), Is::Free);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn two_names_for_one_member_are_not_understood() {
             "hook_event_name": "preToolUse", "workspace_roots": ["/srv/project"], "tool_name": tool,
             "tool_input": input,
         });
-        Event::read(Agent::Cursor, text.to_string().as_bytes())
+        HookEvent::read(Agent::Cursor, text.to_string().as_bytes())
     };
     for (tool, input) in [
         (
@@ -260,12 +260,12 @@ fn two_names_for_one_member_are_not_understood() {
         assert!(error.contains("only one of"), "{tool} {input}: {error}");
     }
     let patch = json!({ "cwd": "/p", "toolName": "apply_patch", "toolArgs": { "patch": "a", "input": "b" } });
-    assert!(Event::read(Agent::Copilot, patch.to_string().as_bytes()).is_err());
+    assert!(HookEvent::read(Agent::Copilot, patch.to_string().as_bytes()).is_err());
     let command = json!({
         "hook_event_name": "BeforeTool", "cwd": "/p", "tool_name": "run_shell_command",
         "tool_input": { "command": "ls", "dir_path": "a", "directory": "/b" },
     });
-    assert!(Event::read(Agent::Gemini, command.to_string().as_bytes()).is_err());
+    assert!(HookEvent::read(Agent::Gemini, command.to_string().as_bytes()).is_err());
     // What else is there is looked at too.
     let write =
         json!({ "file_path": "a", "content": "", "path": "/home/dev/.config/countersign/x" });

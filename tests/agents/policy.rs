@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use countersign::agent::{Agent, Event, Judgement, Named, Policy};
+use countersign::agent::{Agent, HookEvent, HookPolicy, NamedPath, PolicyJudgement};
 use serde_json::{Value, json};
 
 use super::inputs::{named, places};
 
-fn call(agent: Agent, tool: &str, input: &Value) -> Event {
+fn call(agent: Agent, tool: &str, input: &Value) -> HookEvent {
     let text = match agent {
         Agent::Copilot => json!({ "cwd": "/srv/project", "toolName": tool, "toolArgs": input }),
         Agent::Gemini => json!({
@@ -17,7 +17,7 @@ fn call(agent: Agent, tool: &str, input: &Value) -> Event {
             "hook_event_name": "PreToolUse", "cwd": "/srv/project", "tool_name": tool, "tool_input": input,
         }),
     };
-    Event::read(agent, text.to_string().as_bytes()).unwrap()
+    HookEvent::read(agent, text.to_string().as_bytes()).unwrap()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -29,22 +29,22 @@ pub enum Is {
     Denied,
 }
 
-pub fn judge(policy: &Policy, agent: Agent, tool: &str, input: &Value) -> Is {
+pub fn judge(policy: &HookPolicy, agent: Agent, tool: &str, input: &Value) -> Is {
     let event = call(agent, tool, input);
     let (call, places) = (event.call().unwrap(), places());
     let names = call.named_paths().map(|names| named(&places, &names));
     match policy.judge(agent, call, &places, names.as_deref()) {
-        Judgement::NotAsked => Is::Free,
-        Judgement::Asked => Is::Asked,
-        Judgement::AlwaysAsked => Is::AlwaysAsked,
-        Judgement::Denied(reason) => {
+        PolicyJudgement::NotAsked => Is::Free,
+        PolicyJudgement::Asked => Is::Asked,
+        PolicyJudgement::AlwaysAsked => Is::AlwaysAsked,
+        PolicyJudgement::Denied(reason) => {
             assert!(reason.contains("Countersign's own files"), "{reason}");
             Is::Denied
         }
     }
 }
 
-pub fn bash(policy: &Policy, command: &str) -> Is {
+pub fn bash(policy: &HookPolicy, command: &str) -> Is {
     judge(
         policy,
         Agent::Claude,
@@ -53,17 +53,17 @@ pub fn bash(policy: &Policy, command: &str) -> Is {
     )
 }
 
-pub fn read(policy: &Policy, path: &str) -> Is {
+pub fn read(policy: &HookPolicy, path: &str) -> Is {
     judge(policy, Agent::Claude, "Read", &json!({ "file_path": path }))
 }
 
-pub fn parse(text: &str) -> Policy {
-    Policy::parse(text, &places()).unwrap()
+pub fn parse(text: &str) -> HookPolicy {
+    HookPolicy::parse(text, &places()).unwrap()
 }
 
 #[test]
 fn without_a_policy_only_reading_within_the_project_is_free() {
-    let policy = Policy::default();
+    let policy = HookPolicy::default();
     for (tool, input, is) in [
         ("Read", json!({ "file_path": "/srv/project/a" }), Is::Free),
         ("Read", json!({ "file_path": "a/b" }), Is::Free),
@@ -110,7 +110,7 @@ fn countersigns_own_files_are_denied_to_every_tool() {
         "[allow]\ntools = ['command', 'edit.project', 'mcp', 'read', 'web', 'other']\ncommands = ['cat …']\npaths = ['/']",
     );
     let own = "/home/dev/.config/countersign/default.toml";
-    for policy in [&Policy::default(), &everything] {
+    for policy in [&HookPolicy::default(), &everything] {
         for path in [
             own,
             "~/.config/countersign",
@@ -160,7 +160,7 @@ fn countersigns_own_files_are_denied_to_every_tool() {
     );
     // A link to them is as good as they are.
     let event = call(Agent::Claude, "Read", &json!({ "file_path": "notes" }));
-    let linked = Named {
+    let linked = NamedPath {
         path: "/srv/project/notes".into(),
         real: own.into(),
     };
@@ -170,7 +170,7 @@ fn countersigns_own_files_are_denied_to_every_tool() {
         &places(),
         Some(&[linked]),
     );
-    assert!(matches!(judged, Judgement::Denied(_)));
+    assert!(matches!(judged, PolicyJudgement::Denied(_)));
 }
 
 #[test]
@@ -252,8 +252,11 @@ fn a_project_that_is_the_home_directory_makes_nothing_free() {
     );
     let names = named(&places, &event.call().unwrap().named_paths().unwrap());
     let judged =
-        Policy::default().judge(Agent::Claude, event.call().unwrap(), &places, Some(&names));
-    assert!(matches!(judged, Judgement::Asked | Judgement::AlwaysAsked));
+        HookPolicy::default().judge(Agent::Claude, event.call().unwrap(), &places, Some(&names));
+    assert!(matches!(
+        judged,
+        PolicyJudgement::Asked | PolicyJudgement::AlwaysAsked
+    ));
 }
 
 #[test]
@@ -490,7 +493,7 @@ fn a_policy_that_makes_no_sense_says_where() {
         ("[allow]\npaths = ['relative']", "must begin with / or ~/"),
         ("= 1", "line 1"),
     ] {
-        let error = Policy::parse(text, &places()).unwrap_err();
+        let error = HookPolicy::parse(text, &places()).unwrap_err();
         assert!(error.contains(expected), "{text}: {error}");
     }
 }

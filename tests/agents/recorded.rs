@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use countersign::agent::{Agent, Event, EventKind};
+use countersign::agent::{Agent, EventKind, HookEvent};
 
 /// What becomes of a tool's call, by the name of the file after the event.
 fn class(tool: &str) -> &'static str {
@@ -36,7 +36,7 @@ fn every_recorded_input_is_understood() {
             let tool = tool
                 .trim_end_matches("-background")
                 .trim_end_matches("-subagent");
-            let read = Event::read(agent, &std::fs::read(&file).unwrap());
+            let read = HookEvent::read(agent, &std::fs::read(&file).unwrap());
             if event.eq_ignore_ascii_case("PermissionRequest") {
                 // It is not installed for this event, and must not pass it by.
                 assert!(read.is_err(), "{agent} {name}");

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use axum::response::Response;
 use countersign::e2e::MAX_DEVICES;
-use countersign::gateway::limit::{Kind, Rate};
-use countersign::http::error::{Refusal, TransportError, add_headers};
+use countersign::gateway::limit::{RateClass, RateLimit};
+use countersign::http::error::{HttpRefusal, TransportError, add_headers};
 use countersign::protocol::device::{MAX_INTRODUCTIONS, MAX_STATEMENTS};
-use countersign::protocol::error::{Code, DeviceError, Error, NotificationError, Throttled};
+use countersign::protocol::error::{Code, DeviceError, Error, NotificationError, ThrottleDetails};
 use countersign::protocol::json;
 use countersign::protocol::notification::MAX_NOTIFICATIONS;
-use countersign::protocol::reader::{Fault, Invalid};
+use countersign::protocol::reader::{InvalidMember, MemberFault};
 use serde_json::{Value, json};
 
 fn source() -> Value {
@@ -19,10 +19,10 @@ fn source() -> Value {
 }
 
 fn unsupported(pointer: &str, offered: &'static str) -> Error {
-    Error::Invalid(Invalid {
+    Error::Invalid(InvalidMember {
         pointer: pointer.to_owned(),
         expected: offered.into(),
-        fault: Fault::Unsupported,
+        fault: MemberFault::Unsupported,
     })
 }
 
@@ -61,7 +61,7 @@ const VALUES: [(&str, &str); 11] = [
 ];
 
 /// The error that each entry describes.
-fn errors() -> Vec<(&'static str, Refusal)> {
+fn errors() -> Vec<(&'static str, HttpRefusal)> {
     let transport = [
         ("foreignOrigin", TransportError::ForeignOrigin),
         (
@@ -74,20 +74,20 @@ fn errors() -> Vec<(&'static str, Refusal)> {
         ("methodNotAllowed", TransportError::MethodNotAllowed),
         ("unsupportedMediaType", TransportError::UnsupportedMediaType),
     ];
-    let transport = transport.map(|(name, error)| (name, Refusal::from(error)));
+    let transport = transport.map(|(name, error)| (name, HttpRefusal::from(error)));
     let own = rules()
         .into_iter()
-        .map(|(name, error)| (name, Refusal::from(error)));
+        .map(|(name, error)| (name, HttpRefusal::from(error)));
     own.chain(transport).collect()
 }
 
 fn rules() -> Vec<(&'static str, Error)> {
     let own = "an id that this credential may act as";
     let id = "1 to 128 characters without control characters and bidirectional controls";
-    let time = Invalid::timestamp("/createdAt", "an RFC 3339 date-time");
+    let time = InvalidMember::timestamp("/createdAt", "an RFC 3339 date-time");
     let key = "one key of 1 to 255 visible ASCII characters";
     let (rate, second) = (
-        Rate {
+        RateLimit {
             per_second: 1,
             burst: 1,
         },
@@ -226,11 +226,14 @@ fn rules() -> Vec<(&'static str, Error)> {
         ("snapshotTooLarge", too_large("/body/payload", 4)),
         (
             "invalidArtifact",
-            Error::InvalidArtifact(Invalid::shape("/body/repoRef", "a string")),
+            Error::InvalidArtifact(InvalidMember::shape("/body/repoRef", "a string")),
         ),
         (
             "noRequestId",
-            Error::InvalidArtifact(Invalid::shape("/body/requestId", "a string (required)")),
+            Error::InvalidArtifact(InvalidMember::shape(
+                "/body/requestId",
+                "a string (required)",
+            )),
         ),
         ("artifactHash", Error::ArtifactHash),
         ("promptHash", Error::PromptHash),
@@ -256,10 +259,10 @@ fn rules() -> Vec<(&'static str, Error)> {
             },
         ),
         ("noRecipient", Error::NoRecipient),
-        ("throttled", Kind::Submission.throttled(rate, second)),
+        ("throttled", RateClass::Submission.throttled(rate, second)),
         (
             "tooManyGuesses",
-            Error::Throttled(Throttled {
+            Error::Throttled(ThrottleDetails {
                 policy: "guesses",
                 calls: "wrong codes".to_owned(),
                 quota: 1,
@@ -278,7 +281,7 @@ fn rules() -> Vec<(&'static str, Error)> {
 }
 
 /// An error as the catalogue has it.
-fn entry(refusal: &Refusal) -> Value {
+fn entry(refusal: &HttpRefusal) -> Value {
     let described = &refusal.description;
     let mut response = Response::default();
     add_headers(described, &mut response, false);

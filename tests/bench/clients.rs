@@ -7,12 +7,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use countersign::client::approver::{Approver, Choice, Enrolment, Invitation, Joined, join};
+use countersign::client::approver::{
+    Approver, ApproverChoice, EnrolmentProgress, InvitationLink, JoinOutcome, join,
+};
 use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::ProfileFile;
-use countersign::client::{Call, GatewayClient, Location, Pushed};
+use countersign::client::{GatewayCall, GatewayClient, GatewayLocation, PushedEvent};
 use countersign::clock::Clock;
-use countersign::e2e::{DeviceName, Hints, PairingLink, Received, Scope};
+use countersign::e2e::{ArtifactHints, DecisionScope, DeviceName, PairingLink, ReceivedAnswer};
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 use tempfile::TempDir;
@@ -49,16 +51,16 @@ async fn joined(
     config: &TempDir,
     urls: &[String],
     role: &str,
-) -> anyhow::Result<Joined> {
-    let location = Location {
+) -> anyhow::Result<JoinOutcome> {
+    let location = GatewayLocation {
         urls,
-        ..Location::default()
+        ..GatewayLocation::default()
     };
     let admin = GatewayClient::new(&location, Some(&nodes.admin))?;
     let body = json!({ "role": role, "boundId": format!("the-{role}") });
-    let call = Call::post("/platform/v1/invitations", body.to_string());
+    let call = GatewayCall::post("/platform/v1/invitations", body.to_string());
     let made = admin.expect(&call, &[201], deadline()).await?.json()?;
-    let invitation = Invitation::parse(made["link"].as_str().context("a link")?)?;
+    let invitation = InvitationLink::parse(made["link"].as_str().context("a link")?)?;
     let file = ProfileFile::at(config.path().join(format!("countersign/{role}.toml")));
     let (clock, name) = (Clock::system(), DeviceName::parse("bench")?);
     Ok(join((&file, false), &clock, &invitation, &location, &name).await?)
@@ -67,13 +69,14 @@ async fn joined(
 impl Ends {
     async fn pair(nodes: &Running, urls: &[String]) -> anyhow::Result<Self> {
         let config = TempDir::new()?;
-        let Joined::Enforcer(_, file) = joined(nodes, &config, urls, "enforcer").await? else {
+        let JoinOutcome::Enforcer(_, file) = joined(nodes, &config, urls, "enforcer").await? else {
             anyhow::bail!("not an enforcer");
         };
-        let Joined::Approver(mut approver) = joined(nodes, &config, urls, "approver").await? else {
+        let JoinOutcome::Approver(mut approver) = joined(nodes, &config, urls, "approver").await?
+        else {
             anyhow::bail!("not an approver");
         };
-        let Enrolment::InForce = approver.enrol().await? else {
+        let EnrolmentProgress::InForce = approver.enrol().await? else {
             anyhow::bail!("not the first device");
         };
         let mut enforcer = Enforcer::open(&file, &Clock::system())?;
@@ -82,7 +85,7 @@ impl Ends {
         approver.pair_by_link(&link).await?;
         let completed = enforcer.wait_for_answer(attempt).await?;
         let (received, pairing) = completed.context("an answer")?.split();
-        let Received::Proven(device) = received else {
+        let ReceivedAnswer::Proven(device) = received else {
             anyhow::bail!("a link proves");
         };
         enforcer.pin(&device, pairing)?;
@@ -94,15 +97,15 @@ impl Ends {
 
     /// Approves whatever arrives, until it is dropped.
     async fn approve(&self) -> anyhow::Result<()> {
-        let choice = Choice {
+        let choice = ApproverChoice {
             verdict: Verdict::Approve,
-            scope: Scope::Once,
+            scope: DecisionScope::Once,
             lasts: None,
-            hints: Hints::default(),
+            hints: ArtifactHints::default(),
         };
         let mut watch = self.approver.watch();
         loop {
-            if let Pushed::Envelope(envelope) = watch.next().await?
+            if let PushedEvent::Envelope(envelope) = watch.next().await?
                 && let Some(item) = self.approver.read_pushed(&envelope).await?
             {
                 self.approver.decide(&item, &choice).await?;
@@ -158,9 +161,9 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         .map(|address| format!("http://{address}"))
         .collect();
     let ends = Ends::pair(&nodes, &urls).await?;
-    let location = Location {
+    let location = GatewayLocation {
         urls: &urls,
-        ..Location::default()
+        ..GatewayLocation::default()
     };
     let client = GatewayClient::new(&location, Some(&nodes.enforcer))?;
     let measuring = async {
@@ -171,7 +174,7 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
             let begun = Instant::now();
             for _ in 0..2 {
                 client
-                    .expect(&Call::get("/v1/status"), &[200], deadline())
+                    .expect(&GatewayCall::get("/v1/status"), &[200], deadline())
                     .await?;
             }
             let two_calls = begun.elapsed().as_secs_f64() * 1_000.0;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use countersign::client::ClientError;
-use countersign::client::approver::{Approver, Choice, Enrolment, Item};
+use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxItem};
 use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::{
     ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileError, ProfileFile,
@@ -16,7 +16,9 @@ use countersign::client::profile::{
 };
 use countersign::client::random;
 use countersign::clock::Clock;
-use countersign::e2e::{DeviceKeys, DeviceName, EnforcerKeys, Hints, PairingLink, Received, Scope};
+use countersign::e2e::{
+    ArtifactHints, DecisionScope, DeviceKeys, DeviceName, EnforcerKeys, PairingLink, ReceivedAnswer,
+};
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
 use serde_json::{Value, json};
@@ -79,7 +81,7 @@ impl CommandClients {
         let clock = Clock::system();
         let mut enforcer = Enforcer::open(&enforcer, &clock)?;
         let mut approver = Approver::open(&approver, &clock)?;
-        let in_force = matches!(approver.enrol().await?, Enrolment::InForce);
+        let in_force = matches!(approver.enrol().await?, EnrolmentProgress::InForce);
         anyhow::ensure!(in_force, "the person's first device is not in force");
         pair(&mut enforcer, &mut approver).await?;
         let person = CommandApprover {
@@ -179,7 +181,7 @@ async fn pair(enforcer: &mut Enforcer, approver: &mut Approver) -> anyhow::Resul
     approver.pair_by_link(&link).await?;
     let completed = enforcer.wait_for_answer(attempt).await?;
     let (received, pairing) = completed.context("nobody answered")?.split();
-    let Received::Proven(device) = received else {
+    let ReceivedAnswer::Proven(device) = received else {
         anyhow::bail!("the link proved nothing");
     };
     enforcer.pin(&device, pairing)?;
@@ -207,7 +209,7 @@ impl CommandApprover {
         }
     }
 
-    async fn decide(&mut self, item: &Item) {
+    async fn decide(&mut self, item: &InboxItem) {
         let book = &self.clients.book;
         let Some(number) = trial(item) else {
             let what = format!("{}: cannot be opened by the person asked", item.request_id);
@@ -221,11 +223,11 @@ impl CommandApprover {
         };
         let verdict = *self.verdicts.entry(number).or_insert(chosen);
         book.sign_trial(number, verdict == Verdict::Approve);
-        let choice = Choice {
+        let choice = ApproverChoice {
             verdict,
-            scope: Scope::Once,
+            scope: DecisionScope::Once,
             lasts: None,
-            hints: Hints::default(),
+            hints: ArtifactHints::default(),
         };
         match self.approver.decide(item, &choice).await {
             // An attempt whose answer was lost has decided it.
@@ -237,7 +239,7 @@ impl CommandApprover {
 }
 
 /// The number in what a request would do.
-fn trial(item: &Item) -> Option<usize> {
+fn trial(item: &InboxItem) -> Option<usize> {
     let text = item.content.as_ref().ok()?.artifact().text();
     let (_, rest) = text.split_once(MARK)?;
     let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;

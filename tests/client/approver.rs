@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{Choice, DeliveryConfirmation, Unopened, requested_actions};
-use countersign::client::enforcer::Denial;
-use countersign::client::{ClientError, Record};
-use countersign::e2e::{self, GrantMatch, GrantOutcome, Hints, OutcomeEffect, Scope};
+use countersign::client::approver::{
+    ApproverChoice, DeliveryConfirmation, OpenFailure, requested_actions,
+};
+use countersign::client::enforcer::ApprovalDenial;
+use countersign::client::{ClientError, DecisionRecord};
+use countersign::e2e::{
+    self, ArtifactHints, DecisionScope, GrantMatch, GrantOutcome, OutcomeEffect,
+};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Map, Value, json};
 
@@ -64,7 +68,7 @@ async fn a_rejection_carries_its_reason_to_the_enforcer_and_nobody_else() {
         "the gateway does not read it"
     );
     match asked.end().await.1 {
-        Err(Denial::Rejected(rejection)) => {
+        Err(ApprovalDenial::Rejected(rejection)) => {
             assert_eq!(rejection.hints.reason.as_deref(), Some(reason));
         }
         other => panic!("{other:?}"),
@@ -80,20 +84,20 @@ async fn a_permission_beyond_the_request_says_what_and_for_how_long() {
     let asked = ask(enforcer, question(command(&["git", "commit"])), &alice).await;
     let item = asked.item(&alice).await;
     let words = GrantMatch::prefix(vec!["git".to_owned(), "commit".to_owned()]).unwrap();
-    let with = |scope, hours: Option<u64>, grant: Option<GrantMatch>| Choice {
+    let with = |scope, hours: Option<u64>, grant: Option<GrantMatch>| ApproverChoice {
         scope,
         lasts: hours.map(|hours| Duration::from_secs(hours * 3_600)),
-        hints: Hints {
+        hints: ArtifactHints {
             grant,
-            ..Hints::default()
+            ..ArtifactHints::default()
         },
         ..choice(Verdict::Approve)
     };
     for refused in [
-        with(Scope::Timebox, None, Some(words.clone())),
-        with(Scope::Timebox, Some(1), None),
-        with(Scope::Session, Some(25), Some(words.clone())),
-        with(Scope::Once, Some(1), None),
+        with(DecisionScope::Timebox, None, Some(words.clone())),
+        with(DecisionScope::Timebox, Some(1), None),
+        with(DecisionScope::Session, Some(25), Some(words.clone())),
+        with(DecisionScope::Once, Some(1), None),
     ] {
         let error = alice.decide(&item, &refused).await.unwrap_err();
         assert!(
@@ -101,7 +105,7 @@ async fn a_permission_beyond_the_request_says_what_and_for_how_long() {
             "{refused:?}: {error}"
         );
     }
-    let good = with(Scope::Session, Some(2), Some(words.clone()));
+    let good = with(DecisionScope::Session, Some(2), Some(words.clone()));
     alice.decide(&item, &good).await.unwrap();
     match asked.end().await.1.unwrap().approval.grant {
         GrantOutcome::Given(grant) => {
@@ -137,10 +141,10 @@ async fn an_offered_action_is_chosen_for_its_own_decision_only() {
         (offered[1].id.as_str(), offered[1].verdict),
         ("no", Verdict::Reject)
     );
-    let choose = |verdict, id: &str| Choice {
-        hints: Hints {
+    let choose = |verdict, id: &str| ApproverChoice {
+        hints: ArtifactHints {
             action_id: Some(id.to_owned()),
-            ..Hints::default()
+            ..ArtifactHints::default()
         },
         ..choice(verdict)
     };
@@ -179,8 +183,8 @@ async fn what_is_not_encrypted_or_not_from_a_paired_enforcer_can_only_be_rejecte
         .await
         .expect(202);
     for (id, expected) in [
-        (&first, Unopened::NotEncrypted),
-        (&second, Unopened::NotPaired),
+        (&first, OpenFailure::NotEncrypted),
+        (&second, OpenFailure::NotPaired),
     ] {
         let item = alice.find(id).await.unwrap().remove(0);
         assert_eq!(item.content.as_ref().unwrap_err(), &expected);
@@ -274,7 +278,7 @@ async fn a_saved_decision_is_verified_offline_and_says_when_anything_was_changed
     let opened = item.content.as_ref().unwrap();
     let record = alice.record(opened, &decided).await;
     let text = record.to_text().unwrap();
-    let read = Record::parse(text.as_bytes()).unwrap();
+    let read = DecisionRecord::parse(text.as_bytes()).unwrap();
     let verified = read.verify().unwrap();
     assert_eq!(verified.verdict.verdict, Verdict::Approve);
     assert_eq!(verified.artifact.hash(), opened.artifact().hash());
@@ -288,7 +292,7 @@ async fn a_saved_decision_is_verified_offline_and_says_when_anything_was_changed
     let with = |change: &dyn Fn(&mut Value)| {
         let mut changed = whole.clone();
         change(&mut changed);
-        Record::parse(changed.to_string().as_bytes())
+        DecisionRecord::parse(changed.to_string().as_bytes())
     };
     let replace = |member: &'static str, from: &'static str, to: &'static str| {
         move |value: &mut Value| {

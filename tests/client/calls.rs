@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use countersign::client::{Call, ClientError, GatewayClient, Location};
+use countersign::client::{ClientError, GatewayCall, GatewayClient, GatewayLocation};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -39,9 +39,9 @@ async fn nowhere() -> String {
 }
 
 fn client(urls: &[String]) -> GatewayClient {
-    let location = Location {
+    let location = GatewayLocation {
         urls,
-        ..Location::default()
+        ..GatewayLocation::default()
     };
     GatewayClient::new(&location, Some("csk_test")).unwrap()
 }
@@ -55,11 +55,11 @@ async fn another_node_answers_at_once_when_one_is_away() {
     let (url, calls) = server(|_, _| "fine".into_response()).await;
     let client = client(&[nowhere().await, nowhere().await, url]);
     let begun = Instant::now();
-    let answer = client.call(&Call::get("/"), soon()).await.unwrap();
+    let answer = client.call(&GatewayCall::get("/"), soon()).await.unwrap();
     assert_eq!((answer.status, answer.text().unwrap()), (200, "fine"));
     assert!(begun.elapsed() < Duration::from_secs(5));
     // The next call goes to the node that answered.
-    client.call(&Call::get("/"), soon()).await.unwrap();
+    client.call(&GatewayCall::get("/"), soon()).await.unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
@@ -74,7 +74,10 @@ async fn a_call_is_made_again_while_the_gateway_is_busy_and_no_longer() {
     .await;
     let client = client(&[url]);
     let begun = Instant::now();
-    let answer = client.call(&Call::post("/", "{}"), soon()).await.unwrap();
+    let answer = client
+        .call(&GatewayCall::post("/", "{}"), soon())
+        .await
+        .unwrap();
     assert_eq!(answer.status, 200);
     assert_eq!(calls.load(Ordering::SeqCst), 4);
     assert!(
@@ -95,7 +98,10 @@ async fn a_pause_without_end_is_not_waited_for() {
     })
     .await;
     let begun = Instant::now();
-    let answer = client(&[url]).call(&Call::get("/"), soon()).await.unwrap();
+    let answer = client(&[url])
+        .call(&GatewayCall::get("/"), soon())
+        .await
+        .unwrap();
     assert_eq!(answer.status, 429);
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert_eq!(calls.load(Ordering::SeqCst), 1);
@@ -107,7 +113,10 @@ async fn a_gateway_that_stays_away_is_given_up_in_time_and_named() {
     let client = client(std::slice::from_ref(&url));
     let begun = Instant::now();
     let deadline = begun + Duration::from_millis(800);
-    let error = client.call(&Call::get("/"), deadline).await.unwrap_err();
+    let error = client
+        .call(&GatewayCall::get("/"), deadline)
+        .await
+        .unwrap_err();
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert!(error.is_unavailable());
     let shown = error.to_string();
@@ -121,7 +130,7 @@ async fn a_gateway_that_stays_away_is_given_up_in_time_and_named() {
 async fn a_call_that_may_have_arrived_is_not_made_again_if_it_must_not() {
     let (url, calls) = server(|_, _| StatusCode::SERVICE_UNAVAILABLE.into_response()).await;
     let client = client(&[url]);
-    let call = Call::post("/", "{}").once();
+    let call = GatewayCall::post("/", "{}").once();
     let error = client.expect(&call, &[200], soon()).await.unwrap_err();
     assert!(matches!(error, ClientError::Refused(_)), "{error}");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
@@ -139,7 +148,9 @@ async fn redirects_are_not_followed_and_the_credential_stays() {
             .into_response()
     })
     .await;
-    let error = client(&[url]).expect(&Call::get("/"), &[200], soon()).await;
+    let error = client(&[url])
+        .expect(&GatewayCall::get("/"), &[200], soon())
+        .await;
     let error = error.unwrap_err();
     assert!(error.to_string().contains("307"), "{error}");
     assert_eq!(others_calls.load(Ordering::SeqCst), 0);
@@ -149,7 +160,7 @@ async fn redirects_are_not_followed_and_the_credential_stays() {
 async fn an_answer_without_end_is_cut_off() {
     let (url, calls) = server(|_, _| vec![b'x'; 33 << 20].into_response()).await;
     let error = client(&[url])
-        .call(&Call::get("/"), soon())
+        .call(&GatewayCall::get("/"), soon())
         .await
         .unwrap_err();
     assert!(error.to_string().contains("32 MiB"), "{error}");
@@ -163,7 +174,9 @@ async fn what_a_gateway_writes_into_an_error_cannot_control_the_terminal() {
         (StatusCode::FORBIDDEN, body).into_response()
     })
     .await;
-    let error = client(&[url]).expect(&Call::get("/"), &[200], soon()).await;
+    let error = client(&[url])
+        .expect(&GatewayCall::get("/"), &[200], soon())
+        .await;
     let shown = error.unwrap_err().to_string();
     let expected = r"no \u{1b}[2J\u{202e}way; expected \u{7} (403 FORBIDDEN)";
     assert!(shown.contains(expected), "{shown}");
@@ -172,7 +185,7 @@ async fn what_a_gateway_writes_into_an_error_cannot_control_the_terminal() {
 #[test]
 fn a_credential_is_not_sent_in_plain_to_another_machine() {
     let make = |url: &str, allow_http| {
-        let location = Location {
+        let location = GatewayLocation {
             urls: &[url.to_owned()],
             ca: None,
             allow_http,
@@ -218,13 +231,15 @@ async fn a_gateway_is_known_by_its_certificate() {
     let urls = cluster.urls().into_iter();
     let urls: Vec<_> = urls.map(|url| url.replace("http:", "https:")).collect();
     let call = async |ca: Option<&std::path::Path>| {
-        let location = Location {
+        let location = GatewayLocation {
             urls: &urls,
             ca,
             allow_http: false,
         };
         let client = GatewayClient::new(&location, None)?;
-        client.expect(&Call::get("/livez"), &[200], soon()).await
+        client
+            .expect(&GatewayCall::get("/livez"), &[200], soon())
+            .await
     };
     call(Some(&ca)).await.unwrap();
     for ca in [None, Some(wrong.as_path())] {

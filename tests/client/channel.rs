@@ -2,20 +2,20 @@
 
 use countersign::client::approver::Approver;
 use countersign::client::{ChannelRole, GatewayClient};
-use countersign::client::{ClientError, Location, Pushed, Watch};
+use countersign::client::{ChannelWatch, ClientError, GatewayLocation, PushedEvent};
 use tokio::time::timeout;
 
 use super::people::{PATIENCE, World, answers, refusing};
 use crate::support::{Cluster, request_id, sealed};
 
-async fn next(watch: &mut Watch<'_>) -> Pushed {
+async fn next(watch: &mut ChannelWatch<'_>) -> PushedEvent {
     let pushed = timeout(PATIENCE, watch.next()).await;
     pushed.expect("something comes").unwrap()
 }
 
-async fn pushed_item(watch: &mut Watch<'_>, alice: &Approver) -> String {
+async fn pushed_item(watch: &mut ChannelWatch<'_>, alice: &Approver) -> String {
     loop {
-        if let Pushed::Envelope(text) = next(watch).await
+        if let PushedEvent::Envelope(text) = next(watch).await
             && let Some(item) = alice.read_pushed(&text).await.unwrap()
         {
             alice
@@ -33,7 +33,7 @@ async fn requests_arrive_as_they_come_and_after_a_node_has_stopped() {
     let alice = world.approver("alice", "laptop").await;
     let plain = world.cluster.enforcer("plain").await;
     let mut watch = alice.watch();
-    assert!(matches!(next(&mut watch).await, Pushed::Open));
+    assert!(matches!(next(&mut watch).await, PushedEvent::Open));
     let first = request_id();
     plain
         .on(1)
@@ -46,9 +46,9 @@ async fn requests_arrive_as_they_come_and_after_a_node_has_stopped() {
     world.cluster.nodes.remove(0).stop().await;
     loop {
         match next(&mut watch).await {
-            Pushed::Interrupted(error) => assert!(error.is_unavailable(), "{error}"),
-            Pushed::Open => break,
-            Pushed::Envelope(_) => {}
+            PushedEvent::Interrupted(error) => assert!(error.is_unavailable(), "{error}"),
+            PushedEvent::Open => break,
+            PushedEvent::Envelope(_) => {}
         }
     }
     let second = request_id();
@@ -61,9 +61,9 @@ async fn requests_arrive_as_they_come_and_after_a_node_has_stopped() {
 async fn a_credential_that_is_refused_ends_the_watch() {
     let world = World::start().await;
     let urls = world.cluster.urls();
-    let location = Location {
+    let location = GatewayLocation {
         urls: &urls,
-        ..Location::default()
+        ..GatewayLocation::default()
     };
     let client = GatewayClient::new(&location, Some("no such key")).unwrap();
     let mut watch = client.watch(ChannelRole::Approver, "alice");
@@ -82,9 +82,9 @@ async fn an_answer_that_is_no_handshake_is_refused() {
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
     ] {
         let urls = [answers(text.to_owned()).await];
-        let location = Location {
+        let location = GatewayLocation {
             urls: &urls,
-            ..Location::default()
+            ..GatewayLocation::default()
         };
         let client = GatewayClient::new(&location, Some("key")).unwrap();
         let mut watch = client.watch(ChannelRole::Approver, "alice");
@@ -98,15 +98,18 @@ async fn an_answer_that_is_no_handshake_is_refused() {
 async fn a_gateway_that_is_away_is_tried_again_with_growing_pauses() {
     let (_socket, url) = refusing();
     let urls = [url];
-    let location = Location {
+    let location = GatewayLocation {
         urls: &urls,
-        ..Location::default()
+        ..GatewayLocation::default()
     };
     let client = GatewayClient::new(&location, Some("key")).unwrap();
     let mut watch = client.watch(ChannelRole::Approver, "alice");
     let begun = tokio::time::Instant::now();
     for _ in 0..4 {
-        assert!(matches!(next(&mut watch).await, Pushed::Interrupted(_)));
+        assert!(matches!(
+            next(&mut watch).await,
+            PushedEvent::Interrupted(_)
+        ));
     }
     // 250 ms, 500 ms and 1 s, each varied by a fifth.
     assert!(begun.elapsed() >= std::time::Duration::from_millis(1_300));

@@ -1,7 +1,7 @@
 //! A second device: endorsed by the first, trusted by enforcers, revoked for ever.
 
-use countersign::client::approver::{Approver, DeviceStanding, Enrolment, StrangeDevice};
-use countersign::client::{ClientError, Record};
+use countersign::client::approver::{Approver, DeviceStanding, EnrolmentProgress, StrangeDevice};
+use countersign::client::{ClientError, DecisionRecord};
 use countersign::e2e::{DeviceId, EndorsementRequest, Error};
 use countersign::protocol::decision::Verdict;
 
@@ -12,15 +12,15 @@ use super::tamper::Tamper;
 
 pub async fn asks(device: &Approver) -> EndorsementRequest {
     match device.enrol().await.unwrap() {
-        Enrolment::Asks(request) => {
+        EnrolmentProgress::Asks(request) => {
             let link = request.link(&device.page()).unwrap();
             EndorsementRequest::parse(&link).unwrap()
         }
-        Enrolment::InForce => panic!("another device has to add it"),
+        EnrolmentProgress::InForce => panic!("another device has to add it"),
     }
 }
 
-fn standings(devices: &countersign::client::approver::Devices) -> Vec<(&str, DeviceStanding)> {
+fn standings(devices: &countersign::client::approver::KnownDevices) -> Vec<(&str, DeviceStanding)> {
     let listed = devices.listed.iter();
     listed
         .map(|device| (device.name.as_str(), device.standing))
@@ -41,7 +41,10 @@ async fn a_second_device_is_endorsed_decides_and_is_revoked() {
     let (in_force, ()) = tokio::join!(waiting, adding);
     assert!(in_force);
     laptop.add_device(&request).await.expect("twice is no harm");
-    assert!(matches!(phone.enrol().await.unwrap(), Enrolment::InForce));
+    assert!(matches!(
+        phone.enrol().await.unwrap(),
+        EnrolmentProgress::InForce
+    ));
     let (own, other) = (DeviceStanding::Own, DeviceStanding::Trusted);
     let seen = laptop.devices().await.unwrap();
     assert_eq!(standings(&seen), [("laptop", own), ("phone", other)]);
@@ -71,7 +74,7 @@ async fn a_second_device_is_endorsed_decides_and_is_revoked() {
     assert_eq!(outcome.unwrap().approval.device, phone.device_id());
 
     // Whoever knows the laptop alone can verify it, by the statements in the record.
-    let read = Record::parse(record.to_text().unwrap().as_bytes()).unwrap();
+    let read = DecisionRecord::parse(record.to_text().unwrap().as_bytes()).unwrap();
     let own = vec![laptop.bundle().clone()];
     let (tenant, id) = (world.cluster.tenant.clone(), laptop.id().clone());
     let trust = countersign::e2e::DeviceTrust::from_own_records(tenant, id, own, [].into());

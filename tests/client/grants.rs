@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use countersign::client::ClientError;
-use countersign::client::approver::{Approver, Choice, Enrolment};
-use countersign::client::enforcer::{Accepted, Act, Enforcer, UsedGrant};
+use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress};
+use countersign::client::enforcer::{AcceptedApproval, Enforcer, GrantSubject, UsedGrant};
 use countersign::client::profile::{Profile, ProfileError};
 use countersign::e2e::{
-    EndorsementRequest, Grant, GrantMatch, GrantOutcome, Hints, PlainArtifact, Scope,
+    ArtifactHints, DecisionScope, EndorsementRequest, Grant, GrantMatch, GrantOutcome,
+    PlainArtifact,
 };
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::SessionId;
@@ -23,13 +24,13 @@ use crate::support::crowd;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-pub fn permits(scope: Scope, grant: GrantMatch) -> Choice {
-    Choice {
+pub fn permits(scope: DecisionScope, grant: GrantMatch) -> ApproverChoice {
+    ApproverChoice {
         scope,
         lasts: Some(HOUR),
-        hints: Hints {
+        hints: ArtifactHints {
             grant: Some(grant),
-            ..Hints::default()
+            ..ArtifactHints::default()
         },
         ..choice(Verdict::Approve)
     }
@@ -40,12 +41,12 @@ pub fn prefix(words: &[&str]) -> GrantMatch {
     GrantMatch::prefix(words).unwrap()
 }
 
-fn act(words: &[&str]) -> Act {
+fn act(words: &[&str]) -> GrantSubject {
     act_in("repo:acme/widgets", &command(words))
 }
 
-fn act_in(repository: &str, payload: &Map<String, Value>) -> Act {
-    Act::of(payload, repository).unwrap()
+fn act_in(repository: &str, payload: &Map<String, Value>) -> GrantSubject {
+    GrantSubject::of(payload, repository).unwrap()
 }
 
 fn with(mut payload: Map<String, Value>, name: &str, value: &str) -> Map<String, Value> {
@@ -73,14 +74,14 @@ impl Scene {
     }
 
     /// Asks for a command, which alice approves so.
-    async fn approved(self, words: &[&str], choice: &Choice) -> (Self, Accepted) {
+    async fn approved(self, words: &[&str], choice: &ApproverChoice) -> (Self, AcceptedApproval) {
         let Self {
             world,
             alice,
             enforcer,
         } = self;
         let mut question = question(command(words));
-        if choice.scope == Scope::Session {
+        if choice.scope == DecisionScope::Session {
             let session = enforcer.session("claude", "one").unwrap();
             (question.members).insert("sessionId".to_owned(), session.as_str().into());
         }
@@ -97,21 +98,21 @@ impl Scene {
     }
 
     /// A grant that is kept.
-    async fn granted(words: &[&str], choice: &Choice) -> Self {
+    async fn granted(words: &[&str], choice: &ApproverChoice) -> Self {
         let (scene, accepted) = Self::start().await.approved(words, choice).await;
         let kept = scene.enforcer.keep(&accepted).unwrap();
         assert!(kept.is_some());
         scene
     }
 
-    async fn uses(&mut self, act: &Act) -> Result<Option<UsedGrant>, ClientError> {
+    async fn uses(&mut self, act: &GrantSubject) -> Result<Option<UsedGrant>, ClientError> {
         self.uses_in(None, act).await
     }
 
     async fn uses_in(
         &mut self,
         session: Option<&SessionId>,
-        act: &Act,
+        act: &GrantSubject,
     ) -> Result<Option<UsedGrant>, ClientError> {
         let deadline = Instant::now() + PATIENCE;
         self.enforcer.granted(act, session, deadline).await
@@ -137,7 +138,7 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_for_a_time_is_used_until_its_end_logged_and_reported() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let mut scene = Scene::granted(&["git", "push", "secret-branch"], &choice).await;
     let push = act(&["git", "push", "secret-branch"]);
     for _ in 0..2 {
@@ -183,7 +184,7 @@ async fn a_grant_for_a_time_is_used_until_its_end_logged_and_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prefix_covers_plain_commands_that_begin_with_it_word_for_word() {
-    let choice = permits(Scope::Timebox, prefix(&["git", "commit"]));
+    let choice = permits(DecisionScope::Timebox, prefix(&["git", "commit"]));
     let mut scene = Scene::granted(&["git", "commit", "-a"], &choice).await;
     for covered in [
         &["git", "commit"][..],
@@ -257,7 +258,7 @@ async fn no_prefix_is_granted_for_other_words_for_shells_or_for_what_is_no_comma
         let asking = ask(enforcer.take().unwrap(), question(payload), &alice).await;
         let item = asking.item(&alice).await;
         let refused = alice
-            .decide(&item, &permits(Scope::Timebox, prefix(&words)))
+            .decide(&item, &permits(DecisionScope::Timebox, prefix(&words)))
             .await;
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(cause), "{refused}");
@@ -268,14 +269,14 @@ async fn no_prefix_is_granted_for_other_words_for_shells_or_for_what_is_no_comma
     let payload = text.as_object().unwrap().clone();
     let asking = ask(enforcer.take().unwrap(), question(payload), &alice).await;
     let item = asking.item(&alice).await;
-    let granted = permits(Scope::Timebox, prefix(&["git", "commit"]));
+    let granted = permits(DecisionScope::Timebox, prefix(&["git", "commit"]));
     alice.decide(&item, &granted).await.unwrap();
     asking.end().await.1.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_enforcer_keeps_no_grant_that_does_not_fit_what_was_asked() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let (scene, accepted) = Scene::start()
         .await
         .approved(&["git", "push"], &choice)
@@ -292,7 +293,7 @@ async fn the_enforcer_keeps_no_grant_that_does_not_fit_what_was_asked() {
         });
         accepted
     };
-    let keep = |accepted: &Accepted| scene.enforcer.keep(accepted).unwrap();
+    let keep = |accepted: &AcceptedApproval| scene.enforcer.keep(accepted).unwrap();
     assert!(keep(&accepted).is_some());
     assert!(keep(&instead(prefix(&["git"]), false)).is_some());
     for (matches, session_only) in [
@@ -313,7 +314,7 @@ async fn the_enforcer_keeps_no_grant_that_does_not_fit_what_was_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_for_a_session_counts_in_that_session_and_until_it_ends() {
-    let choice = permits(Scope::Session, GrantMatch::Same);
+    let choice = permits(DecisionScope::Session, GrantMatch::Same);
     let (mut scene, accepted) = Scene::start()
         .await
         .approved(&["git", "push"], &choice)
@@ -350,11 +351,11 @@ async fn a_grant_for_a_session_counts_in_that_session_and_until_it_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_is_revoked_ends_its_grants() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let mut scene = Scene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let phone = scene.world.device("alice", "phone").await;
-    let Enrolment::Asks(request) = phone.enrol().await.unwrap() else {
+    let EnrolmentProgress::Asks(request) = phone.enrol().await.unwrap() else {
         panic!("another device has to add it");
     };
     let link = request.link(&phone.page()).unwrap();
@@ -377,7 +378,7 @@ async fn a_device_that_is_revoked_ends_its_grants() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_pairing_ends_its_grants() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let mut scene = Scene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     assert!(scene.uses(&push).await.unwrap().is_some());
@@ -387,7 +388,7 @@ async fn the_end_of_a_pairing_ends_its_grants() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_changed_permits_no_more_than_was_signed() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let mut scene = Scene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let whole = scene.stored();
@@ -441,7 +442,7 @@ async fn a_file_that_was_changed_permits_no_more_than_was_signed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_trusted_permits_nothing_and_is_named() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let mut scene = Scene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let whole = scene.stored();
@@ -484,7 +485,7 @@ async fn a_file_that_cannot_be_trusted_permits_nothing_and_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_back_brings_no_grant_back() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let mut scene = Scene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     // Written by a clock that was an hour ahead of the one now.
@@ -498,7 +499,7 @@ async fn a_clock_that_is_set_back_brings_no_grant_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_is_away_or_withholds_devices_leaves_no_grant() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let scene = Scene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let (_held, nowhere) = refusing();
@@ -527,7 +528,7 @@ async fn a_gateway_that_is_away_or_withholds_devices_leaves_no_grant() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_takes_no_report_changes_nothing() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let scene = Scene::granted(&["git", "push"], &choice).await;
     let node = scene.world.cluster.nodes[0].url.clone();
     let liar = crate::hostile::meddler::Meddler::start(&node, |call, gateway| async move {
@@ -553,7 +554,7 @@ async fn a_gateway_that_takes_no_report_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_at_once_lose_no_grant_and_each_gets_its_answer() {
-    let choice = permits(Scope::Timebox, GrantMatch::Same);
+    let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
     let (scene, accepted) = Scene::start()
         .await
         .approved(&["git", "push"], &choice)

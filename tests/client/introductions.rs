@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use countersign::client::Pushed;
-use countersign::client::approver::{Approver, Unopened};
+use countersign::client::PushedEvent;
+use countersign::client::approver::{Approver, OpenFailure};
 use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::EnforcerRecord;
 use countersign::e2e::{EncryptionKey, EnforcerKeys};
@@ -113,7 +113,7 @@ async fn a_pushed_request_of_an_introduced_enforcer_opens() {
     let mut watch = phone.watch();
     let item = loop {
         let pushed = tokio::time::timeout(super::people::PATIENCE, watch.next()).await;
-        if let Pushed::Envelope(text) = pushed.expect("something comes").unwrap()
+        if let PushedEvent::Envelope(text) = pushed.expect("something comes").unwrap()
             && let Some(item) = phone.read_pushed(&text).await.unwrap()
         {
             break item;
@@ -134,7 +134,7 @@ async fn introductions_that_disagree_are_refused_and_a_pairing_settles_it() {
     introduces(&world, "phone", &any_key(), &in_time(-5)).await;
     let asked = ask(enforcer, question(command(&["git", "push"])), &laptop).await;
     let item = asked.item(&tablet).await;
-    assert_eq!(item.content.unwrap_err(), Unopened::Disagreement);
+    assert_eq!(item.content.unwrap_err(), OpenFailure::Disagreement);
     assert!(tablet.enforcers().is_empty());
     let item = asked.item(&laptop).await;
     assert!(item.content.is_ok(), "its own pin stands");
@@ -170,7 +170,7 @@ async fn another_key_of_a_known_enforcer_is_never_taken_over() {
     assert!(asked.item(&tablet).await.content.is_ok());
     for device in [&laptop, &phone] {
         let item = asked.item(device).await;
-        assert_eq!(item.content.unwrap_err(), Unopened::OtherKey);
+        assert_eq!(item.content.unwrap_err(), OpenFailure::OtherKey);
     }
     assert_eq!([known(&laptop, "bot"), known(&phone, "bot")], before);
 }
@@ -210,7 +210,7 @@ async fn what_was_ended_on_a_device_comes_back_only_with_a_new_pairing() {
     pair(&mut enforcer, &mut laptop).await;
     let asked = ask(enforcer, question(command(&["git", "push"])), &laptop).await;
     let item = asked.item(&phone).await;
-    assert_eq!(item.content.unwrap_err(), Unopened::NotPaired);
+    assert_eq!(item.content.unwrap_err(), OpenFailure::NotPaired);
     laptop.share_enforcers().await.unwrap();
     assert!(asked.item(&phone).await.content.is_ok());
     let profile = world.file("phone").load().unwrap().approver.unwrap();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{Enrolment, Invitation, Joined, join};
-use countersign::client::{ClientError, Location};
+use countersign::client::approver::{EnrolmentProgress, InvitationLink, JoinOutcome, join};
+use countersign::client::{ClientError, GatewayLocation};
 use countersign::e2e::DeviceName;
 use serde_json::{Value, json};
 
@@ -24,12 +24,12 @@ async fn joins(
     profile: &str,
     link: &str,
     replace: bool,
-) -> Result<Joined, ClientError> {
-    let invitation = Invitation::parse(link)?;
+) -> Result<JoinOutcome, ClientError> {
+    let invitation = InvitationLink::parse(link)?;
     let urls = [invitation.page().unwrap().to_owned()];
-    let location = Location {
+    let location = GatewayLocation {
         urls: &urls,
-        ..Location::default()
+        ..GatewayLocation::default()
     };
     let name = DeviceName::parse("terminal").unwrap();
     let file = world.file(profile);
@@ -47,14 +47,18 @@ async fn joins(
 async fn an_approver_and_an_enforcer_join_into_one_profile() {
     let world = World::start().await;
     let link = invite(&world, "approver", "alice").await;
-    let Joined::Approver(alice) = joins(&world, "default", &link, false).await.unwrap() else {
+    let JoinOutcome::Approver(alice) = joins(&world, "default", &link, false).await.unwrap() else {
         panic!("an approver");
     };
     assert_eq!(alice.id().as_str(), "alice");
     assert_eq!(alice.tenant(), &world.cluster.tenant);
-    assert!(matches!(alice.enrol().await.unwrap(), Enrolment::InForce));
+    assert!(matches!(
+        alice.enrol().await.unwrap(),
+        EnrolmentProgress::InForce
+    ));
     let link = invite(&world, "enforcer", "bot").await;
-    let Joined::Enforcer(id, file) = joins(&world, "default", &link, false).await.unwrap() else {
+    let JoinOutcome::Enforcer(id, file) = joins(&world, "default", &link, false).await.unwrap()
+    else {
         panic!("an enforcer");
     };
     assert_eq!(id.as_str(), "bot");
@@ -73,21 +77,29 @@ async fn an_approver_and_an_enforcer_join_into_one_profile() {
 async fn a_role_is_not_overwritten_unless_asked_for_and_no_credential_is_lost() {
     let world = World::start().await;
     let first = invite(&world, "approver", "alice").await;
-    let Joined::Approver(first) = joins(&world, "default", &first, false).await.unwrap() else {
+    let JoinOutcome::Approver(first) = joins(&world, "default", &first, false).await.unwrap()
+    else {
         panic!("an approver");
     };
-    assert!(matches!(first.enrol().await.unwrap(), Enrolment::InForce));
+    assert!(matches!(
+        first.enrol().await.unwrap(),
+        EnrolmentProgress::InForce
+    ));
     let link = invite(&world, "approver", "alice").await;
-    let Joined::Approver(second) = joins(&world, "default", &link, false).await.unwrap() else {
+    let JoinOutcome::Approver(second) = joins(&world, "default", &link, false).await.unwrap()
+    else {
         panic!("an approver");
     };
     assert_eq!(second.profile().path(), world.file("default-2").path());
     let kept = world.file("default").load().unwrap().approver.unwrap();
     assert_eq!(kept.bundle().unwrap(), *first.bundle(), "untouched");
     // A second device: the first has to add it.
-    assert!(matches!(second.enrol().await.unwrap(), Enrolment::Asks(_)));
+    assert!(matches!(
+        second.enrol().await.unwrap(),
+        EnrolmentProgress::Asks(_)
+    ));
     let link = invite(&world, "approver", "alice").await;
-    let Joined::Approver(third) = joins(&world, "default", &link, true).await.unwrap() else {
+    let JoinOutcome::Approver(third) = joins(&world, "default", &link, true).await.unwrap() else {
         panic!("an approver");
     };
     assert_eq!(third.profile().path(), world.file("default").path());
@@ -138,12 +150,12 @@ fn what_is_no_invitation_is_refused_before_anything_is_sent() {
         "https://gateway.example.org/#/pair/7K3M-9QRT/aaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbbbbbbbb",
     ] {
         assert!(
-            matches!(Invitation::parse(text), Err(ClientError::Invitation)),
+            matches!(InvitationLink::parse(text), Err(ClientError::Invitation)),
             "{text}"
         );
     }
     let good =
-        Invitation::parse(" https://gateway.example.org/base/#/join/abcdefghijklmnopqrstuv\n");
+        InvitationLink::parse(" https://gateway.example.org/base/#/join/abcdefghijklmnopqrstuv\n");
     assert_eq!(
         good.unwrap().page(),
         Some("https://gateway.example.org/base")

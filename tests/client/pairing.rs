@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::client::ClientError;
-use countersign::e2e::{Error, PairingLink, Received};
+use countersign::e2e::{Error, PairingLink, ReceivedAnswer};
 use countersign::protocol::pairing::PairingCode;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn a_typed_code_pairs_once_both_screens_show_the_same_digits() {
     assert!(alice.enforcers().is_empty(), "nothing is pinned yet");
     let completed = enforcer.wait_for_answer(attempt).await.unwrap().unwrap();
     let (received, pairing) = completed.split();
-    let Received::ToCompare(comparison) = received else {
+    let ReceivedAnswer::ToCompare(comparison) = received else {
         panic!("a code proves nothing");
     };
     assert_eq!(comparison.digits(), comparing.digits());
@@ -72,7 +72,7 @@ async fn digits_that_differ_pin_nobody_and_end_the_pairing() {
     let comparing = deceived.pair_by_code(attempt.code()).await.unwrap();
     let completed = enforcer.wait_for_answer(attempt).await.unwrap().unwrap();
     let (received, pairing) = completed.split();
-    let Received::ToCompare(comparison) = received else {
+    let ReceivedAnswer::ToCompare(comparison) = received else {
         panic!("a code proves nothing");
     };
     assert_ne!(comparison.digits(), comparing.digits());

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{Approver, Choice, Enrolment, Item};
-use countersign::client::enforcer::{Accepted, Denial, Enforcer, Question};
+use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxItem};
+use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer};
 use countersign::client::profile::{
     ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileError, ProfileFile,
     SecretText,
 };
 use countersign::client::random;
-use countersign::e2e::{DeviceKeys, DeviceName, EnforcerKeys, Hints, PairingLink, Received, Scope};
+use countersign::e2e::{
+    ArtifactHints, DecisionScope, DeviceKeys, DeviceName, EnforcerKeys, PairingLink, ReceivedAnswer,
+};
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign::store::credential::RoleName;
@@ -98,7 +100,7 @@ impl World {
         let approver = self.device(id, name).await;
         assert!(matches!(
             approver.enrol().await.unwrap(),
-            Enrolment::InForce
+            EnrolmentProgress::InForce
         ));
         approver
     }
@@ -152,7 +154,7 @@ pub async fn pair(enforcer: &mut Enforcer, approver: &mut Approver) {
     approver.pair_by_link(&link).await.unwrap();
     let completed = enforcer.wait_for_answer(attempt).await.unwrap().unwrap();
     let (received, pairing) = completed.split();
-    let Received::Proven(device) = received else {
+    let ReceivedAnswer::Proven(device) = received else {
         panic!("a link proves");
     };
     enforcer.pin(&device, pairing).unwrap();
@@ -165,8 +167,8 @@ pub fn command(words: &[&str]) -> Map<String, Value> {
     payload.as_object().unwrap().clone()
 }
 
-pub fn question(payload: Map<String, Value>) -> Question {
-    Question {
+pub fn question(payload: Map<String, Value>) -> ApprovalRequest {
+    ApprovalRequest {
         artifact_type: "command.review".to_owned(),
         repository: "repo:acme/widgets".to_owned(),
         payload,
@@ -180,11 +182,11 @@ pub fn question(payload: Map<String, Value>) -> Question {
 /// An enforcer that waits for a decision.
 pub struct Asking {
     pub request_id: String,
-    waiting: JoinHandle<(Enforcer, Result<Accepted, Denial>)>,
+    waiting: JoinHandle<(Enforcer, Result<AcceptedApproval, ApprovalDenial>)>,
 }
 
 /// Asks, and goes on once the request is in the approver's inbox.
-pub async fn ask(mut enforcer: Enforcer, question: Question, approver: &Approver) -> Asking {
+pub async fn ask(mut enforcer: Enforcer, question: ApprovalRequest, approver: &Approver) -> Asking {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let waiting = tokio::spawn(async move {
         let outcome = match enforcer.prepare(question).await {
@@ -209,7 +211,7 @@ pub async fn ask(mut enforcer: Enforcer, question: Question, approver: &Approver
 
 impl Asking {
     /// The item as this device sees it.
-    pub async fn item(&self, approver: &Approver) -> Item {
+    pub async fn item(&self, approver: &Approver) -> InboxItem {
         let mut found = approver.find(&self.request_id).await.unwrap();
         assert_eq!(found.len(), 1);
         found.remove(0)
@@ -221,26 +223,26 @@ impl Asking {
     }
 
     /// What the enforcer got.
-    pub async fn end(self) -> (Enforcer, Result<Accepted, Denial>) {
+    pub async fn end(self) -> (Enforcer, Result<AcceptedApproval, ApprovalDenial>) {
         let ended = tokio::time::timeout(PATIENCE, self.waiting).await;
         ended.expect("a decision").unwrap()
     }
 }
 
-pub fn choice(verdict: Verdict) -> Choice {
-    Choice {
+pub fn choice(verdict: Verdict) -> ApproverChoice {
+    ApproverChoice {
         verdict,
-        scope: Scope::Once,
+        scope: DecisionScope::Once,
         lasts: None,
-        hints: Hints::default(),
+        hints: ArtifactHints::default(),
     }
 }
 
-pub fn because(verdict: Verdict, reason: &str) -> Choice {
-    Choice {
-        hints: Hints {
+pub fn because(verdict: Verdict, reason: &str) -> ApproverChoice {
+    ApproverChoice {
+        hints: ArtifactHints {
             reason: Some(reason.to_owned()),
-            ..Hints::default()
+            ..ArtifactHints::default()
         },
         ..choice(verdict)
     }

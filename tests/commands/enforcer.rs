@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use countersign::client::approver::{Approver, Choice};
+use countersign::client::approver::{Approver, ApproverChoice};
 use countersign::client::profile::{Profile, ProfileError};
 use countersign::protocol::decision::Verdict;
 use serde_json::Value;
@@ -56,7 +56,7 @@ async fn end(child: Child) -> Ran {
 }
 
 /// Decides the only request, once it is there.
-pub async fn decide(approver: &Approver, choice: &Choice) -> Value {
+pub async fn decide(approver: &Approver, choice: &ApproverChoice) -> Value {
     until("one request waits", PATIENCE, async || {
         approver.find("").await.unwrap().len() == 1
     })

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 
-use countersign::client::approver::{Approver, Choice};
+use countersign::client::approver::{Approver, ApproverChoice};
 use countersign::client::enforcer::Enforcer;
-use countersign::e2e::{GrantMatch, Scope};
+use countersign::e2e::{DecisionScope, GrantMatch};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -48,7 +48,7 @@ async fn run(world: &World, profile: &str, arguments: &[&str]) -> Ran {
 }
 
 /// Decides the only request, once it is there.
-async fn decide(alice: &Approver, choice: &Choice) {
+async fn decide(alice: &Approver, choice: &ApproverChoice) {
     until("one request waits", PATIENCE, async || {
         alice.find("").await.unwrap().len() == 1
     })
@@ -57,7 +57,12 @@ async fn decide(alice: &Approver, choice: &Choice) {
     alice.decide(&item, choice).await.unwrap();
 }
 
-async fn asked(world: &World, alice: &Approver, arguments: &[&str], choice: &Choice) -> Ran {
+async fn asked(
+    world: &World,
+    alice: &Approver,
+    arguments: &[&str],
+    choice: &ApproverChoice,
+) -> Ran {
     let child = start(world, "bot", arguments);
     decide(alice, choice).await;
     end(child).await
@@ -67,7 +72,7 @@ async fn asked(world: &World, alice: &Approver, arguments: &[&str], choice: &Cho
 async fn a_command_that_was_permitted_for_a_time_runs_again_without_asking() {
     let (world, alice) = paired().await;
     let echo = ["run", "--", "echo", "hello"];
-    let same = permits(Scope::Timebox, GrantMatch::Same);
+    let same = permits(DecisionScope::Timebox, GrantMatch::Same);
     let ran = asked(&world, &alice, &echo, &same).await.expect(0);
     assert!(ran.err.contains("kept as a grant"), "{}", ran.err);
     for _ in 0..2 {
@@ -102,7 +107,7 @@ async fn grants_are_listed_and_forgotten() {
     let none = run(&world, "bot", &["grants"]).await.expect(0);
     assert!(none.err.contains("no grants"), "{}", none.err);
     let echo = ["run", "--", "echo", "hello", "you there"];
-    let words = permits(Scope::Timebox, prefix(&["echo", "hello"]));
+    let words = permits(DecisionScope::Timebox, prefix(&["echo", "hello"]));
     asked(&world, &alice, &echo, &words).await.expect(0);
     let ran = run(&world, "bot", &["run", "--", "echo", "hello", "again"]).await;
     assert_eq!(ran.expect(0).out, "hello again\n");
@@ -141,7 +146,7 @@ async fn grants_are_listed_and_forgotten() {
 async fn a_script_is_permitted_as_it_is_and_no_other() {
     let (world, alice) = paired().await;
     let script = ["run", "--", "sh", "-c", "echo one"];
-    let same = permits(Scope::Timebox, GrantMatch::Same);
+    let same = permits(DecisionScope::Timebox, GrantMatch::Same);
     asked(&world, &alice, &script, &same).await.expect(0);
     assert_eq!(run(&world, "bot", &script).await.expect(0).out, "one\n");
     let other = ["run", "--", "sh", "-c", "echo two"];
@@ -168,7 +173,7 @@ async fn a_script_is_permitted_as_it_is_and_no_other() {
 async fn grants_that_others_could_have_written_are_not_used() {
     let (world, alice) = paired().await;
     let echo = ["run", "--", "echo", "hello"];
-    let same = permits(Scope::Timebox, GrantMatch::Same);
+    let same = permits(DecisionScope::Timebox, GrantMatch::Same);
     asked(&world, &alice, &echo, &same).await.expect(0);
     let grants = world.file("bot").path().with_extension("grants.json");
     let permissions = std::fs::Permissions::from_mode(0o666);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use countersign::client::approver::{Approver, Item};
+use countersign::client::approver::{Approver, InboxItem};
 use countersign::client::profile::ProfileFile;
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ impl GuardScene {
         })
     }
 
-    async fn item(&self) -> Item {
+    async fn item(&self) -> InboxItem {
         until("one request waits", PATIENCE, async || {
             self.alice.find("").await.unwrap().len() == 1
         })

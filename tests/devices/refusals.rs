@@ -1,6 +1,6 @@
 //! Every statement that does not count: each refusal names the member, and nothing is written.
 
-use countersign::e2e::Change;
+use countersign::e2e::StatementChange;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -317,7 +317,7 @@ async fn a_device_of_a_disabled_tenant_is_not_added() {
     let scene = Scene::new(1).await;
     let owner = &scene.owner;
     let phone = Device::new("phone");
-    let change = Change::Add(Box::new(phone.bundle.clone()));
+    let change = StatementChange::Add(Box::new(phone.bundle.clone()));
     let text = owner
         .signed(&change, &phone, Some(&phone), &now())
         .to_text();

@@ -178,7 +178,7 @@ async fn a_statement_counts_for_ten_minutes_and_stands_for_ever() {
     scene.post(&first).await.expect(200);
     // Ahead of the gateway's clock, no more than behind it.
     let at = |minutes: i64| crate::support::in_time((11 + minutes) * 60);
-    let change = countersign::e2e::Change::Add(Box::new(laptop.bundle.clone()));
+    let change = countersign::e2e::StatementChange::Add(Box::new(laptop.bundle.clone()));
     let text = |minutes| {
         owner
             .signed(&change, &phone, Some(&laptop), &at(minutes))

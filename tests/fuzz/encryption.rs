@@ -5,10 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::e2e::{
-    Answer, ArtifactContext, Ciphertext, DeviceBundle, DeviceId, DeviceKeys, DeviceName,
-    DeviceTrust, EndorsementRequest, EnforcerBundle, EnforcerKeys, Error, OwnRequest, PairingLink,
-    PinnedEnforcer, PlainArtifact, PlainPrompt, Purpose, SignedIntroduction, SignedStatement,
-    accept, open_artifact,
+    ArtifactContext, Ciphertext, DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust,
+    EndorsementRequest, EnforcerBundle, EnforcerKeys, Error, OwnRequest, PairingAnswer,
+    PairingLink, PinnedEnforcer, PlainArtifact, PlainPrompt, SealPurpose, SignedIntroduction,
+    SignedStatement, accept, open_artifact,
 };
 use super::subject::canonical::Sha256Hex;
 use super::subject::id::{ApproverId, EnforcerId, RequestId, TenantId, TextId};
@@ -28,7 +28,7 @@ pub fn bundle(data: &[u8]) {
         if let Ok(bundle) = EnforcerBundle::parse(text) {
             assert_eq!(bundle.to_text().as_deref(), Ok(text));
         }
-        if let Ok(answer) = Answer::parse(text) {
+        if let Ok(answer) = PairingAnswer::parse(text) {
             assert_eq!(answer.to_text().as_deref(), Ok(text));
             assert!(DeviceBundle::parse(text).is_err(), "an answer is no bundle");
         }
@@ -73,7 +73,11 @@ pub fn ciphertext(data: &[u8]) {
         expires_at: "2026-02-21T12:10:00Z".to_owned(),
         enforcer_id: enforcer_id.clone(),
     };
-    for purpose in [Purpose::Artifact, Purpose::Prompt, Purpose::Hints] {
+    for purpose in [
+        SealPurpose::Artifact,
+        SealPurpose::Prompt,
+        SealPurpose::Hints,
+    ] {
         let Ok(sealed) = Ciphertext::parse(purpose, &node) else {
             continue;
         };

@@ -7,19 +7,19 @@ mod second;
 use super::subject::artifact::{self, ArtifactRules};
 use super::subject::canonical::canonical;
 use super::subject::credential::{ApiKey, UserPassword};
-use super::subject::cursor::{self, Position};
+use super::subject::cursor::{self, PagePosition};
 use super::subject::decision::Decision;
 use super::subject::error::Error;
-use super::subject::framing::{Framed, Framing, Kinds};
-use super::subject::json::{self, Node, Reason, Value};
-use super::subject::pairing::{Complete, Initiate, PairingCode, parse_revoke};
+use super::subject::framing::{FramedBody, Framing, FramingKinds};
+use super::subject::json::{self, JsonNode, JsonProblem, JsonValue};
+use super::subject::pairing::{CompletePairing, InitiatePairing, PairingCode, parse_revoke};
 use super::subject::presence::parse_hello;
 use super::subject::prompt::{self, Prompt, SentAck};
-use super::subject::reader::Invalid;
+use super::subject::reader::InvalidMember;
 use super::subject::refresh::{parse_ack, parse_reason};
 use super::subject::session;
 use super::subject::timestamp::Timestamp;
-use super::subject::token::{self, Jws};
+use super::subject::token::{self, SignedToken};
 
 /// Strict JSON and its canonical form, compared with a second implementation.
 pub fn strict_json(data: &[u8]) {
@@ -28,10 +28,10 @@ pub fn strict_json(data: &[u8]) {
         Err(error) => {
             let grammar = matches!(
                 error.reason,
-                Reason::Syntax | Reason::UnexpectedEnd | Reason::TrailingBytes
+                JsonProblem::Syntax | JsonProblem::UnexpectedEnd | JsonProblem::TrailingBytes
             );
             let is_text = std::str::from_utf8(data).is_ok();
-            assert_eq!(is_text, error.reason != Reason::NotUtf8);
+            assert_eq!(is_text, error.reason != JsonProblem::NotUtf8);
             // What breaks the grammar for us breaks it for others; what we refuse beyond that is our own strictness.
             if grammar {
                 let other = serde_json::from_slice::<serde::de::IgnoredAny>(data);
@@ -53,17 +53,17 @@ pub fn strict_json(data: &[u8]) {
 }
 
 /// Every value's source says the value.
-fn sources(node: &Node<'_>) {
+fn sources(node: &JsonNode<'_>) {
     let again = json::parse(node.raw.as_bytes()).expect("the source of a value is JSON");
     assert_eq!(again.value, node.value);
     match &node.value {
-        Value::Array(items) => items.iter().for_each(sources),
-        Value::Object(object) => object.iter().for_each(|member| sources(&member.node)),
+        JsonValue::Array(items) => items.iter().for_each(sources),
+        JsonValue::Object(object) => object.iter().for_each(|member| sources(&member.node)),
         _ => {}
     }
 }
 
-const ANY: Kinds = Kinds {
+const ANY: FramingKinds = FramingKinds {
     allowed: &[
         "artifact.submit",
         "decision.submit",
@@ -85,7 +85,7 @@ const ANY: Kinds = Kinds {
 };
 
 /// A pointer names a member that was, or should be, in the document.
-fn pointed(invalid: &Invalid) {
+fn pointed(invalid: &InvalidMember) {
     let pointer = &invalid.pointer;
     assert!(pointer.is_empty() || pointer.starts_with('/'), "{pointer}");
     assert!(!invalid.expected.is_empty());
@@ -102,13 +102,13 @@ pub fn frames(data: &[u8]) {
     };
     let now = Timestamp::parse("2026-02-21T12:00:00Z").expect("a time");
     let later = Timestamp::parse("2026-03-21T12:00:00Z").expect("a time");
-    let mut refusals: Vec<Invalid> = Vec::new();
-    let mut note = |refused: Option<Invalid>| refusals.extend(refused);
+    let mut refusals: Vec<InvalidMember> = Vec::new();
+    let mut note = |refused: Option<InvalidMember>| refusals.extend(refused);
     note(parse_hello(&node).err());
     note(parse_ack(&node).err());
     note(parse_reason(&node, "").err());
-    note(Initiate::parse(&node).err());
-    note(Complete::parse(&node).err());
+    note(InitiatePairing::parse(&node).err());
+    note(CompletePairing::parse(&node).err());
     note(parse_revoke(&node).err());
     match session::unframe(&node, now) {
         Err(invalid) => note(Some(invalid)),
@@ -122,7 +122,7 @@ pub fn frames(data: &[u8]) {
             }
         }
     }
-    match Framed::parse(&node, &ANY, now) {
+    match FramedBody::parse(&node, &ANY, now) {
         Err(invalid) => note(Some(invalid)),
         Ok(framed) => {
             let envelope = &framed.envelope;
@@ -176,7 +176,7 @@ pub fn cursor(data: &[u8]) {
     }
     // Whatever an id holds, short of control characters, comes back.
     if !text.chars().any(char::is_control) {
-        let position = Position {
+        let position = PagePosition {
             at: time::OffsetDateTime::UNIX_EPOCH,
             id: text.to_owned(),
         };
@@ -215,7 +215,7 @@ pub fn credential(data: &[u8]) {
     {
         assert!(!key.id.as_str().is_empty());
     }
-    if let Ok(jws) = Jws::parse(text) {
+    if let Ok(jws) = SignedToken::parse(text) {
         assert!(token::looks_signed(text) || text.ends_with('.') || text.contains('='));
         let rules = token::TokenRules {
             issuer: "https://issuer.example".to_owned(),

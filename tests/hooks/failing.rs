@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use countersign::agent::{Agent, MAX_INPUT_BYTES, Output, guarded};
+use countersign::agent::{Agent, HookOutput, MAX_INPUT_BYTES, guarded};
 use countersign::client::profile::{Profile, ProfileError};
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
@@ -270,7 +270,7 @@ fn arguments_that_make_no_sense_end_with_the_status_that_denies() {
 #[tokio::test]
 async fn a_panic_denies() {
     for agent in Agent::ALL {
-        let output: Output = guarded(agent, async { panic!("inside") }).await;
+        let output: HookOutput = guarded(agent, async { panic!("inside") }).await;
         assert_eq!(output.status, 2);
         assert!(output.stdout.contains("deny"), "{}", output.stdout);
         assert!(

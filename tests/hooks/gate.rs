@@ -2,7 +2,7 @@
 
 use countersign::agent::Agent;
 use countersign::client::enforcer::Enforcer;
-use countersign::e2e::{GrantMatch, Scope};
+use countersign::e2e::{DecisionScope, GrantMatch};
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::prompt::PromptStatus;
 use serde_json::{Value, json};
@@ -336,7 +336,7 @@ async fn what_was_granted_is_not_asked_again_and_nothing_else_is_covered() {
     let commit = scene.bash("git commit -m one");
     let child = scene.start_hook(Agent::Claude, &[], &commit);
     scene
-        .decide(&permits(Scope::Session, prefix(&["git", "commit"])))
+        .decide(&permits(DecisionScope::Session, prefix(&["git", "commit"])))
         .await;
     assert_eq!(end(child).await.code, 0);
     let ran = scene
@@ -393,7 +393,7 @@ async fn what_was_granted_is_not_asked_again_and_nothing_else_is_covered() {
     let write = scene.claude("Write", &json!({ "file_path": file, "content": "two\n" }));
     let child = scene.start_hook(Agent::Claude, &[], &write);
     scene
-        .decide(&permits(Scope::Timebox, GrantMatch::Same))
+        .decide(&permits(DecisionScope::Timebox, GrantMatch::Same))
         .await;
     assert_eq!(end(child).await.code, 0);
     assert_eq!(scene.hook(Agent::Claude, &[], &write).await.code, 0);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use countersign::agent::Agent;
-use countersign::client::approver::{Approver, Choice, Item};
+use countersign::client::approver::{Approver, ApproverChoice, InboxItem};
 use serde_json::{Value, json};
 
 use crate::client::people::{PATIENCE, World, pair};
@@ -132,13 +132,13 @@ impl Scene {
     }
 
     /// Everything that waits.
-    pub async fn inbox(&self) -> Vec<Item> {
+    pub async fn inbox(&self) -> Vec<InboxItem> {
         let mut items = Vec::new();
         self.alice.inbox(|item| items.push(item)).await.unwrap();
         items
     }
 
-    pub async fn item(&self) -> Item {
+    pub async fn item(&self) -> InboxItem {
         until("one request waits", PATIENCE, async || {
             self.alice.find("").await.unwrap().len() == 1
         })
@@ -147,7 +147,7 @@ impl Scene {
     }
 
     /// Decides the only request, once it is there. What the approver saw of it.
-    pub async fn decide(&self, choice: &Choice) -> Value {
+    pub async fn decide(&self, choice: &ApproverChoice) -> Value {
         let item = self.item().await;
         self.alice.decide(&item, choice).await.unwrap();
         artifact(&item)
@@ -158,7 +158,7 @@ impl Scene {
     }
 }
 
-pub fn artifact(item: &Item) -> Value {
+pub fn artifact(item: &InboxItem) -> Value {
     let opened = item.content.as_ref().unwrap();
     serde_json::from_str(opened.artifact().text()).unwrap()
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::client::approver::KnownKey;
-use countersign::e2e::{PairingLink, Received};
+use countersign::e2e::{PairingLink, ReceivedAnswer};
 use serde_json::Value;
 
 use super::meddler::{Content, Lie, Reply, Route};
@@ -87,7 +87,7 @@ async fn a_token_that_was_replaced_leads_to_nobody() {
         let lie = status(move |it| it["routingToken"] = other.clone().into());
         let (mut enforcer, answer) = attempt(&mut scene, lie).await;
         let (received, pairing) = answer.unwrap().unwrap().split();
-        let Received::Proven(device) = received else {
+        let ReceivedAnswer::Proven(device) = received else {
             panic!("the keys are those of the device");
         };
         assert_eq!(device.bundle(), scene.alice.bundle());

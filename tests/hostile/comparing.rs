@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use countersign::client::approver::KnownKey;
 use countersign::client::random;
-use countersign::e2e::{EnforcerBundle, EnforcerKeys, Received};
+use countersign::e2e::{EnforcerBundle, EnforcerKeys, ReceivedAnswer};
 use countersign::protocol::id::{EnforcerId, TextId as _};
 use countersign::protocol::pairing::PairingCode;
 use serde_json::json;
@@ -51,7 +51,7 @@ async fn digits_differ_if_the_gateway_replaces_both_bundles_and_no_pins_nothing(
         .unwrap();
     let completed = enforcer.wait_for_answer(begun).await.unwrap().unwrap();
     let (received, pairing) = completed.split();
-    let Received::ToCompare(comparison) = received else {
+    let ReceivedAnswer::ToCompare(comparison) = received else {
         panic!("a typed code proves nothing");
     };
     assert_ne!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::client::ClientError;
 use countersign::client::random;
-use countersign::e2e::{EnforcerBundle, EnforcerKeys, Error, PairingLink, Received};
+use countersign::e2e::{EnforcerBundle, EnforcerKeys, Error, PairingLink, ReceivedAnswer};
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::{EnforcerId, TextId as _};
 use serde_json::Value;
@@ -310,7 +310,7 @@ async fn keys_that_are_swapped_while_two_pair_pin_nobody() {
             Ok(Some(completed)) if !with_proof => {
                 let (received, pairing) = completed.split();
                 assert!(
-                    matches!(received, Received::ToCompare(_)),
+                    matches!(received, ReceivedAnswer::ToCompare(_)),
                     "it proves nothing"
                 );
                 enforcer.abort(pairing).await.unwrap();

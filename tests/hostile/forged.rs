@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::client::approver::Choice;
-use countersign::e2e::{GrantMatch, Hints, Scope};
+use countersign::client::approver::ApproverChoice;
+use countersign::e2e::{ArtifactHints, DecisionScope, GrantMatch};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
@@ -220,12 +220,12 @@ async fn what_the_device_signed_about_something_else_is_not_taken_for_this() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_was_held_back_does_not_count() {
-    let lasting = Choice {
-        scope: Scope::Timebox,
+    let lasting = ApproverChoice {
+        scope: DecisionScope::Timebox,
         lasts: Some(Duration::from_secs(8 * 60 * 60)),
-        hints: Hints {
+        hints: ArtifactHints {
             grant: Some(GrantMatch::Same),
-            ..Hints::default()
+            ..ArtifactHints::default()
         },
         ..because(Verdict::Approve, "go on")
     };

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use countersign::client::ClientError;
-use countersign::client::approver::{Approver, Unopened};
+use countersign::client::approver::{Approver, OpenFailure};
 use countersign::client::profile::{Profile, ProfileError};
 use countersign::e2e::{EncryptionKey, EnforcerKeys};
 use countersign::protocol::decision::Verdict;
@@ -111,7 +111,7 @@ async fn refuses(phone: &Approver, request_id: &str, what: &str) {
     let item = found.remove(0);
     assert_eq!(
         item.content.as_ref().unwrap_err(),
-        &Unopened::NotPaired,
+        &OpenFailure::NotPaired,
         "{what}"
     );
     assert!(phone.enforcers().is_empty(), "{what}");
@@ -293,6 +293,6 @@ async fn what_is_known_is_not_replaced_by_what_the_gateway_shows_later() {
         }
     }));
     let item = phone.find(&asked.request_id).await.unwrap().remove(0);
-    assert_eq!(item.content.unwrap_err(), Unopened::OtherKey);
+    assert_eq!(item.content.unwrap_err(), OpenFailure::OtherKey);
     assert_eq!(phone.enforcers(), before);
 }

@@ -1,7 +1,7 @@
 //! Lists of devices that are invented, reordered, shortened or repeated. Whatever they say, the gateway's own device decides
 //! nothing, nor does one that was revoked.
 
-use countersign::e2e::{Change, SignedStatement, Statement};
+use countersign::e2e::{DeviceStatement, SignedStatement, StatementChange};
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Value, json};
@@ -50,9 +50,10 @@ async fn no_list_brings_a_device_into_force_that_none_in_force_has_added() {
     let mut swapped = value(&owner.add(laptop, &tablet));
     swapped["statement"]["bundle"] = mallory.bundle.to_text().unwrap().into();
     let claimed = {
-        let change = Change::Add(Box::new(mallory.bundle.clone()));
+        let change = StatementChange::Add(Box::new(mallory.bundle.clone()));
         let (at, by) = (Timestamp::parse(&now()).unwrap(), laptop.keys.id());
-        let statement = Statement::new(&owner.tenant, &owner.approver, &change, at, by).unwrap();
+        let statement =
+            DeviceStatement::new(&owner.tenant, &owner.approver, &change, at, by).unwrap();
         let signature = statement.sign(&mallory.keys).unwrap();
         value(&SignedStatement::new(statement, signature, Some(signature)).to_text())
     };
@@ -241,7 +242,7 @@ async fn a_revocation_that_is_known_stays_and_one_that_is_withheld_lets_nobody_e
         Case::rejected(
             "the revoked one revokes the laptop",
             Lie::default().reply(Route::Devices, {
-                let change = Change::Revoke(scene.laptop.keys.id());
+                let change = StatementChange::Revoke(scene.laptop.keys.id());
                 let text = scene.owner.signed(&change, &phone, None, &now()).to_text();
                 move |reply| reply.edit(|list| list["statements"] = json!([value(&text)]))
             }),

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::client::approver::KnownKey;
-use countersign::client::enforcer::{Completed, Enforcer};
+use countersign::client::enforcer::{Enforcer, PairingCompletion};
 use countersign::client::{ClientError, random};
-use countersign::e2e::{EnforcerBundle, PairingLink, Received, answer_by_code};
+use countersign::e2e::{EnforcerBundle, PairingLink, ReceivedAnswer, answer_by_code};
 use countersign::protocol::id::{ApproverId, TextId as _};
 use countersign::protocol::pairing::Nonce;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ pub fn answered_by(device: Device, change: impl Fn(&mut Value) + Send + Sync + '
 pub async fn attempt(
     scene: &mut Scene,
     lie: Lie,
-) -> (Enforcer, Result<Option<Completed>, ClientError>) {
+) -> (Enforcer, Result<Option<PairingCompletion>, ClientError>) {
     let urls = vec![scene.meddler.url.clone()];
     let enforcer = scene.world.enforcer_at("novice", urls).await;
     scene.lie(lie);
@@ -255,7 +255,7 @@ async fn an_answer_without_a_proof_proves_nothing() {
         let (enforcer, answer) = attempt(&mut scene, lie).await;
         let (received, pairing) = answer.unwrap().unwrap().split();
         // A person has to compare digits, and the other screen shows none.
-        assert!(matches!(received, Received::ToCompare(_)), "{what}");
+        assert!(matches!(received, ReceivedAnswer::ToCompare(_)), "{what}");
         enforcer.abort(pairing).await.unwrap();
         assert_unpaired(&scene, &enforcer, what);
     }

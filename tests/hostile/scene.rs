@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::client::approver::{Approver, Choice, Enrolment, Item};
-use countersign::client::enforcer::{Accepted, Denial, Enforcer};
+use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxItem};
+use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, Enforcer};
 use countersign::client::profile::{ApproverRecord, Profile, ProfileError};
 use countersign::e2e::{DeviceKeys, EndorsementRequest};
 use countersign::protocol::decision::Verdict;
@@ -42,7 +42,7 @@ pub struct Scene {
 pub struct Case {
     pub what: String,
     pub lie: Lie,
-    pub says: Option<Choice>,
+    pub says: Option<ApproverChoice>,
     pub timeout: Duration,
     pub cause: String,
 }
@@ -182,7 +182,7 @@ impl Scene {
     /// Another device of alice, added by her laptop. It knows the enforcer's key by the laptop's introduction.
     pub async fn added(&self, name: &str) -> (Approver, Device) {
         let device = self.world.device("alice", name).await;
-        let Enrolment::Asks(request) = device.enrol().await.unwrap() else {
+        let EnrolmentProgress::Asks(request) = device.enrol().await.unwrap() else {
             panic!("another device has to add it");
         };
         let request = EndorsementRequest::parse(&request.to_text().unwrap()).unwrap();
@@ -205,7 +205,7 @@ impl Scene {
     }
 
     /// The item of a request as a device sees it, once it is there.
-    pub async fn item(&self, device: &Approver, request_id: &str) -> Item {
+    pub async fn item(&self, device: &Approver, request_id: &str) -> InboxItem {
         let found = async || device.find(request_id).await.unwrap();
         until("the request is in the inbox", PATIENCE, async || {
             !found().await.is_empty()
@@ -214,7 +214,7 @@ impl Scene {
         found().await.remove(0)
     }
 
-    pub async fn decide(&self, request_id: &str, says: &Choice) {
+    pub async fn decide(&self, request_id: &str, says: &ApproverChoice) {
         let item = self.item(&self.alice, request_id).await;
         self.alice.decide(&item, says).await.unwrap();
     }
@@ -225,7 +225,7 @@ impl Scene {
         mut enforcer: Enforcer,
         timeout: Duration,
         deciding: impl AsyncFnOnce(String),
-    ) -> Result<Accepted, Denial> {
+    ) -> Result<AcceptedApproval, ApprovalDenial> {
         let (sender, receiver) = oneshot::channel();
         let asking = async move {
             let mut question = question(command(&["git", "push"]));
@@ -249,7 +249,7 @@ impl Scene {
         tokio::time::timeout(PATIENCE, ended).await.expect("an end")
     }
 
-    async fn ask(&self, case: Case) -> Result<Accepted, Denial> {
+    async fn ask(&self, case: Case) -> Result<AcceptedApproval, ApprovalDenial> {
         self.lie(case.lie);
         self.ask_with(self.enforcer(), case.timeout, async |id| {
             if let Some(says) = &case.says {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use countersign::agent::Agent;
-use countersign::client::approver::{Choice, Item};
+use countersign::client::approver::{ApproverChoice, InboxItem};
 use countersign::client::profile::{Profile, ProfileError, ProfileFile};
-use countersign::e2e::{Hints, Scope};
+use countersign::e2e::{ArtifactHints, DecisionScope};
 use countersign::protocol::decision::Verdict;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -252,7 +252,7 @@ impl Stage {
         }
     }
 
-    fn is_new(&self, item: &Item) -> bool {
+    fn is_new(&self, item: &InboxItem) -> bool {
         let mut known = match self.known.lock() {
             Ok(known) => known,
             Err(poisoned) => poisoned.into_inner(),
@@ -265,7 +265,7 @@ impl Stage {
         case: Case,
         tool: Tool,
         group: Option<Pid>,
-        item: &Item,
+        item: &InboxItem,
     ) -> anyhow::Result<()> {
         match case {
             Case::Suspended => {
@@ -289,14 +289,14 @@ impl Stage {
         }
     }
 
-    async fn decide(&self, item: &Item, verdict: Verdict) -> anyhow::Result<()> {
-        let choice = Choice {
+    async fn decide(&self, item: &InboxItem, verdict: Verdict) -> anyhow::Result<()> {
+        let choice = ApproverChoice {
             verdict,
-            scope: Scope::Once,
+            scope: DecisionScope::Once,
             lasts: None,
-            hints: Hints {
+            hints: ArtifactHints {
                 reason: (verdict == Verdict::Reject).then(|| REASON.to_owned()),
-                ..Hints::default()
+                ..ArtifactHints::default()
             },
         };
         self.gateway.approver.decide(item, &choice).await?;

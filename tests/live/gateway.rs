@@ -9,7 +9,7 @@ use countersign::client::approver::Approver;
 use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::ProfileFile;
 use countersign::clock::Clock;
-use countersign::e2e::{PairingLink, Received};
+use countersign::e2e::{PairingLink, ReceivedAnswer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -102,7 +102,7 @@ async fn pair(enforcer: &mut Enforcer, approver: &mut Approver) -> anyhow::Resul
     approver.pair_by_link(&link).await?;
     let answer = enforcer.wait_for_answer(attempt).await?;
     let (received, token) = answer.context("nobody answered the pairing")?.split();
-    let Received::Proven(device) = received else {
+    let ReceivedAnswer::Proven(device) = received else {
         anyhow::bail!("a link proves the device");
     };
     enforcer.pin(&device, token)?;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::gateway::notifications::{Ephemeral, encrypt};
+use countersign::gateway::notifications::{MessageRandomness, encrypt};
 use countersign::protocol::notification::PushKeys;
 use p256::SecretKey;
 
@@ -27,7 +27,7 @@ fn the_example_of_the_rfc_is_encrypted_as_it_says() {
         p256dh: bytes(RECEIVER_PUBLIC),
         auth: bytes(AUTH),
     };
-    let ephemeral = Ephemeral {
+    let ephemeral = MessageRandomness {
         key: SecretKey::from_slice(&bytes(SENDER)).unwrap(),
         salt: bytes(SALT).try_into().unwrap(),
     };

@@ -2,12 +2,12 @@
 
 use super::{REVOKE, pair, revocation, submit, unaddressed};
 use countersign::protocol::artifact::{self, ArtifactRules};
-use countersign::protocol::envelope::Incoming;
+use countersign::protocol::envelope::IncomingEnvelope;
 use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign::protocol::json;
 use countersign::store::audit::AuditSource;
 use countersign::store::batch::BatchStatement as _;
-use countersign::store::submit::{Asked, SubmissionRow, Submit};
+use countersign::store::submit::{AskedApprover, SubmissionRow, TakeSubmissions};
 
 use crate::support::scrape::scrape;
 use crate::support::{Cluster, request_id, sealed};
@@ -175,7 +175,7 @@ async fn a_submission_weighs_as_much_in_a_batch_as_it_asks_approvers() {
     let enforcer = cluster.enforcer("build-bot").await;
     let text = enforcer.submission("r", "alice", sealed()).to_string();
     let document = json::parse(text.as_bytes()).unwrap();
-    let envelope = Incoming::parse(&document, "artifact.submit").unwrap();
+    let envelope = IncomingEnvelope::parse(&document, "artifact.submit").unwrap();
     let now = cluster.clock.now();
     let rules = ArtifactRules {
         max_payload: 1 << 20,
@@ -192,13 +192,13 @@ async fn a_submission_weighs_as_much_in_a_batch_as_it_asks_approvers() {
         idempotency: None,
         source: AuditSource::default(),
     };
-    assert_eq!(Submit::weight(&row), 1);
+    assert_eq!(TakeSubmissions::weight(&row), 1);
     row.asked = (0..200)
-        .map(|n| Asked {
+        .map(|n| AskedApprover {
             approver: ApproverId::parse(&format!("approver-{n}")).unwrap(),
             message: cluster.clock.message_id(),
             count: false,
         })
         .collect();
-    assert_eq!(Submit::weight(&row), 200);
+    assert_eq!(TakeSubmissions::weight(&row), 200);
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use countersign::protocol::id::{TenantId, TextId as _};
 use countersign::store::error::StoreError;
-use countersign::store::lease::Lease;
-use countersign::store::pool::Pool;
+use countersign::store::lease::ConnectionLease;
+use countersign::store::pool::ConnectionPool;
 use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -16,11 +16,11 @@ use crate::support::roles::Roles;
 use crate::support::until;
 
 /// A pool that connects as the application.
-fn pool(database: &Database, roles: &Roles, size: usize) -> Pool {
+fn pool(database: &Database, roles: &Roles, size: usize) -> ConnectionPool {
     let mut config = config(database);
     roles.confine(&mut config);
     config.database.acquire_timeout_ms = 5_000;
-    Pool::new("tests", &metrics(), &config.database, size).unwrap()
+    ConnectionPool::new("tests", &metrics(), &config.database, size).unwrap()
 }
 
 fn tenant(name: &str) -> TenantId {
@@ -41,7 +41,7 @@ async fn scene() -> (Database, Roles) {
 }
 
 /// Asks for everything, as a statement would that forgot its tenant.
-async fn everything(lease: Result<Lease, StoreError>) -> String {
+async fn everything(lease: Result<ConnectionLease, StoreError>) -> String {
     let mut lease = lease.unwrap();
     let found = sqlx::query_scalar(
         "select coalesce(string_agg(tenant_id, ' ' order by tenant_id), '') from enforcers",

@@ -7,10 +7,10 @@ use countersign::app::App;
 use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
 use countersign::gateway::Gateway;
-use countersign::gateway::administration::{Administration, CredentialRequest};
+use countersign::gateway::administration::{AdminService, CredentialRequest};
 use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{CredentialId, TenantId};
-use countersign::store::audit::Actor;
+use countersign::store::audit::AuditActor;
 use countersign::store::credential::RoleName;
 use countersign::telemetry::Metrics;
 use tokio::net::TcpListener;
@@ -61,7 +61,7 @@ pub struct Cluster {
     /// The tenant most tests use.
     pub tenant: TenantId,
     /// Manages it.
-    pub administration: Administration,
+    pub administration: AdminService,
 }
 
 /// The configuration of a test node: short periods, otherwise the defaults.
@@ -158,7 +158,7 @@ impl Cluster {
             .expect("at least one node")
             .gateway
             .platform
-            .administration(Actor::command_line());
+            .administration(AuditActor::command_line());
         let tenant = administration
             .create_tenant("tests")
             .await

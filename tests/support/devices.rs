@@ -1,8 +1,8 @@
 //! Devices of an approver, and the statements they sign.
 
 use countersign::e2e::{
-    Change, DeviceBundle, DeviceId, DeviceKeys, DeviceName, EncryptionKey, Error, Introduction,
-    PinnedEnforcer, SignedStatement, Statement,
+    DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceStatement, EncryptionKey, Error,
+    Introduction, PinnedEnforcer, SignedStatement, StatementChange,
 };
 use countersign::protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
@@ -56,13 +56,14 @@ impl Owner {
     /// A statement, signed by `by` and, if it is another, by the new device.
     pub fn signed(
         &self,
-        change: &Change,
+        change: &StatementChange,
         by: &Device,
         new: Option<&Device>,
         at: &str,
     ) -> SignedStatement {
         let at = Timestamp::parse(at).unwrap();
-        let statement = Statement::new(&self.tenant, &self.approver, change, at, by.keys.id());
+        let statement =
+            DeviceStatement::new(&self.tenant, &self.approver, change, at, by.keys.id());
         let statement = statement.unwrap();
         let signature = statement.sign(&by.keys).unwrap();
         let possession = new.filter(|new| new.id() != by.id());
@@ -72,12 +73,13 @@ impl Owner {
 
     /// That one device adds another, or itself.
     pub fn add(&self, by: &Device, new: &Device) -> String {
-        let change = Change::Add(Box::new(new.bundle.clone()));
+        let change = StatementChange::Add(Box::new(new.bundle.clone()));
         self.signed(&change, by, Some(new), &now()).to_text()
     }
 
     pub fn revoke(&self, by: &Device, id: DeviceId) -> String {
-        self.signed(&Change::Revoke(id), by, None, &now()).to_text()
+        self.signed(&StatementChange::Revoke(id), by, None, &now())
+            .to_text()
     }
 
     pub fn introductions(&self) -> String {

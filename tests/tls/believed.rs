@@ -7,13 +7,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::config;
 use countersign::http::peer::PeerInfo;
-use countersign::http::proxied::Proxies;
+use countersign::http::proxied::TrustedProxies;
 
 use crate::support::tls::Authority;
 
-fn proxies(header: &str) -> Proxies {
+fn proxies(header: &str) -> TrustedProxies {
     let networks = ["10.0.0.0/8", "fd00::/8"].map(|text| text.parse().unwrap());
-    Proxies::new(&config::Tls {
+    TrustedProxies::new(&config::Tls {
         proxies: networks.to_vec(),
         client_cert_header: header.to_owned(),
         ..config::Tls::default()

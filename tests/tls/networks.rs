@@ -1,12 +1,12 @@
 //! Networks: what lies in one, and what is none.
 
 use countersign::config::Tls;
-use countersign::http::proxied::Proxies;
+use countersign::http::proxied::TrustedProxies;
 use serde_json::json;
 
-fn network(text: &str) -> Result<Proxies, serde_json::Error> {
+fn network(text: &str) -> Result<TrustedProxies, serde_json::Error> {
     let tls: Tls = serde_json::from_value(json!({ "proxies": [text] }))?;
-    Ok(Proxies::new(&tls))
+    Ok(TrustedProxies::new(&tls))
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use countersign::config::{self, TlsMode};
-use countersign::http::tls::Tls;
+use countersign::http::tls::TlsListener;
 
 use crate::support::database::Database;
 use crate::support::get;
@@ -280,6 +280,6 @@ fn keys_are_read_as_pkcs_8_pkcs_1_and_sec_1() {
             key_file: Some(files.path(key)),
             ..config::Tls::default()
         };
-        Tls::check(&config).unwrap_or_else(|error| panic!("{key}: {error}"));
+        TlsListener::check(&config).unwrap_or_else(|error| panic!("{key}: {error}"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign::config::WakeMode;
 use countersign::protocol::id::{ApproverId, NodeId, TextId as _};
 use countersign::store::Store;
-use countersign::wake::{Cause, Hub, Key};
+use countersign::wake::{WakeCause, WakeHub, WakeKey};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,18 +26,18 @@ async fn a_hint_that_was_not_seen_yet_is_still_a_hint_after_the_fallback_poll() 
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let node = NodeId::parse("another").unwrap();
     let store = Store::open(&config, &node, &cluster.clock, &metrics(), &tasks).unwrap();
-    let hub = Hub::start(&config, &cluster.clock, &Arc::new(store), &tasks, &stop);
-    let key = Key::Approver(cluster.tenant.clone(), ApproverId::parse("alice").unwrap());
+    let hub = WakeHub::start(&config, &cluster.clock, &Arc::new(store), &tasks, &stop);
+    let key = WakeKey::Approver(cluster.tenant.clone(), ApproverId::parse("alice").unwrap());
     let (mut sleeper, mut watcher) = (hub.register(key.clone()), hub.register(key.clone()));
-    assert_eq!(watcher.woken().await, Cause::Poll);
+    assert_eq!(watcher.woken().await, WakeCause::Poll);
     hub.wake([key]);
-    while watcher.woken().await != Cause::Hint {}
-    assert_eq!(watcher.woken().await, Cause::Poll, "it came by since");
+    while watcher.woken().await != WakeCause::Hint {}
+    assert_eq!(watcher.woken().await, WakeCause::Poll, "it came by since");
     assert_eq!(
         sleeper.woken().await,
-        Cause::Hint,
+        WakeCause::Hint,
         "the first it sees of it"
     );
-    assert_eq!(sleeper.woken().await, Cause::Poll, "and that only once");
+    assert_eq!(sleeper.woken().await, WakeCause::Poll, "and that only once");
     stop.cancel();
 }

@@ -2,18 +2,18 @@
 
 use super::artifact::PlainArtifact;
 use super::bundle::{DeviceBundle, DeviceId};
-use super::decision::Scope;
+use super::decision::DecisionScope;
 use super::encoding::member;
 use super::error::Error;
 use super::grant::{Grant, GrantOutcome, judge_grant};
-use super::hints::{Hints, HintsContext, ReadHints};
+use super::hints::{ArtifactHints, HintsContext, ReadHints};
 use super::keys::EnforcerKeys;
 use super::trust::{DeviceTrust, TrustedDevice};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
 use countersign_protocol::decision::{MAX_NONCE_CHARS, SCOPES, Verdict};
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId};
-use countersign_protocol::json::Node;
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -43,29 +43,29 @@ impl OwnRequest {
 
 /// A decision that passed every check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    Approved(Approval),
-    Rejected(Rejection),
+pub enum VerifiedDecision {
+    Approved(VerifiedApproval),
+    Rejected(VerifiedRejection),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approval {
+pub struct VerifiedApproval {
     pub approver: ApproverId,
     pub device: DeviceId,
-    pub hints: Hints,
+    pub hints: ArtifactHints,
     pub grant: GrantOutcome,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
+pub struct VerifiedRejection {
     pub approver: ApproverId,
     pub device: DeviceId,
     /// Empty if they could not be read: a rejection stands without them.
-    pub hints: Hints,
+    pub hints: ArtifactHints,
 }
 
 /// A decision's members, read and nothing more.
-struct Claimed<'n, 'a> {
+struct DecisionMembers<'n, 'a> {
     request_id: RequestId,
     artifact_hash: Sha256Hex,
     repo_ref: String,
@@ -74,18 +74,18 @@ struct Claimed<'n, 'a> {
     expires_at: Timestamp,
     signer: &'n str,
     signature: Signature,
-    hints: Option<&'n Node<'a>>,
+    hints: Option<&'n JsonNode<'a>>,
     signable: String,
 }
 
-impl<'n, 'a> Claimed<'n, 'a> {
-    fn read(node: &'n Node<'a>) -> Result<Self, Invalid> {
-        let mut body = Reader::new(node, "")?;
+impl<'n, 'a> DecisionMembers<'n, 'a> {
+    fn read(node: &'n JsonNode<'a>) -> Result<Self, InvalidMember> {
+        let mut body = MemberReader::new(node, "")?;
         body.constant("artifactHashAlg", "SHA-256")?;
         body.constant("sigAlg", "Ed25519")?;
         body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?;
         let signature = Signature::parse(body.str("signature")?)
-            .ok_or_else(|| Invalid::shape("/signature", "64 bytes in base64url"))?;
+            .ok_or_else(|| InvalidMember::shape("/signature", "64 bytes in base64url"))?;
         let claimed = Self {
             request_id: body.id("requestId")?,
             artifact_hash: body.hash("artifactHash")?,
@@ -105,27 +105,27 @@ impl<'n, 'a> Claimed<'n, 'a> {
 
 /// Judges the body of a decision about `request`, at `now` by the enforcer's own clock.
 pub fn accept(
-    decision: &Node<'_>,
+    decision: &JsonNode<'_>,
     request: &OwnRequest,
     keys: &EnforcerKeys,
     asked: &[&DeviceTrust],
     now: Timestamp,
-) -> Result<Outcome, Error> {
+) -> Result<VerifiedDecision, Error> {
     judge(decision, request, keys, asked, now, now)
 }
 
 /// Judges a stored decision once more, before its grant is used: the device must still be in force. The request itself has
 /// expired by now, as it may.
 pub fn accept_again(
-    decision: &Node<'_>,
+    decision: &JsonNode<'_>,
     request: &OwnRequest,
     keys: &EnforcerKeys,
     asked: &[&DeviceTrust],
     (accepted_at, now): (Timestamp, Timestamp),
 ) -> Result<Grant, Error> {
     match judge(decision, request, keys, asked, accepted_at, now)? {
-        Outcome::Rejected(_) => Err(Error::NoGrant("it is a rejection")),
-        Outcome::Approved(approval) => match approval.grant {
+        VerifiedDecision::Rejected(_) => Err(Error::NoGrant("it is a rejection")),
+        VerifiedDecision::Approved(approval) => match approval.grant {
             GrantOutcome::NotGiven(reason) => Err(Error::NoGrant(reason)),
             GrantOutcome::Given(grant) if grant.until <= now => Err(Error::DecisionExpired),
             GrantOutcome::Given(grant) => Ok(grant),
@@ -134,18 +134,18 @@ pub fn accept_again(
 }
 
 fn judge(
-    decision: &Node<'_>,
+    decision: &JsonNode<'_>,
     request: &OwnRequest,
     keys: &EnforcerKeys,
     asked: &[&DeviceTrust],
     accepted_at: Timestamp,
     now: Timestamp,
-) -> Result<Outcome, Error> {
+) -> Result<VerifiedDecision, Error> {
     let object = decision.as_object();
     if object.is_some_and(|object| object.get("sigAlg").is_none()) {
         return Err(Error::CompactDecision);
     }
-    let claimed = Claimed::read(decision).map_err(member(DECISION))?;
+    let claimed = DecisionMembers::read(decision).map_err(member(DECISION))?;
     let (trust, signer) = find_signer(DeviceId::parse(claimed.signer)?, asked)?;
     let message = claimed.signable.as_bytes();
     let key = signer.bundle().signing_key();
@@ -172,22 +172,22 @@ fn judge(
     };
     let sender = signer.bundle().encryption_key();
     let hints = match claimed.hints {
-        Some(node) => Hints::open(node, &context, keys, sender),
+        Some(node) => ArtifactHints::open(node, &context, keys, sender),
         None => Ok(ReadHints::default()),
     };
     let (approver, device) = (trust.approver().clone(), signer.id());
     if claimed.verdict == Verdict::Reject {
         let hints = hints.unwrap_or_default().hints;
-        return Ok(Outcome::Rejected(Rejection {
+        return Ok(VerifiedDecision::Rejected(VerifiedRejection {
             approver,
             device,
             hints,
         }));
     }
     let read = hints.map_err(|error| Error::Hints(Box::new(error)))?;
-    let scope = Scope::of(claimed.scope).unwrap_or(Scope::Once);
+    let scope = DecisionScope::of(claimed.scope).unwrap_or(DecisionScope::Once);
     let grant = judge_grant(scope, read.grant, claimed.expires_at, accepted_at);
-    Ok(Outcome::Approved(Approval {
+    Ok(VerifiedDecision::Approved(VerifiedApproval {
         approver,
         device,
         hints: read.hints,
@@ -199,18 +199,18 @@ fn judge(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedVerdict {
     pub verdict: Verdict,
-    pub scope: Scope,
+    pub scope: DecisionScope,
     pub expires_at: Timestamp,
 }
 
 /// Verifies a decision long after it was made: that `device` signed it, and that it is about this artifact. It says nothing
 /// about whose device that is.
 pub fn verify_decision(
-    decision: &Node<'_>,
+    decision: &JsonNode<'_>,
     artifact: &PlainArtifact,
     device: &DeviceBundle,
 ) -> Result<SignedVerdict, Error> {
-    let claimed = Claimed::read(decision).map_err(member(DECISION))?;
+    let claimed = DecisionMembers::read(decision).map_err(member(DECISION))?;
     if DeviceId::parse(claimed.signer)? != device.id() {
         return Err(Error::DecisionSignature);
     }
@@ -222,7 +222,7 @@ pub fn verify_decision(
     check_subject(&claimed, (request_id, artifact.hash(), repo_ref))?;
     Ok(SignedVerdict {
         verdict: claimed.verdict,
-        scope: Scope::of(claimed.scope).unwrap_or(Scope::Once),
+        scope: DecisionScope::of(claimed.scope).unwrap_or(DecisionScope::Once),
         expires_at: claimed.expires_at,
     })
 }
@@ -244,7 +244,7 @@ fn find_signer<'t>(
 }
 
 fn check_subject(
-    claimed: &Claimed<'_, '_>,
+    claimed: &DecisionMembers<'_, '_>,
     (request_id, artifact_hash, repo_ref): (&RequestId, Sha256Hex, &str),
 ) -> Result<(), Error> {
     let other = |what| Err(Error::OtherSubject { what });

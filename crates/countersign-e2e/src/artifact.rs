@@ -13,13 +13,13 @@ use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::outcome;
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
-use super::seal::{self, Ciphertext, Purpose};
+use super::seal::{self, Ciphertext, SealPurpose};
 use super::trust::DeviceTrust;
 use countersign_protocol::artifact::{ARTIFACT_TYPES, MAX_WORD_CHARS};
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
-use countersign_protocol::json::Node;
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::signature::PublicKey;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -57,12 +57,12 @@ impl PlainArtifact {
         }
     }
 
-    fn read(node: &Node<'_>) -> Result<Self, Invalid> {
-        let mut body = Reader::new(node, "")?;
+    fn read(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+        let mut body = MemberReader::new(node, "")?;
         let request_id: RequestId = body.id("requestId")?;
         let session_id = body.optional_str("sessionId")?;
         if !is_uuid_or_ulid(request_id.as_str()) || !session_id.is_none_or(is_uuid_or_ulid) {
-            return Err(Invalid::shape(
+            return Err(InvalidMember::shape(
                 "/requestId",
                 "a UUID or ULID, as /sessionId",
             ));
@@ -194,7 +194,7 @@ pub fn seal_artifact(
     let recipients = recipients.iter().map(|(id, key)| (id.to_string(), *key));
     let recipients: Vec<_> = recipients.collect();
     seal::seal(
-        (Purpose::Artifact, None),
+        (SealPurpose::Artifact, None),
         keys.decryption(),
         &recipients,
         &artifact.context(enforcer_id.clone()).to_json(),

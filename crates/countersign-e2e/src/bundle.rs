@@ -11,7 +11,7 @@ use super::error::Error;
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::random::{RandomSource, draw};
 use countersign_protocol::id::{EnforcerId, SignerKeyId, TextId as _};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::signature::PublicKey;
 use countersign_protocol::text::is_invisible;
 
@@ -97,7 +97,7 @@ impl DeviceBundle {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bytes = encoding::decode(DEVICE, text)?;
         let node = parse_canonical(DEVICE, &bytes)?;
-        let mut reader = Reader::new(&node, "").map_err(member(DEVICE))?;
+        let mut reader = MemberReader::new(&node, "").map_err(member(DEVICE))?;
         read_version(&mut reader, DEVICE)?;
         let bundle = Self::read(&mut reader)?;
         reader.finish().map_err(member(DEVICE))?;
@@ -105,7 +105,7 @@ impl DeviceBundle {
     }
 
     /// Reads the members of a bundle, which may stand among others.
-    pub(super) fn read(reader: &mut Reader<'_, '_>) -> Result<Self, Error> {
+    pub(super) fn read(reader: &mut MemberReader<'_, '_>) -> Result<Self, Error> {
         let what = "the device's signing key";
         let signing = reader.str("ed25519").map_err(member(DEVICE))?;
         let signing: [u8; 32] = encoding::decode_array(what, signing)?;
@@ -160,12 +160,14 @@ pub fn is_label(text: &str) -> bool {
     !text.trim().is_empty() && length <= MAX_LABEL_CHARS && !text.chars().any(is_invisible)
 }
 
-pub(super) fn read_label(reader: &mut Reader<'_, '_>) -> Result<Option<String>, Invalid> {
+pub(super) fn read_label(
+    reader: &mut MemberReader<'_, '_>,
+) -> Result<Option<String>, InvalidMember> {
     let label = reader.optional_str("label")?;
     if label.is_some_and(|label| !is_label(label)) {
         let expected =
             format!("a label of 1 to {MAX_LABEL_CHARS} characters, none of them invisible");
-        return Err(Invalid::shape(reader.at("label"), expected));
+        return Err(InvalidMember::shape(reader.at("label"), expected));
     }
     Ok(label.map(str::to_owned))
 }
@@ -204,7 +206,7 @@ impl EnforcerBundle {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bytes = encoding::decode(ENFORCER, text)?;
         let node = parse_canonical(ENFORCER, &bytes)?;
-        let mut reader = Reader::new(&node, "").map_err(member(ENFORCER))?;
+        let mut reader = MemberReader::new(&node, "").map_err(member(ENFORCER))?;
         read_version(&mut reader, ENFORCER)?;
         let random = reader.str("random").map_err(member(ENFORCER))?;
         let encryption = reader.str("x25519").map_err(member(ENFORCER))?;

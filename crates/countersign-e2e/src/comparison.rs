@@ -14,9 +14,9 @@ const LIMIT: u128 = 1_000_000_000_000_000;
 
 /// Shown as three groups of five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Digits(u64);
+pub struct ComparisonDigits(u64);
 
-impl Digits {
+impl ComparisonDigits {
     pub(super) fn of(transcript: &str, nonce: &Nonce) -> Self {
         let message = [PURPOSE, transcript.as_bytes()].concat();
         let salt = nonce.as_str().as_bytes();
@@ -28,7 +28,7 @@ impl Digits {
     }
 }
 
-impl fmt::Display for Digits {
+impl fmt::Display for ComparisonDigits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let group = |place: u64| self.0 / place % 100_000;
         let (first, second) = (group(10_000_000_000), group(100_000));
@@ -39,17 +39,17 @@ impl fmt::Display for Digits {
 /// Something that is trusted only once a person has said that both screens show the same digits.
 #[derive(Debug)]
 #[must_use = "nothing is pinned until the digits were compared"]
-pub struct Comparison<T> {
-    digits: Digits,
+pub struct DigitComparison<T> {
+    digits: ComparisonDigits,
     subject: T,
 }
 
-impl<T> Comparison<T> {
-    pub(super) fn new(digits: Digits, subject: T) -> Self {
+impl<T> DigitComparison<T> {
+    pub(super) fn new(digits: ComparisonDigits, subject: T) -> Self {
         Self { digits, subject }
     }
 
-    pub fn digits(&self) -> Digits {
+    pub fn digits(&self) -> ComparisonDigits {
         self.digits
     }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::artifact::OpenedArtifact;
 use super::encoding::{self, canonical_text};
 use super::error::Error;
-use super::hints::{Hints, HintsContext};
+use super::hints::{ArtifactHints, HintsContext};
 use super::keys::DeviceKeys;
 use super::pairing::PinnedEnforcer;
 use super::random::{RandomSource, draw};
@@ -18,13 +18,13 @@ use countersign_protocol::timestamp::Timestamp;
 const DECISION: &str = "the decision";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum DecisionScope {
     Once,
     Timebox,
     Session,
 }
 
-impl Scope {
+impl DecisionScope {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -42,22 +42,22 @@ impl Scope {
 
 /// What a person decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruling {
+pub struct DecisionContent {
     pub verdict: Verdict,
-    pub scope: Scope,
+    pub scope: DecisionScope,
     pub expires_at: Timestamp,
-    pub hints: Hints,
+    pub hints: ArtifactHints,
 }
 
 /// The body of `decision.submit`, canonical and signed.
 pub fn sign_decision(
     opened: &OpenedArtifact,
-    ruling: &Ruling,
+    ruling: &DecisionContent,
     keys: &DeviceKeys,
     random: &mut impl RandomSource,
 ) -> Result<String, Error> {
     let artifact = opened.artifact();
-    let subject = Subject {
+    let subject = DecisionSubject {
         request_id: artifact.request_id(),
         artifact_hash: artifact.hash(),
         repo_ref: artifact.repo_ref(),
@@ -72,26 +72,26 @@ pub fn reject_unopened(
     (request_id, repo_ref): (&RequestId, &str),
     artifact_hash: Sha256Hex,
     expires_at: Timestamp,
-    hints: Hints,
+    hints: ArtifactHints,
     (keys, enforcer): (&DeviceKeys, Option<&PinnedEnforcer>),
     random: &mut impl RandomSource,
 ) -> Result<String, Error> {
-    let subject = Subject {
+    let subject = DecisionSubject {
         request_id,
         artifact_hash,
         repo_ref,
         enforcer,
     };
-    let ruling = Ruling {
+    let ruling = DecisionContent {
         verdict: Verdict::Reject,
-        scope: Scope::Once,
+        scope: DecisionScope::Once,
         expires_at,
         hints,
     };
     sign(&subject, &ruling, keys, random)
 }
 
-struct Subject<'s> {
+struct DecisionSubject<'s> {
     request_id: &'s RequestId,
     artifact_hash: Sha256Hex,
     repo_ref: &'s str,
@@ -99,8 +99,8 @@ struct Subject<'s> {
 }
 
 fn sign(
-    subject: &Subject<'_>,
-    ruling: &Ruling,
+    subject: &DecisionSubject<'_>,
+    ruling: &DecisionContent,
     keys: &DeviceKeys,
     random: &mut impl RandomSource,
 ) -> Result<String, Error> {

@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use super::error::Error;
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
-use countersign_protocol::json::{self, Member, Node, Object, Value};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::{self, JsonMember, JsonNode, JsonObject, JsonValue};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 
 /// The extension that makes the hash of an artifact or a prompt unpredictable.
 const SALT: &str = "countersign.salt";
@@ -41,12 +41,15 @@ pub(super) fn canonical_text(
     Ok(canonical(&parse(what, text.as_bytes())?))
 }
 
-pub(super) fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Node<'a>, Error> {
+pub(super) fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<JsonNode<'a>, Error> {
     json::parse(bytes).map_err(|error| Error::Json { what, error })
 }
 
 /// Parses a text that must be canonical already.
-pub(super) fn parse_canonical<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Node<'a>, Error> {
+pub(super) fn parse_canonical<'a>(
+    what: &'static str,
+    bytes: &'a [u8],
+) -> Result<JsonNode<'a>, Error> {
     let node = parse(what, bytes)?;
     if Zeroizing::new(canonical(&node)).as_bytes() == bytes {
         Ok(node)
@@ -55,14 +58,17 @@ pub(super) fn parse_canonical<'a>(what: &'static str, bytes: &'a [u8]) -> Result
     }
 }
 
-pub(super) fn member(what: &'static str) -> impl Fn(Invalid) -> Error {
+pub(super) fn member(what: &'static str) -> impl Fn(InvalidMember) -> Error {
     move |invalid| Error::Member { what, invalid }
 }
 
 /// Reads `v` before anything else, so that a later version is refused as such and not for what is new in it.
-pub(super) fn read_version(reader: &mut Reader<'_, '_>, what: &'static str) -> Result<(), Error> {
+pub(super) fn read_version(
+    reader: &mut MemberReader<'_, '_>,
+    what: &'static str,
+) -> Result<(), Error> {
     let version = reader.required("v", "1").map_err(member(what))?;
-    if version.value == Value::Number(1.0) {
+    if version.value == JsonValue::Number(1.0) {
         Ok(())
     } else {
         Err(Error::Version { what })
@@ -72,10 +78,10 @@ pub(super) fn read_version(reader: &mut Reader<'_, '_>, what: &'static str) -> R
 /// The hash of an object without the member that is to hold it.
 pub(super) fn hash_without(
     what: &'static str,
-    node: &Node<'_>,
+    node: &JsonNode<'_>,
     name: &str,
 ) -> Result<Sha256Hex, Error> {
-    let object = Reader::new(node, "").map_err(member(what))?.object();
+    let object = MemberReader::new(node, "").map_err(member(what))?.object();
     let hashed = Zeroizing::new(canonical_without(object, name));
     Ok(Sha256Hex::of(hashed.as_bytes()))
 }
@@ -84,14 +90,16 @@ pub(super) fn hash_without(
 /// try short commands until one has it.
 fn salted(
     what: &'static str,
-    node: &Node<'_>,
+    node: &JsonNode<'_>,
     random: &mut impl RandomSource,
 ) -> Result<Zeroizing<String>, Error> {
-    let mut reader = Reader::new(node, "").map_err(member(what))?;
+    let mut reader = MemberReader::new(node, "").map_err(member(what))?;
     let extensions = reader.optional_nested("extensions").map_err(member(what))?;
-    let spell = |member: &Member<'_>| format!("{}:{}", member.raw_name, member.node.raw);
-    let inner = extensions.and_then(Node::as_object).into_iter();
-    let inner = inner.flat_map(Object::iter).filter(|it| it.name != SALT);
+    let spell = |member: &JsonMember<'_>| format!("{}:{}", member.raw_name, member.node.raw);
+    let inner = extensions.and_then(JsonNode::as_object).into_iter();
+    let inner = inner
+        .flat_map(JsonObject::iter)
+        .filter(|it| it.name != SALT);
     let salt = encode(draw::<16>(random)?.as_slice());
     let inner: Vec<_> = inner
         .map(spell)
@@ -114,7 +122,7 @@ pub(super) fn complete(
 ) -> Result<Zeroizing<String>, Error> {
     let salted = salted(what, &parse(what, text.as_bytes())?, random)?;
     let node = parse(what, salted.as_bytes())?;
-    let object = Reader::new(&node, "").map_err(member(what))?.object();
+    let object = MemberReader::new(&node, "").map_err(member(what))?.object();
     let hash = hash_without(what, &node, name)?;
     let rest = Zeroizing::new(canonical_without(object, name));
     let open = rest.strip_suffix('}').unwrap_or(&rest);

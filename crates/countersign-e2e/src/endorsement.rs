@@ -10,11 +10,11 @@ use super::bundle::{DeviceBundle, DeviceId};
 use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
 use super::error::Error;
 use super::keys::DeviceKeys;
-use super::statement::{Change, SignedStatement, Statement, read_signature};
+use super::statement::{DeviceStatement, SignedStatement, StatementChange, read_signature};
 use super::trust::MAX_DEVICES;
 use countersign_protocol::id::{ApproverId, TenantId};
-use countersign_protocol::json::{Node, Value};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::{JsonNode, JsonValue};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -23,7 +23,7 @@ const MARK: &str = "#/device/";
 
 /// What the new device signed for one device in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Signed {
+struct EndorsementText {
     device: DeviceId,
     /// Over the statement by which that device adds the new one.
     possession: Signature,
@@ -38,17 +38,17 @@ pub struct EndorsementRequest {
     approver: ApproverId,
     bundle: DeviceBundle,
     at: Timestamp,
-    by: Vec<Signed>,
+    by: Vec<EndorsementText>,
 }
 
 fn addition(
     request: (&TenantId, &ApproverId, Timestamp),
     bundle: &DeviceBundle,
     by: DeviceId,
-) -> Result<Statement, Error> {
+) -> Result<DeviceStatement, Error> {
     let (tenant, approver, at) = request;
-    let change = Change::Add(Box::new(bundle.clone()));
-    Statement::new(tenant, approver, &change, at, by)
+    let change = StatementChange::Add(Box::new(bundle.clone()));
+    DeviceStatement::new(tenant, approver, &change, at, by)
 }
 
 impl EndorsementRequest {
@@ -67,7 +67,7 @@ impl EndorsementRequest {
         let about = (tenant, approver, at);
         let sign = |device: &DeviceBundle| {
             let id = device.id();
-            Ok(Signed {
+            Ok(EndorsementText {
                 device: id,
                 possession: addition(about, bundle, id)?.sign(keys)?,
                 signature: addition(about, device, bundle.id())?.sign(keys)?,
@@ -88,15 +88,15 @@ impl EndorsementRequest {
         let text = text.rsplit_once(MARK).map_or(text, |(_, text)| text);
         let bytes = encoding::decode(REQUEST, text).map_err(|_| Error::EndorsementLink)?;
         let node = parse_canonical(REQUEST, &bytes)?;
-        let mut reader = Reader::new(&node, "").map_err(member(REQUEST))?;
+        let mut reader = MemberReader::new(&node, "").map_err(member(REQUEST))?;
         read_version(&mut reader, REQUEST)?;
         let bundle = reader.str("bundle").map_err(member(REQUEST))?;
         let list = reader.required("by", "an array").map_err(member(REQUEST))?;
         let by = match &list.value {
-            Value::Array(list) if list.len() <= MAX_DEVICES => list,
+            JsonValue::Array(list) if list.len() <= MAX_DEVICES => list,
             _ => {
                 let expected = format!("an array of at most {MAX_DEVICES}");
-                return Err(member(REQUEST)(Invalid::shape("/by", expected)));
+                return Err(member(REQUEST)(InvalidMember::shape("/by", expected)));
             }
         };
         let request = Self {
@@ -104,7 +104,10 @@ impl EndorsementRequest {
             approver: reader.id("approverId").map_err(member(REQUEST))?,
             bundle: DeviceBundle::parse(bundle)?,
             at: reader.timestamp("at").map_err(member(REQUEST))?,
-            by: by.iter().map(Signed::parse).collect::<Result<_, Error>>()?,
+            by: by
+                .iter()
+                .map(EndorsementText::parse)
+                .collect::<Result<_, Error>>()?,
         };
         reader.finish().map_err(member(REQUEST))?;
         Ok(request)
@@ -176,9 +179,9 @@ impl EndorsementRequest {
     }
 }
 
-impl Signed {
-    fn parse(node: &Node<'_>) -> Result<Self, Error> {
-        let mut reader = Reader::new(node, "/by").map_err(member(REQUEST))?;
+impl EndorsementText {
+    fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+        let mut reader = MemberReader::new(node, "/by").map_err(member(REQUEST))?;
         let mut text = |name| reader.str(name).map_err(member(REQUEST));
         let signed = Self {
             device: DeviceId::parse(text("deviceId")?)?,

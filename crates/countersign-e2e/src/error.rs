@@ -2,7 +2,7 @@
 
 use super::bundle::DeviceId;
 use countersign_protocol::json::JsonError;
-use countersign_protocol::reader::Invalid;
+use countersign_protocol::reader::InvalidMember;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -21,7 +21,7 @@ pub enum Error {
     #[error("{what}: {invalid}")]
     Member {
         what: &'static str,
-        invalid: Invalid,
+        invalid: InvalidMember,
     },
     #[error("{what} is not in canonical form (RFC 8785); the client that made it has a defect")]
     NotCanonical { what: &'static str },

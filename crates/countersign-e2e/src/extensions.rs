@@ -15,8 +15,8 @@ use super::trust::{DeviceTrust, MAX_DEVICES, TrustedDevice};
 use countersign_protocol::artifact::MAX_WORD_CHARS;
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, TextId as _};
-use countersign_protocol::json::{self, Node};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::{self, JsonNode};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 
 /// The extension that holds the text behind `repoRef`.
 pub const REPOSITORY: &str = "countersign.repository";
@@ -58,30 +58,35 @@ pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Value)
 
 /// The text behind `repo_ref`, if the extensions of an artifact have one. `Err` if it is another's.
 pub(super) fn read_repository(
-    extensions: Option<&Node<'_>>,
+    extensions: Option<&JsonNode<'_>>,
     repo_ref: &str,
-) -> Result<Option<String>, Invalid> {
+) -> Result<Option<String>, InvalidMember> {
     let Some(hidden) = extension(extensions, REPOSITORY)? else {
         return Ok(None);
     };
-    let mut hidden = Reader::new(hidden, "/extensions/countersign.repository")?;
+    let mut hidden = MemberReader::new(hidden, "/extensions/countersign.repository")?;
     let salt = hidden.bounded_str("salt", 22, 22)?;
     let text = hidden.bounded_str("text", 0, MAX_WORD_CHARS)?;
     hidden.finish()?;
     if hash_of(salt, text) == repo_ref {
         Ok(Some(text.to_owned()))
     } else {
-        Err(Invalid::shape("/repoRef", "the hash of the repository"))
+        Err(InvalidMember::shape(
+            "/repoRef",
+            "the hash of the repository",
+        ))
     }
 }
 
-pub(super) fn read_devices(extensions: Option<&Node<'_>>) -> Result<NamedDevices, Invalid> {
+pub(super) fn read_devices(
+    extensions: Option<&JsonNode<'_>>,
+) -> Result<NamedDevices, InvalidMember> {
     let Some(named) = extension(extensions, DEVICES)? else {
         return Ok(NamedDevices::new());
     };
-    let named = Reader::new(named, "/extensions/countersign.devices")?;
+    let named = MemberReader::new(named, "/extensions/countersign.devices")?;
     let read = named.object().iter().map(|member| {
-        let json::Value::Array(list) = &member.node.value else {
+        let json::JsonValue::Array(list) = &member.node.value else {
             return None;
         };
         let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
@@ -91,17 +96,17 @@ pub(super) fn read_devices(extensions: Option<&Node<'_>>) -> Result<NamedDevices
     });
     let expected = "at most 32 ids of devices, none twice, for each id of an approver";
     let read: Option<_> = read.collect();
-    read.ok_or_else(|| Invalid::shape("/extensions/countersign.devices", expected))
+    read.ok_or_else(|| InvalidMember::shape("/extensions/countersign.devices", expected))
 }
 
 pub(super) fn extension<'n, 'a>(
-    extensions: Option<&'n Node<'a>>,
+    extensions: Option<&'n JsonNode<'a>>,
     name: &'static str,
-) -> Result<Option<&'n Node<'a>>, Invalid> {
+) -> Result<Option<&'n JsonNode<'a>>, InvalidMember> {
     let Some(extensions) = extensions else {
         return Ok(None);
     };
-    Reader::new(extensions, "/extensions")?.optional_nested(name)
+    MemberReader::new(extensions, "/extensions")?.optional_nested(name)
 }
 
 fn hash_of(salt: &str, text: &str) -> String {

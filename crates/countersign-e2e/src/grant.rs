@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::decision::Scope;
-use countersign_protocol::json::{Node, Value};
-use countersign_protocol::reader::Reader;
+use super::decision::DecisionScope;
+use countersign_protocol::json::{JsonNode, JsonValue};
+use countersign_protocol::reader::MemberReader;
 use countersign_protocol::timestamp::Timestamp;
 
 /// Longest grant, counted from when the enforcer accepted the decision.
@@ -40,12 +40,12 @@ impl GrantMatch {
     }
 
     /// None if it is not exactly one of the known forms.
-    pub(super) fn read(node: &Node<'_>) -> Option<Self> {
-        let mut reader = Reader::new(node, "").ok()?;
+    pub(super) fn read(node: &JsonNode<'_>) -> Option<Self> {
+        let mut reader = MemberReader::new(node, "").ok()?;
         let found = if reader.one_of("match", &["same", "prefix"]).ok()? == "same" {
             Self::Same
         } else {
-            let Value::Array(words) = &reader.optional("argv")?.value else {
+            let JsonValue::Array(words) = &reader.optional("argv")?.value else {
                 return None;
             };
             let words = words.iter().map(|word| word.as_str().map(str::to_owned));
@@ -82,15 +82,15 @@ pub enum GrantOutcome {
 }
 
 pub(super) fn judge_grant(
-    scope: Scope,
+    scope: DecisionScope,
     wanted: WantedGrant,
     expires_at: Timestamp,
     accepted_at: Timestamp,
 ) -> GrantOutcome {
     let session_only = match scope {
-        Scope::Once => return GrantOutcome::NotGiven("it is for one request only"),
-        Scope::Timebox => false,
-        Scope::Session => true,
+        DecisionScope::Once => return GrantOutcome::NotGiven("it is for one request only"),
+        DecisionScope::Timebox => false,
+        DecisionScope::Session => true,
     };
     let matches = match wanted {
         WantedGrant::Matching(matches) => matches,

@@ -13,25 +13,25 @@ use super::grant::{GrantMatch, WantedGrant};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
-use super::seal::{self, Ciphertext, Purpose};
+use super::seal::{self, Ciphertext, SealPurpose};
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{EnforcerId, RequestId};
-use countersign_protocol::json::Node;
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 
 const HINTS: &str = "policyHints";
 const MAX_REASON_CHARS: usize = 4_000;
 const MAX_ACTION_CHARS: usize = 1_024;
 
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct ArtifactHints {
     pub reason: Option<String>,
     /// The id of a requested action.
     pub action_id: Option<String>,
     pub grant: Option<GrantMatch>,
 }
 
-impl fmt::Debug for Hints {
+impl fmt::Debug for ArtifactHints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hints(redacted)")
     }
@@ -40,7 +40,7 @@ impl fmt::Debug for Hints {
 /// Hints as an enforcer reads them: a grant that is not understood is told apart from none.
 #[derive(Debug, Default)]
 pub(super) struct ReadHints {
-    pub(super) hints: Hints,
+    pub(super) hints: ArtifactHints,
     pub(super) grant: WantedGrant,
 }
 
@@ -64,7 +64,7 @@ impl HintsContext<'_> {
     }
 }
 
-impl Hints {
+impl ArtifactHints {
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -97,7 +97,7 @@ impl Hints {
             members["grant"] = grant.to_json();
         }
         let sealed = seal::seal(
-            (Purpose::Hints, None),
+            (SealPurpose::Hints, None),
             keys.decryption(),
             &[(enforcer.id().to_string(), *enforcer.encryption_key())],
             &context.to_json(),
@@ -107,8 +107,8 @@ impl Hints {
         Ok(json!({"sealed": sealed.to_json()}))
     }
 
-    fn read(node: &Node<'_>) -> Result<ReadHints, Invalid> {
-        let mut reader = Reader::new(node, "")?;
+    fn read(node: &JsonNode<'_>) -> Result<ReadHints, InvalidMember> {
+        let mut reader = MemberReader::new(node, "")?;
         let reason = reader.optional_bounded_str("reason", MAX_REASON_CHARS)?;
         let action_id = reader.optional_bounded_str("actionId", MAX_ACTION_CHARS)?;
         let wanted = match reader.optional("grant").map(GrantMatch::read) {
@@ -133,18 +133,18 @@ impl Hints {
 
     /// Reads `policyHints`, encrypted or plain. Its signature must have been verified before.
     pub(super) fn open(
-        node: &Node<'_>,
+        node: &JsonNode<'_>,
         context: &HintsContext<'_>,
         keys: &EnforcerKeys,
         sender: &EncryptionKey,
     ) -> Result<ReadHints, Error> {
-        let mut reader = Reader::new(node, "").map_err(member(HINTS))?;
+        let mut reader = MemberReader::new(node, "").map_err(member(HINTS))?;
         let Some(sealed) = reader.optional("sealed") else {
             return Self::read(node).map_err(member(HINTS));
         };
         reader.finish().map_err(member(HINTS))?;
         let content = seal::open(
-            &Ciphertext::parse(Purpose::Hints, sealed)?,
+            &Ciphertext::parse(SealPurpose::Hints, sealed)?,
             context.enforcer_id.as_str(),
             keys.decryption(),
             sender,

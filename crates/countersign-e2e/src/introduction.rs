@@ -13,8 +13,8 @@ use super::statement::read_signature;
 use super::trust::DeviceTrust;
 use countersign_protocol::canonical::canonical;
 use countersign_protocol::id::{ApproverId, TenantId};
-use countersign_protocol::json::Node;
-use countersign_protocol::reader::Reader;
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::MemberReader;
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -61,8 +61,8 @@ impl Introduction {
         Self::parse(&parse(INTRODUCTION, text.as_bytes())?)
     }
 
-    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
-        let mut reader = Reader::new(node, "").map_err(member(INTRODUCTION))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+        let mut reader = MemberReader::new(node, "").map_err(member(INTRODUCTION))?;
         read_version(&mut reader, INTRODUCTION)?;
         let kind = reader.one_of("statement", &[INTRODUCE]);
         kind.map_err(member(INTRODUCTION))?;
@@ -132,8 +132,8 @@ pub struct SignedIntroduction {
 }
 
 impl SignedIntroduction {
-    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
-        let mut reader = Reader::new(node, "").map_err(member(SIGNED_INTRODUCTION))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+        let mut reader = MemberReader::new(node, "").map_err(member(SIGNED_INTRODUCTION))?;
         let statement = reader.nested("statement");
         let statement = statement.map_err(member(SIGNED_INTRODUCTION))?;
         let signature = reader.str("signature");

@@ -41,18 +41,19 @@ mod statement;
 mod trust;
 
 pub use accept::{
-    Approval, Outcome, OwnRequest, Rejection, SignedVerdict, accept, accept_again, verify_decision,
+    OwnRequest, SignedVerdict, VerifiedApproval, VerifiedDecision, VerifiedRejection, accept,
+    accept_again, verify_decision,
 };
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
 pub use bundle::DEVICE_ID;
 pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
-pub use comparison::{Comparison, Digits};
-pub use decision::{Ruling, Scope, reject_unopened, sign_decision};
+pub use comparison::{ComparisonDigits, DigitComparison};
+pub use decision::{DecisionContent, DecisionScope, reject_unopened, sign_decision};
 pub use endorsement::EndorsementRequest;
 pub use error::Error;
 pub use extensions::{DEVICES, REPOSITORY, hide_repository, name_devices};
 pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT};
-pub use hints::Hints;
+pub use hints::ArtifactHints;
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
 pub use introduction::{Introduction, SignedIntroduction};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
@@ -62,12 +63,12 @@ pub use outcome::{
     verify_outcome,
 };
 pub use pairing::{
-    Answer, AuthenticOffer, PinnedDevice, PinnedEnforcer, Received, answer_by_code, answer_by_link,
-    receive_answer,
+    AuthenticOffer, PairingAnswer, PinnedDevice, PinnedEnforcer, ReceivedAnswer, answer_by_code,
+    answer_by_link, receive_answer,
 };
 pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_prompt};
 pub use random::RandomSource;
-pub use seal::{Ciphertext, MAX_RECIPIENTS, Purpose};
-pub use statement::{Change, SignedStatement, Statement};
+pub use seal::{Ciphertext, MAX_RECIPIENTS, SealPurpose};
+pub use statement::{DeviceStatement, SignedStatement, StatementChange};
 pub use statement::{SIGNATURE, SIGNED, STATEMENT};
-pub use trust::{DeviceTrust, Followed, MAX_DEVICES, TrustedDevice};
+pub use trust::{DeviceTrust, MAX_DEVICES, TrustUpdate, TrustedDevice};

@@ -18,8 +18,8 @@ use super::extensions::{extension, insert};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
 use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
-use countersign_protocol::json::{self, Node};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::{self, JsonNode};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
@@ -84,7 +84,7 @@ impl fmt::Display for OutcomeEffect {
 }
 
 /// The digest of a signed decision: of the text that is signed, and of the signature. It is the same for every spelling of the two.
-pub fn decision_digest(decision: &Node<'_>) -> Option<Sha256Hex> {
+pub fn decision_digest(decision: &JsonNode<'_>) -> Option<Sha256Hex> {
     let body = decision.as_object()?;
     let signature = Signature::parse(body.get("signature")?.as_str()?)?;
     let signed = canonical_without(body, "signature");
@@ -132,24 +132,28 @@ impl OutcomeStatement {
 
     fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let node = parse_canonical(STATEMENT, bytes)?;
-        let mut statement = Reader::new(&node, "").map_err(member(STATEMENT))?;
+        let mut statement = MemberReader::new(&node, "").map_err(member(STATEMENT))?;
         let predicate = statement.nested("predicate").map_err(member(STATEMENT))?;
-        let mut predicate = Reader::new(predicate, "/predicate").map_err(member(STATEMENT))?;
+        let mut predicate =
+            MemberReader::new(predicate, "/predicate").map_err(member(STATEMENT))?;
         read_version(&mut predicate, STATEMENT)?;
         Self::read(statement, predicate).map_err(member(STATEMENT))
     }
 
-    fn read(mut statement: Reader<'_, '_>, mut predicate: Reader<'_, '_>) -> Result<Self, Invalid> {
+    fn read(
+        mut statement: MemberReader<'_, '_>,
+        mut predicate: MemberReader<'_, '_>,
+    ) -> Result<Self, InvalidMember> {
         statement.constant("_type", STATEMENT_TYPE)?;
         statement.constant("predicateType", PREDICATE_TYPE)?;
         let [subject] = array(&mut statement, "subject", "one subject")? else {
-            return Err(Invalid::shape("/subject", "one subject"));
+            return Err(InvalidMember::shape("/subject", "one subject"));
         };
-        let mut subject = Reader::new(subject, "/subject/0")?;
-        let mut digest = Reader::new(subject.nested("digest")?, "/subject/0/digest")?;
+        let mut subject = MemberReader::new(subject, "/subject/0")?;
+        let mut digest = MemberReader::new(subject.nested("digest")?, "/subject/0/digest")?;
         let (outcome, cause) = (predicate.str("outcome")?, predicate.str("cause")?);
         let effect = OutcomeEffect::parse(outcome, cause).ok_or_else(|| {
-            Invalid::shape("/predicate/outcome", "allowed, or denied with a cause")
+            InvalidMember::shape("/predicate/outcome", "allowed, or denied with a cause")
         })?;
         let expected = "1 to 64 digests";
         let digests = array(&mut predicate, "decisions", expected)?;
@@ -162,7 +166,8 @@ impl OutcomeStatement {
             tenant: predicate.id("tenantId")?,
             enforcer: predicate.id("enforcerId")?,
             effect,
-            decisions: decisions.ok_or_else(|| Invalid::shape("/predicate/decisions", expected))?,
+            decisions: decisions
+                .ok_or_else(|| InvalidMember::shape("/predicate/decisions", expected))?,
             at: predicate.timestamp("at")?,
         };
         for reader in [statement, subject, digest, predicate] {
@@ -173,13 +178,13 @@ impl OutcomeStatement {
 }
 
 fn array<'n, 'a>(
-    reader: &mut Reader<'n, 'a>,
+    reader: &mut MemberReader<'n, 'a>,
     name: &'static str,
     expected: &'static str,
-) -> Result<&'n [Node<'a>], Invalid> {
+) -> Result<&'n [JsonNode<'a>], InvalidMember> {
     match &reader.required(name, expected)?.value {
-        json::Value::Array(list) => Ok(list),
-        _ => Err(Invalid::shape(reader.at(name), expected)),
+        json::JsonValue::Array(list) => Ok(list),
+        _ => Err(InvalidMember::shape(reader.at(name), expected)),
     }
 }
 
@@ -224,19 +229,21 @@ fn signed_bytes(payload: &[u8]) -> Vec<u8> {
 }
 
 /// The key named in an artifact. `None` for a version that this program does not know.
-pub(super) fn read_key(extensions: Option<&Node<'_>>) -> Result<Option<PublicKey>, Invalid> {
+pub(super) fn read_key(
+    extensions: Option<&JsonNode<'_>>,
+) -> Result<Option<PublicKey>, InvalidMember> {
     let pointer = "/extensions/countersign.outcome";
     let Some(named) = extension(extensions, OUTCOME)? else {
         return Ok(None);
     };
-    let mut named = Reader::new(named, pointer)?;
-    if named.required("v", "1")?.value != json::Value::Number(1.0) {
+    let mut named = MemberReader::new(named, pointer)?;
+    if named.required("v", "1")?.value != json::JsonValue::Number(1.0) {
         return Ok(None);
     }
     let bytes = encoding::decode_array::<32>("the key of the outcome", named.str("key")?);
     named.finish()?;
     let key = bytes.ok().and_then(|bytes| PublicKey::from_bytes(&bytes));
-    let expected = || Invalid::shape(format!("{pointer}/key"), "an Ed25519 key in base64url");
+    let expected = || InvalidMember::shape(format!("{pointer}/key"), "an Ed25519 key in base64url");
     key.map(Some).ok_or_else(expected)
 }
 
@@ -246,7 +253,7 @@ pub fn verify_outcome(
     artifact: &PlainArtifact,
     tenant: &TenantId,
     enforcer: &EnforcerId,
-    decision: &Node<'_>,
+    decision: &JsonNode<'_>,
 ) -> Result<OutcomeStatement, Error> {
     let key = artifact.outcome_key().ok_or(Error::NoOutcomeKey)?;
     let node = parse(ENVELOPE, envelope.as_bytes())?;
@@ -271,19 +278,20 @@ pub fn verify_outcome(
     }
 }
 
-fn read_envelope(node: &Node<'_>) -> Result<(Vec<u8>, Signature), Invalid> {
-    let mut envelope = Reader::new(node, "")?;
+fn read_envelope(node: &JsonNode<'_>) -> Result<(Vec<u8>, Signature), InvalidMember> {
+    let mut envelope = MemberReader::new(node, "")?;
     envelope.constant("payloadType", PAYLOAD_TYPE)?;
     let payload = STANDARD.decode(envelope.bounded_str("payload", 1, MAX_PAYLOAD_CHARS)?);
-    let payload = payload.map_err(|_| Invalid::shape("/payload", "base64"))?;
+    let payload = payload.map_err(|_| InvalidMember::shape("/payload", "base64"))?;
     let [signature] = array(&mut envelope, "signatures", "one signature")? else {
-        return Err(Invalid::shape("/signatures", "one signature"));
+        return Err(InvalidMember::shape("/signatures", "one signature"));
     };
-    let mut signature = Reader::new(signature, "/signatures/0")?;
+    let mut signature = MemberReader::new(signature, "/signatures/0")?;
     let bytes = STANDARD.decode(signature.str("sig")?).ok();
     let read = bytes.and_then(|bytes| Signature::from_bytes(&bytes));
     signature.finish()?;
     envelope.finish()?;
-    let read = read.ok_or_else(|| Invalid::shape("/signatures/0/sig", "64 bytes in base64"))?;
+    let read =
+        read.ok_or_else(|| InvalidMember::shape("/signatures/0/sig", "64 bytes in base64"))?;
     Ok((payload, read))
 }

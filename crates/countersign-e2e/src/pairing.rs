@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::bundle::{DeviceBundle, EnforcerBundle};
-use super::comparison::{Comparison, Digits};
+use super::comparison::{ComparisonDigits, DigitComparison};
 use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
 use super::error::Error;
 use super::keys::EncryptionKey;
@@ -12,20 +12,20 @@ use super::link::{Fingerprint, PairingSecret};
 use super::random::{RandomSource, draw};
 use countersign_protocol::id::{ApproverId, EnforcerId};
 use countersign_protocol::pairing::Nonce;
-use countersign_protocol::reader::Reader;
+use countersign_protocol::reader::MemberReader;
 
 const ANSWER: &str = "the approver's bundle";
 const PROOF_PURPOSE: &str = "countersign pairing v1";
 
 /// What a device sends to complete a pairing: its bundle, fresh randomness, and a proof if it used the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct PairingAnswer {
     bundle: DeviceBundle,
     random: [u8; 16],
     proof: Option<[u8; 32]>,
 }
 
-impl Answer {
+impl PairingAnswer {
     fn new(bundle: &DeviceBundle, random: &mut impl RandomSource) -> Result<Self, Error> {
         Ok(Self {
             bundle: bundle.clone(),
@@ -37,7 +37,7 @@ impl Answer {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bytes = encoding::decode(ANSWER, text)?;
         let node = parse_canonical(ANSWER, &bytes)?;
-        let mut reader = Reader::new(&node, "").map_err(member(ANSWER))?;
+        let mut reader = MemberReader::new(&node, "").map_err(member(ANSWER))?;
         read_version(&mut reader, ANSWER)?;
         let bundle = DeviceBundle::read(&mut reader)?;
         let random = reader.str("random").map_err(member(ANSWER))?;
@@ -72,7 +72,7 @@ fn transcript(
     offer: &EnforcerBundle,
     nonce: &Nonce,
     approver: &ApproverId,
-    answer: &Answer,
+    answer: &PairingAnswer,
 ) -> Result<String, Error> {
     let members = json!({
         "nonce": nonce.as_str(),
@@ -155,8 +155,8 @@ pub fn answer_by_link(
     approver: &ApproverId,
     bundle: &DeviceBundle,
     random: &mut impl RandomSource,
-) -> Result<(Answer, PinnedEnforcer), Error> {
-    let mut answer = Answer::new(bundle, random)?;
+) -> Result<(PairingAnswer, PinnedEnforcer), Error> {
+    let mut answer = PairingAnswer::new(bundle, random)?;
     let transcript = transcript(&offer.0, nonce, approver, &answer)?;
     answer.proof = Some(secret.prove(&provable(&transcript)));
     Ok((answer, PinnedEnforcer::new(&offer.0)))
@@ -169,18 +169,21 @@ pub fn answer_by_code(
     approver: &ApproverId,
     bundle: &DeviceBundle,
     random: &mut impl RandomSource,
-) -> Result<(Answer, Comparison<PinnedEnforcer>), Error> {
-    let answer = Answer::new(bundle, random)?;
+) -> Result<(PairingAnswer, DigitComparison<PinnedEnforcer>), Error> {
+    let answer = PairingAnswer::new(bundle, random)?;
     let transcript = transcript(offer, nonce, approver, &answer)?;
-    let digits = Digits::of(&transcript, nonce);
-    Ok((answer, Comparison::new(digits, PinnedEnforcer::new(offer))))
+    let digits = ComparisonDigits::of(&transcript, nonce);
+    Ok((
+        answer,
+        DigitComparison::new(digits, PinnedEnforcer::new(offer)),
+    ))
 }
 
 /// An answer as the enforcer got it.
 #[derive(Debug)]
-pub enum Received {
+pub enum ReceivedAnswer {
     Proven(PinnedDevice),
-    ToCompare(Comparison<PinnedDevice>),
+    ToCompare(DigitComparison<PinnedDevice>),
 }
 
 /// On the enforcer. A wrong proof is refused: it does not fall back to the comparison.
@@ -189,8 +192,8 @@ pub fn receive_answer(
     secret: &PairingSecret,
     nonce: &Nonce,
     approver: &ApproverId,
-    answer: Answer,
-) -> Result<Received, Error> {
+    answer: PairingAnswer,
+) -> Result<ReceivedAnswer, Error> {
     let transcript = transcript(offer, nonce, approver, &answer)?;
     let pinned = PinnedDevice {
         approver: approver.clone(),
@@ -198,12 +201,14 @@ pub fn receive_answer(
     };
     match answer.proof {
         Some(proof) if secret.proves(&provable(&transcript), &proof) => {
-            Ok(Received::Proven(pinned))
+            Ok(ReceivedAnswer::Proven(pinned))
         }
         Some(_) => Err(Error::PairingProof),
         None => {
-            let digits = Digits::of(&transcript, nonce);
-            Ok(Received::ToCompare(Comparison::new(digits, pinned)))
+            let digits = ComparisonDigits::of(&transcript, nonce);
+            Ok(ReceivedAnswer::ToCompare(DigitComparison::new(
+                digits, pinned,
+            )))
         }
     }
 }

@@ -12,13 +12,13 @@ use super::error::Error;
 use super::keys::{DeviceKeys, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
-use super::seal::{self, Ciphertext, Purpose};
+use super::seal::{self, Ciphertext, SealPurpose};
 use super::trust::DeviceTrust;
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
-use countersign_protocol::json::Node;
+use countersign_protocol::json::JsonNode;
 use countersign_protocol::prompt::{MAX_REPO_CHARS, TARGETS};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::timestamp::Timestamp;
 
 const PROMPT: &str = "the prompt";
@@ -52,11 +52,11 @@ impl PlainPrompt {
         }
     }
 
-    fn read(node: &Node<'_>) -> Result<Self, Invalid> {
-        let mut body = Reader::new(node, "")?;
+    fn read(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+        let mut body = MemberReader::new(node, "")?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
-            return Err(Invalid::shape("/requestId", "a UUID or ULID"));
+            return Err(InvalidMember::shape("/requestId", "a UUID or ULID"));
         }
         let session_id = body.optional_str("sessionId")?.map(str::to_owned);
         body.optional_bounded_str("repoRef", MAX_REPO_CHARS)?;
@@ -164,7 +164,7 @@ pub fn seal_prompt(
     let enforcer_id = enforcer.id().clone();
     let context = prompt.context(approver_id.clone(), enforcer_id);
     seal::seal(
-        (Purpose::Prompt, Some(sender)),
+        (SealPurpose::Prompt, Some(sender)),
         keys.decryption(),
         &[(enforcer.id().to_string(), *enforcer.encryption_key())],
         &context.to_json(sender),

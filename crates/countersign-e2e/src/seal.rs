@@ -19,8 +19,8 @@ use super::encoding::{self, canonical_text, member};
 use super::error::Error;
 use super::keys::{DecryptionKey, EncryptionKey};
 use super::random::{EphemeralSeed, RandomSource, draw};
-use countersign_protocol::json::{Node, Value};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::{JsonNode, JsonValue};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 
 /// More do not fit beside the content within the gateway's limit for a body.
 pub const MAX_RECIPIENTS: usize = 256;
@@ -33,7 +33,7 @@ type EncapsulatedKey = <X25519HkdfSha256 as hpke::Kem>::EncappedKey;
 
 /// What is encrypted, and in which direction. A ciphertext of one purpose never opens as one of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum SealPurpose {
     /// From an enforcer to devices.
     Artifact,
     /// From a device to an enforcer.
@@ -42,7 +42,7 @@ pub enum Purpose {
     Hints,
 }
 
-impl Purpose {
+impl SealPurpose {
     fn info(self) -> &'static [u8] {
         match self {
             Self::Artifact => b"countersign seal v1",
@@ -70,7 +70,7 @@ struct WrappedKey {
 /// A well-formed ciphertext. Only opening tells whether it is authentic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ciphertext {
-    purpose: Purpose,
+    purpose: SealPurpose,
     /// The device that encrypted a prompt. Elsewhere the sender is known from what the ciphertext belongs to.
     sender: Option<DeviceId>,
     nonce: [u8; 12],
@@ -79,25 +79,25 @@ pub struct Ciphertext {
 }
 
 impl Ciphertext {
-    pub fn parse(purpose: Purpose, node: &Node<'_>) -> Result<Self, Error> {
-        let mut reader = Reader::new(node, "").map_err(member(CIPHERTEXT))?;
+    pub fn parse(purpose: SealPurpose, node: &JsonNode<'_>) -> Result<Self, Error> {
+        let mut reader = MemberReader::new(node, "").map_err(member(CIPHERTEXT))?;
         let mut text = |name| reader.str(name).map_err(member(CIPHERTEXT));
         let known = [("alg", ALGORITHM), ("enc", CONTENT_ALGORITHM)];
         for (name, only) in known {
             if text(name)? != only {
-                let invalid = Invalid::unsupported(format!("/{name}"), only);
+                let invalid = InvalidMember::unsupported(format!("/{name}"), only);
                 return Err(member(CIPHERTEXT)(invalid));
             }
         }
         let sender = match purpose {
-            Purpose::Prompt => Some(DeviceId::parse(text("sender")?)?),
-            Purpose::Artifact | Purpose::Hints => None,
+            SealPurpose::Prompt => Some(DeviceId::parse(text("sender")?)?),
+            SealPurpose::Artifact | SealPurpose::Hints => None,
         };
         let nonce = encoding::decode_array("the ciphertext's nonce", text("nonce")?)?;
         let data = encoding::decode("the ciphertext's data", text("data")?)?;
         let list = reader.required("recipients", "an array");
-        let Value::Array(list) = &list.map_err(member(CIPHERTEXT))?.value else {
-            let invalid = Invalid::shape("/recipients", "an array");
+        let JsonValue::Array(list) = &list.map_err(member(CIPHERTEXT))?.value else {
+            let invalid = InvalidMember::shape("/recipients", "an array");
             return Err(member(CIPHERTEXT)(invalid));
         };
         reader.finish().map_err(member(CIPHERTEXT))?;
@@ -148,8 +148,8 @@ impl Ciphertext {
 }
 
 impl WrappedKey {
-    fn parse(purpose: Purpose, node: &Node<'_>) -> Result<Self, Error> {
-        let mut reader = Reader::new(node, "/recipients").map_err(member(CIPHERTEXT))?;
+    fn parse(purpose: SealPurpose, node: &JsonNode<'_>) -> Result<Self, Error> {
+        let mut reader = MemberReader::new(node, "/recipients").map_err(member(CIPHERTEXT))?;
         let mut text = |name| reader.str(name).map_err(member(CIPHERTEXT));
         let wrapped = Self {
             recipient: text(purpose.recipient())?.to_owned(),
@@ -161,7 +161,7 @@ impl WrappedKey {
     }
 }
 
-fn recipients_json(purpose: Purpose, recipients: &[WrappedKey]) -> serde_json::Value {
+fn recipients_json(purpose: SealPurpose, recipients: &[WrappedKey]) -> serde_json::Value {
     let wrapped = recipients.iter().map(|wrapped| {
         json!({
             purpose.recipient(): wrapped.recipient,
@@ -174,7 +174,7 @@ fn recipients_json(purpose: Purpose, recipients: &[WrappedKey]) -> serde_json::V
 
 /// The associated data of the content: the context and all recipients, so that the whole ciphertext is one unit.
 fn content_data(
-    purpose: Purpose,
+    purpose: SealPurpose,
     context: &serde_json::Value,
     recipients: &[WrappedKey],
 ) -> Result<String, Error> {
@@ -185,7 +185,7 @@ fn content_data(
 
 /// Encrypts. `context` is an object that both sides know from elsewhere.
 pub(super) fn seal(
-    (purpose, sender_id): (Purpose, Option<DeviceId>),
+    (purpose, sender_id): (SealPurpose, Option<DeviceId>),
     sender: &DecryptionKey,
     recipients: &[(String, EncryptionKey)],
     context: &serde_json::Value,

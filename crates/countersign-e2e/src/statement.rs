@@ -12,8 +12,8 @@ use super::keys::DeviceKeys;
 use super::trust::MAX_DEVICES;
 use countersign_protocol::canonical::canonical;
 use countersign_protocol::id::{ApproverId, TenantId};
-use countersign_protocol::json::{self, Node};
-use countersign_protocol::reader::{Invalid, Reader};
+use countersign_protocol::json::{self, JsonNode};
+use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 
@@ -24,17 +24,17 @@ const ADD: &str = "device.add";
 const REVOKE: &str = "device.revoke";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum StatementChange {
     Add(Box<DeviceBundle>),
     Revoke(DeviceId),
 }
 
 /// A well-formed statement, with the text that its signatures cover. Whether they verify is for `DeviceTrust` to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
+pub struct DeviceStatement {
     tenant: TenantId,
     approver: ApproverId,
-    change: Change,
+    change: StatementChange,
     /// Of a revocation: the devices that stay in force, as far as its signer knows.
     keeps: Option<BTreeSet<DeviceId>>,
     at: Timestamp,
@@ -42,22 +42,22 @@ pub struct Statement {
     text: String,
 }
 
-impl Statement {
+impl DeviceStatement {
     /// `at` is for people to read; no check depends on a signer's clock.
     pub fn new(
         tenant: &TenantId,
         approver: &ApproverId,
-        change: &Change,
+        change: &StatementChange,
         at: Timestamp,
         by: DeviceId,
     ) -> Result<Self, Error> {
         let mut members = members(tenant, approver, at, by);
         match change {
-            Change::Add(bundle) => {
+            StatementChange::Add(bundle) => {
                 members["statement"] = ADD.into();
                 members["bundle"] = bundle.to_text()?.into();
             }
-            Change::Revoke(device) => {
+            StatementChange::Revoke(device) => {
                 members["statement"] = REVOKE.into();
                 members["deviceId"] = device.to_string().into();
             }
@@ -87,18 +87,21 @@ impl Statement {
         Self::parse(&parse(STATEMENT, text.as_bytes())?)
     }
 
-    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
-        let mut reader = Reader::new(node, "").map_err(member(STATEMENT))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+        let mut reader = MemberReader::new(node, "").map_err(member(STATEMENT))?;
         read_version(&mut reader, STATEMENT)?;
         let kind = reader.one_of("statement", &[ADD, REVOKE]);
         let (change, keeps) = if kind.map_err(member(STATEMENT))? == ADD {
             let bundle = reader.str("bundle").map_err(member(STATEMENT))?;
-            (Change::Add(Box::new(DeviceBundle::parse(bundle)?)), None)
+            (
+                StatementChange::Add(Box::new(DeviceBundle::parse(bundle)?)),
+                None,
+            )
         } else {
             let device = reader.str("deviceId").map_err(member(STATEMENT))?;
             let keeps = reader.optional("keeps").map(read_keeps).transpose();
             let keeps = keeps.map_err(member(STATEMENT))?;
-            (Change::Revoke(DeviceId::parse(device)?), keeps)
+            (StatementChange::Revoke(DeviceId::parse(device)?), keeps)
         };
         let by = reader.str("by").map_err(member(STATEMENT))?;
         let statement = Self {
@@ -127,7 +130,7 @@ impl Statement {
         &self.approver
     }
 
-    pub fn change(&self) -> &Change {
+    pub fn change(&self) -> &StatementChange {
         &self.change
     }
 
@@ -160,32 +163,36 @@ fn members(tenant: &TenantId, approver: &ApproverId, at: Timestamp, by: DeviceId
 }
 
 /// In the order of their ids and none twice, so that there is one spelling.
-fn read_keeps(node: &Node<'_>) -> Result<BTreeSet<DeviceId>, Invalid> {
+fn read_keeps(node: &JsonNode<'_>) -> Result<BTreeSet<DeviceId>, InvalidMember> {
     let read = || {
-        let json::Value::Array(list) = &node.value else {
+        let json::JsonValue::Array(list) = &node.value else {
             return None;
         };
         let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
         let ids: Vec<_> = ids.take(MAX_DEVICES + 1).collect::<Option<_>>()?;
-        let texts: Vec<_> = list.iter().filter_map(Node::as_str).collect();
+        let texts: Vec<_> = list.iter().filter_map(JsonNode::as_str).collect();
         let in_order = texts.windows(2).all(|pair| pair[0] < pair[1]);
         (in_order && ids.len() <= MAX_DEVICES).then(|| ids.into_iter().collect())
     };
     let expected = format!("at most {MAX_DEVICES} ids of devices, in order and none twice");
-    read().ok_or_else(|| Invalid::shape("/keeps", expected))
+    read().ok_or_else(|| InvalidMember::shape("/keeps", expected))
 }
 
 /// A statement with signatures that nobody has verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedStatement {
-    statement: Statement,
+    statement: DeviceStatement,
     signature: Signature,
     possession: Option<Signature>,
 }
 
 impl SignedStatement {
     /// `possession` is the new device's signature, if the statement adds one other than the signer.
-    pub fn new(statement: Statement, signature: Signature, possession: Option<Signature>) -> Self {
+    pub fn new(
+        statement: DeviceStatement,
+        signature: Signature,
+        possession: Option<Signature>,
+    ) -> Self {
         Self {
             statement,
             signature,
@@ -193,14 +200,14 @@ impl SignedStatement {
         }
     }
 
-    pub fn parse(node: &Node<'_>) -> Result<Self, Error> {
-        let mut reader = Reader::new(node, "").map_err(member(SIGNED))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+        let mut reader = MemberReader::new(node, "").map_err(member(SIGNED))?;
         let statement = reader.nested("statement").map_err(member(SIGNED))?;
         let signature = reader.str("signature").map_err(member(SIGNED))?;
         let possession = reader.optional_str("possession").map_err(member(SIGNED))?;
         reader.finish().map_err(member(SIGNED))?;
         Ok(Self {
-            statement: Statement::parse(statement)?,
+            statement: DeviceStatement::parse(statement)?,
             signature: read_signature(signature)?,
             possession: possession.map(read_signature).transpose()?,
         })
@@ -219,7 +226,7 @@ impl SignedStatement {
         )
     }
 
-    pub fn statement(&self) -> &Statement {
+    pub fn statement(&self) -> &DeviceStatement {
         &self.statement
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::bundle::{DeviceBundle, DeviceId};
 use super::error::Error;
 use super::pairing::PinnedDevice;
-use super::statement::{Change, SignedStatement};
+use super::statement::{SignedStatement, StatementChange};
 use countersign_protocol::id::{ApproverId, TenantId};
 
 /// Most devices of an approver, so that a request can be encrypted to all of them within its size limit.
@@ -27,7 +27,7 @@ impl TrustedDevice {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Followed {
+pub enum TrustUpdate {
     Added(DeviceId),
     Revoked(DeviceId),
     /// Nothing changed: the device is in force, or was revoked, already.
@@ -118,7 +118,7 @@ impl DeviceTrust {
     }
 
     /// Pins another device of the same approver, after pairing with it.
-    pub fn pin(&mut self, device: &PinnedDevice) -> Result<Followed, Error> {
+    pub fn pin(&mut self, device: &PinnedDevice) -> Result<TrustUpdate, Error> {
         if *device.approver() != self.approver {
             return Err(Error::OtherApprover);
         }
@@ -129,10 +129,10 @@ impl DeviceTrust {
 
     /// Registers the first device an approver ever has, by its own statement. Only the gateway does this: to an enforcer a
     /// device that vouches for itself is unknown.
-    pub fn register_first(&mut self, signed: &SignedStatement) -> Result<Followed, Error> {
+    pub fn register_first(&mut self, signed: &SignedStatement) -> Result<TrustUpdate, Error> {
         self.check_subject(signed)?;
         let statement = signed.statement();
-        let Change::Add(bundle) = statement.change() else {
+        let StatementChange::Add(bundle) = statement.change() else {
             return Err(Error::UnknownDevice(statement.by()));
         };
         if !self.in_force.is_empty() || !self.revoked.is_empty() || statement.by() != bundle.id() {
@@ -145,38 +145,40 @@ impl DeviceTrust {
     }
 
     /// Follows one statement. It changes something only if a device in force signed it.
-    pub fn follow(&mut self, signed: &SignedStatement) -> Result<Followed, Error> {
+    pub fn follow(&mut self, signed: &SignedStatement) -> Result<TrustUpdate, Error> {
         self.check_subject(signed)?;
         let statement = signed.statement();
         // A list is read again as a whole, and may begin with statements of devices that were revoked since.
         match statement.change() {
-            Change::Add(bundle) if self.has(bundle) => return Ok(Followed::Known(bundle.id())),
-            Change::Revoke(id) if self.revoked.contains(id) => {
+            StatementChange::Add(bundle) if self.has(bundle) => {
+                return Ok(TrustUpdate::Known(bundle.id()));
+            }
+            StatementChange::Revoke(id) if self.revoked.contains(id) => {
                 // It may have revoked itself before, to keep what it has added.
                 if let (Some(keeps), Ok(())) = (statement.keeps(), self.check_signer(signed)) {
                     self.revoke_added_by(*id, keeps);
                 }
-                return Ok(Followed::Known(*id));
+                return Ok(TrustUpdate::Known(*id));
             }
-            Change::Add(_) | Change::Revoke(_) => {}
+            StatementChange::Add(_) | StatementChange::Revoke(_) => {}
         }
         self.check_signer(signed)?;
         match statement.change() {
-            Change::Add(bundle) if signed.possession_by(bundle.signing_key()) => {
+            StatementChange::Add(bundle) if signed.possession_by(bundle.signing_key()) => {
                 let outcome = self.add(bundle)?;
-                if let Followed::Added(id) = outcome {
+                if let TrustUpdate::Added(id) = outcome {
                     self.adders.insert(id, statement.by());
                 }
                 Ok(outcome)
             }
-            Change::Add(_) => Err(Error::Possession),
-            Change::Revoke(id) => {
+            StatementChange::Add(_) => Err(Error::Possession),
+            StatementChange::Revoke(id) => {
                 // Also of a device that is not known here: it must not be added later.
                 self.revoke(*id);
                 if let Some(keeps) = statement.keeps() {
                     self.revoke_added_by(*id, keeps);
                 }
-                Ok(Followed::Revoked(*id))
+                Ok(TrustUpdate::Revoked(*id))
             }
         }
     }
@@ -239,7 +241,7 @@ impl DeviceTrust {
                 match self.follow(signed) {
                     Ok(outcome) => {
                         followed[place] = true;
-                        leads_on |= matches!(outcome, Followed::Added(_));
+                        leads_on |= matches!(outcome, TrustUpdate::Added(_));
                     }
                     Err(error) => refused[place] = Some(error),
                 }
@@ -265,13 +267,13 @@ impl DeviceTrust {
         devices.any(|device| device.0.same_keys(bundle))
     }
 
-    fn add(&mut self, bundle: &DeviceBundle) -> Result<Followed, Error> {
+    fn add(&mut self, bundle: &DeviceBundle) -> Result<TrustUpdate, Error> {
         let id = bundle.id();
         if self.revoked.contains(&id) {
             return Err(Error::RevokedDevice(id));
         }
         if self.has(bundle) {
-            return Ok(Followed::Known(id));
+            return Ok(TrustUpdate::Known(id));
         }
         // An id is half a hash. Whoever finds two key pairs with the same id must not replace one by the other.
         if self.device(id).is_ok() {
@@ -282,6 +284,6 @@ impl DeviceTrust {
             return Err(Error::TooManyDevices { limit });
         }
         self.in_force.push(TrustedDevice(bundle.clone()));
-        Ok(Followed::Added(id))
+        Ok(TrustUpdate::Added(id))
     }
 }

@@ -2,13 +2,13 @@
 //! so that it can be forwarded byte for byte.
 
 use super::canonical::{Sha256Hex, canonical_without};
-use super::envelope::Incoming;
+use super::envelope::IncomingEnvelope;
 use super::error::Error;
 use super::extensions::check_extensions;
 use super::id::{RequestId, TextId, is_uuid_or_ulid};
-use super::json::Node;
-use super::reader::{Invalid, Reader};
-use super::routing::{Metadata, Route};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
+use super::routing::{RoutingMetadata, RoutingTarget};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -51,18 +51,21 @@ pub struct Submission {
     /// Known of open artifacts only.
     pub repo_ref: Option<String>,
     pub expires_at: Timestamp,
-    pub route: Route,
+    pub route: RoutingTarget,
     /// The open artifact verbatim, or the sealed members without routing.
     pub stored: String,
     pub trace: Option<String>,
 }
 
-pub fn is_sealed(body: &Node<'_>) -> bool {
+pub fn is_sealed(body: &JsonNode<'_>) -> bool {
     body.as_object()
         .is_some_and(|object| object.get("ciphertext").is_some())
 }
 
-pub fn parse(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
+pub fn parse(
+    envelope: &IncomingEnvelope<'_, '_>,
+    rules: &ArtifactRules,
+) -> Result<Submission, Error> {
     let submission = if is_sealed(envelope.body) {
         parse_sealed(envelope, rules)?
     } else {
@@ -72,8 +75,11 @@ pub fn parse(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submi
     Ok(submission)
 }
 
-fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
-    let mut body = Reader::new(envelope.body, "/body")?;
+fn parse_sealed(
+    envelope: &IncomingEnvelope<'_, '_>,
+    rules: &ArtifactRules,
+) -> Result<Submission, Error> {
+    let mut body = MemberReader::new(envelope.body, "/body")?;
     let artifact_type = body.bounded_str("artifactType", 1, MAX_WORD_CHARS)?;
     let artifact_hash = body.hash("artifactHash")?;
     let expires_at = body.timestamp("expiresAt")?;
@@ -98,7 +104,7 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Su
     check_lifetime(expires_at, rules)?;
 
     let metadata = metadata
-        .map(|node| Metadata::parse(node, "/body/metadata"))
+        .map(|node| RoutingMetadata::parse(node, "/body/metadata"))
         .transpose()?
         .unwrap_or_default();
     if let Some(rest) = &metadata.forwarded {
@@ -118,8 +124,11 @@ fn parse_sealed(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Su
 }
 
 /// Checks a ciphertext and returns its data. Further members are not checked.
-pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<&'n str, Invalid> {
-    let mut sealed = Reader::new(node, pointer)?;
+pub(super) fn check_ciphertext<'n>(
+    node: &'n JsonNode<'_>,
+    pointer: &str,
+) -> Result<&'n str, InvalidMember> {
+    let mut sealed = MemberReader::new(node, pointer)?;
     sealed.str("alg")?;
     for name in ["nonce", "tag", "aad"] {
         sealed.optional_str(name)?;
@@ -127,7 +136,10 @@ pub(super) fn check_ciphertext<'n>(node: &'n Node<'_>, pointer: &str) -> Result<
     sealed.str("data")
 }
 
-fn parse_open(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Submission, Error> {
+fn parse_open(
+    envelope: &IncomingEnvelope<'_, '_>,
+    rules: &ArtifactRules,
+) -> Result<Submission, Error> {
     let (artifact, payload_bytes) = read_open(envelope, rules).map_err(Error::InvalidArtifact)?;
     if payload_bytes > rules.max_payload {
         return Err(Error::PayloadTooLarge {
@@ -135,26 +147,28 @@ fn parse_open(envelope: &Incoming<'_, '_>, rules: &ArtifactRules) -> Result<Subm
             limit: rules.max_payload,
         });
     }
-    let object = Reader::new(envelope.body, "/body")?.object();
+    let object = MemberReader::new(envelope.body, "/body")?.object();
     let canonical = canonical_without(object, "artifactHash");
     if Sha256Hex::of(canonical.as_bytes()) != artifact.artifact_hash {
         return Err(Error::ArtifactHash);
     }
     if artifact.request_id != envelope.request_id {
-        return Err(Invalid::shape("/body/requestId", "the requestId of the envelope").into());
+        return Err(
+            InvalidMember::shape("/body/requestId", "the requestId of the envelope").into(),
+        );
     }
     Ok(artifact)
 }
 
 /// Reads an open artifact, and the size of its payload.
 fn read_open(
-    envelope: &Incoming<'_, '_>,
+    envelope: &IncomingEnvelope<'_, '_>,
     rules: &ArtifactRules,
-) -> Result<(Submission, usize), Invalid> {
-    let mut body = Reader::new(envelope.body, "/body")?;
+) -> Result<(Submission, usize), InvalidMember> {
+    let mut body = MemberReader::new(envelope.body, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
         // Neither form; most likely a sealed artifact without its ciphertext.
-        return Err(Invalid::shape(
+        return Err(InvalidMember::shape(
             "/body/ciphertext",
             "an object (a sealed artifact), or the members of an open one",
         ));
@@ -163,11 +177,11 @@ fn read_open(
     let session_id = body.optional_str("sessionId")?;
     for (name, id) in [("requestId", Some(request_id)), ("sessionId", session_id)] {
         if id.is_some_and(|id| !is_uuid_or_ulid(id)) {
-            return Err(Invalid::shape(body.at(name), "a UUID or ULID"));
+            return Err(InvalidMember::shape(body.at(name), "a UUID or ULID"));
         }
     }
     let request_id = RequestId::parse(request_id)
-        .ok_or_else(|| Invalid::shape("/body/requestId", "a UUID or ULID"))?;
+        .ok_or_else(|| InvalidMember::shape("/body/requestId", "a UUID or ULID"))?;
     let artifact_type = body.one_of("artifactType", &ARTIFACT_TYPES)?;
     let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
     body.optional_str("baseRevision")?;
@@ -190,17 +204,17 @@ fn read_open(
         artifact_hash,
         repo_ref: Some(repo_ref),
         expires_at,
-        route: approver.map_or(Route::Paired, Route::to),
+        route: approver.map_or(RoutingTarget::Paired, RoutingTarget::to),
         stored: envelope.body.raw.to_owned(),
         trace: envelope.trace.map(str::to_owned),
     };
     Ok((artifact, payload_bytes))
 }
 
-fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> Result<(), Invalid> {
+fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> Result<(), InvalidMember> {
     if expires_at <= rules.latest_expiry {
         return Ok(());
     }
     let expected = format!("a time not after {}", rules.latest_expiry);
-    Err(Invalid::timestamp("/body/expiresAt", expected))
+    Err(InvalidMember::timestamp("/body/expiresAt", expected))
 }

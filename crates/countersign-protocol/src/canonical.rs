@@ -5,9 +5,9 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 use super::hex;
-use super::json::{Member, Node, Object, Value};
+use super::json::{JsonMember, JsonNode, JsonObject, JsonValue};
 
-pub fn canonical(node: &Node<'_>) -> String {
+pub fn canonical(node: &JsonNode<'_>) -> String {
     // Canonical text is seldom longer than its source.
     let mut out = String::with_capacity(node.raw.len());
     write_node(&mut out, node);
@@ -15,24 +15,24 @@ pub fn canonical(node: &Node<'_>) -> String {
 }
 
 /// The canonical text of an object without one member: what a hash or signature covers.
-pub fn canonical_without(object: &Object<'_>, member: &str) -> String {
+pub fn canonical_without(object: &JsonObject<'_>, member: &str) -> String {
     let mut out = String::new();
     write_members(&mut out, object.iter().filter(|other| other.name != member));
     out
 }
 
-fn write_node(out: &mut String, node: &Node<'_>) {
+fn write_node(out: &mut String, node: &JsonNode<'_>) {
     match &node.value {
-        Value::Null | Value::Bool(_) => out.push_str(node.raw),
+        JsonValue::Null | JsonValue::Bool(_) => out.push_str(node.raw),
         // As ECMAScript prints it; -0 becomes 0.
-        Value::Number(number) => out.push_str(ryu_js::Buffer::new().format(*number)),
-        Value::String(text) => write_string(out, text),
-        Value::Array(items) => write_items(out, items),
-        Value::Object(object) => write_members(out, object.iter()),
+        JsonValue::Number(number) => out.push_str(ryu_js::Buffer::new().format(*number)),
+        JsonValue::String(text) => write_string(out, text),
+        JsonValue::Array(items) => write_items(out, items),
+        JsonValue::Object(object) => write_members(out, object.iter()),
     }
 }
 
-fn write_items(out: &mut String, items: &[Node<'_>]) {
+fn write_items(out: &mut String, items: &[JsonNode<'_>]) {
     out.push('[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -43,7 +43,7 @@ fn write_items(out: &mut String, items: &[Node<'_>]) {
     out.push(']');
 }
 
-fn write_members<'m, 'a: 'm>(out: &mut String, members: impl Iterator<Item = &'m Member<'a>>) {
+fn write_members<'m, 'a: 'm>(out: &mut String, members: impl Iterator<Item = &'m JsonMember<'a>>) {
     let mut members: Vec<_> = members.collect();
     // RFC 8785 sorts by UTF-16 code units: U+1F600 (two surrogates) comes before U+FB33.
     members.sort_unstable_by(|a, b| a.name.encode_utf16().cmp(b.name.encode_utf16()));

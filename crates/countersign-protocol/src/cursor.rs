@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 /// Where a page ended: the last row's time and the id that breaks ties.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
+pub struct PagePosition {
     pub at: OffsetDateTime,
     pub id: String,
 }
@@ -28,7 +28,7 @@ fn check(listing: &str, payload: &[u8]) -> [u8; CHECK_BYTES] {
 }
 
 /// Prints a position. `listing` must name everything that distinguishes the listing from others.
-pub fn encode(listing: &str, position: &Position) -> String {
+pub fn encode(listing: &str, position: &PagePosition) -> String {
     let micros = position.at.unix_timestamp_nanos() / 1_000;
     let payload = format!("{micros}.{}", position.id);
     let mut bytes = check(listing, payload.as_bytes()).to_vec();
@@ -37,7 +37,7 @@ pub fn encode(listing: &str, position: &Position) -> String {
 }
 
 /// Reads a cursor; `None` if it is damaged or of another listing.
-pub fn decode(listing: &str, cursor: &str) -> Option<Position> {
+pub fn decode(listing: &str, cursor: &str) -> Option<PagePosition> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (sum, payload) = bytes.split_at_checked(CHECK_BYTES)?;
     if sum != check(listing, payload) {
@@ -49,7 +49,7 @@ pub fn decode(listing: &str, cursor: &str) -> Option<Position> {
     if !(0..MAX_NANOS).contains(&nanos) || id.chars().any(char::is_control) {
         return None;
     }
-    Some(Position {
+    Some(PagePosition {
         at: OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?,
         id: id.to_owned(),
     })

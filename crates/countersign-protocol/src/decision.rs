@@ -1,10 +1,10 @@
 //! The body of `decision.submit`, in the full or the compact form, and the judgement of its signature.
 
 use super::canonical::{Sha256Hex, canonical_without};
-use super::envelope::Incoming;
+use super::envelope::IncomingEnvelope;
 use super::error::Error;
 use super::id::{RequestId, SignerKeyId};
-use super::reader::{Invalid, Reader};
+use super::reader::{InvalidMember, MemberReader};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -50,8 +50,8 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub fn parse(envelope: &Incoming<'_, '_>) -> Result<Self, Invalid> {
-        let mut body = Reader::new(envelope.body, "/body")?;
+    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> Result<Self, InvalidMember> {
+        let mut body = MemberReader::new(envelope.body, "/body")?;
         let full = body.object().get("sigAlg").is_some();
         let mut repo_ref = None;
         let mut expires_at = None;
@@ -79,7 +79,7 @@ impl Decision {
         let signer_key_id = body.id("signerKeyId")?;
         let nonce = body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?.to_owned();
         let signature = Signature::parse(body.str("signature")?)
-            .ok_or_else(|| Invalid::shape("/body/signature", "64 bytes in base64url"))?;
+            .ok_or_else(|| InvalidMember::shape("/body/signature", "64 bytes in base64url"))?;
         let signable = canonical_without(body.object(), "signature");
         body.finish()?;
         Ok(Self {
@@ -149,14 +149,14 @@ pub struct SigningKey {
 
 /// What the judgement of a signature depends on; it must still hold when the decision is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
+pub enum SignatureTrust {
     Verified(Box<SigningKey>),
     /// The approver has no key yet.
     Unregistered,
     Unchecked,
 }
 
-impl Trust {
+impl SignatureTrust {
     pub fn verification(&self) -> Verification {
         match self {
             Self::Verified(_) => Verification::Registered,
@@ -170,7 +170,7 @@ impl Decision {
     /// The nonce as it is recorded, if it is to count once. That of a full decision counts where its key is known; that of a
     /// compact one always, since its signature binds it to nothing else: an enforcer may know the key where the gateway does
     /// not.
-    pub fn counted_nonce(&self, trust: &Trust, rule: CompactRule) -> Option<String> {
+    pub fn counted_nonce(&self, trust: &SignatureTrust, rule: CompactRule) -> Option<String> {
         let counts = match (self.form, rule) {
             (DecisionForm::Full, _) => trust.verification() == Verification::Registered,
             (DecisionForm::Compact, CompactRule::Allow) => false,
@@ -191,10 +191,10 @@ pub fn judge_signature(
     keys: &[SigningKey],
     verify: Verify,
     now: Timestamp,
-) -> Result<Trust, Error> {
+) -> Result<SignatureTrust, Error> {
     match verify {
-        Verify::Off => return Ok(Trust::Unchecked),
-        Verify::Registered if keys.is_empty() => return Ok(Trust::Unregistered),
+        Verify::Off => return Ok(SignatureTrust::Unchecked),
+        Verify::Registered if keys.is_empty() => return Ok(SignatureTrust::Unregistered),
         Verify::Registered | Verify::Required => {}
     }
     let key = keys
@@ -210,5 +210,5 @@ pub fn judge_signature(
     if !current || !key.public_key.verifies(message, &decision.signature) {
         return Err(Error::SignatureInvalid);
     }
-    Ok(Trust::Verified(Box::new(key.clone())))
+    Ok(SignatureTrust::Verified(Box::new(key.clone())))
 }

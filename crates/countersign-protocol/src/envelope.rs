@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
-use super::json::Node;
-use super::reader::{Invalid, Reader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
 use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sender {
+pub struct EnvelopeSender {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_id: Option<EnforcerId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct Sender {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Recipient {
+pub struct EnvelopeRecipient {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_id: Option<EnforcerId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,29 +29,29 @@ pub struct Recipient {
 }
 
 #[derive(Debug)]
-pub struct Incoming<'n, 'a> {
+pub struct IncomingEnvelope<'n, 'a> {
     pub request_id: RequestId,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
-    pub sender: Sender,
-    pub recipient: Recipient,
+    pub sender: EnvelopeSender,
+    pub recipient: EnvelopeRecipient,
     /// Text of the free-form trace, forwarded unchanged.
     pub trace: Option<&'a str>,
-    pub body: &'n Node<'a>,
+    pub body: &'n JsonNode<'a>,
     /// Whether the body itself names the exchange, because nothing around it does.
     pub about_itself: bool,
 }
 
-impl<'n, 'a> Incoming<'n, 'a> {
-    pub fn parse(node: &'n Node<'a>, msg_type: &'static str) -> Result<Self, Invalid> {
+impl<'n, 'a> IncomingEnvelope<'n, 'a> {
+    pub fn parse(node: &'n JsonNode<'a>, msg_type: &'static str) -> Result<Self, InvalidMember> {
         Self::parse_one_of(node, &[msg_type]).map(|(_, envelope)| envelope)
     }
 
     pub fn parse_one_of(
-        node: &'n Node<'a>,
+        node: &'n JsonNode<'a>,
         allowed: &[&'static str],
-    ) -> Result<(&'static str, Self), Invalid> {
-        let mut reader = Reader::new(node, "")?;
+    ) -> Result<(&'static str, Self), InvalidMember> {
+        let mut reader = MemberReader::new(node, "")?;
         if let Some(id) = reader.optional_str("msgId")? {
             reader.check_nonempty("msgId", id)?;
         }
@@ -63,7 +63,7 @@ impl<'n, 'a> Incoming<'n, 'a> {
             sender: parse_sender(reader.nested("sender")?)?,
             recipient: match reader.optional_nested("recipient")? {
                 Some(node) => parse_recipient(node)?,
-                None => Recipient::default(),
+                None => EnvelopeRecipient::default(),
             },
             trace: reader.optional_nested("trace")?.map(|node| node.raw),
             body: reader.nested("body")?,
@@ -74,28 +74,29 @@ impl<'n, 'a> Incoming<'n, 'a> {
     }
 
     /// Checks that the envelope names the same exchange as the path or body.
-    pub fn expect_request(&self, request_id: &RequestId) -> Result<(), Invalid> {
+    pub fn expect_request(&self, request_id: &RequestId) -> Result<(), InvalidMember> {
         if self.request_id == *request_id {
             return Ok(());
         }
         let expected = "the requestId of the path and the body";
-        Err(Invalid::shape("/requestId", expected))
+        Err(InvalidMember::shape("/requestId", expected))
     }
 
     /// Checks that an `expiresAt` on the envelope is the body's.
-    pub fn expect_expiry(&self, expires_at: Timestamp) -> Result<(), Invalid> {
+    pub fn expect_expiry(&self, expires_at: Timestamp) -> Result<(), InvalidMember> {
         match self.expires_at {
-            Some(at) if at != expires_at => {
-                Err(Invalid::shape("/expiresAt", "the expiresAt of the body"))
-            }
+            Some(at) if at != expires_at => Err(InvalidMember::shape(
+                "/expiresAt",
+                "the expiresAt of the body",
+            )),
             _ => Ok(()),
         }
     }
 }
 
-fn parse_sender(node: &Node<'_>) -> Result<Sender, Invalid> {
-    let mut reader = Reader::new(node, "/sender")?;
-    let sender = Sender {
+fn parse_sender(node: &JsonNode<'_>) -> Result<EnvelopeSender, InvalidMember> {
+    let mut reader = MemberReader::new(node, "/sender")?;
+    let sender = EnvelopeSender {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,
         gateway_id: reader.optional_str("gatewayId")?.map(str::to_owned),
@@ -104,9 +105,9 @@ fn parse_sender(node: &Node<'_>) -> Result<Sender, Invalid> {
     Ok(sender)
 }
 
-fn parse_recipient(node: &Node<'_>) -> Result<Recipient, Invalid> {
-    let mut reader = Reader::new(node, "/recipient")?;
-    let recipient = Recipient {
+fn parse_recipient(node: &JsonNode<'_>) -> Result<EnvelopeRecipient, InvalidMember> {
+    let mut reader = MemberReader::new(node, "/recipient")?;
+    let recipient = EnvelopeRecipient {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,
     };
@@ -117,7 +118,7 @@ fn parse_recipient(node: &Node<'_>) -> Result<Recipient, Invalid> {
 /// An envelope that the gateway emits. Members print in this order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outgoing<B> {
+pub struct OutgoingEnvelope<B> {
     /// Identifies the message for acknowledgement and deduplication.
     pub msg_id: MessageId,
     pub msg_type: &'static str,
@@ -126,15 +127,15 @@ pub struct Outgoing<B> {
     pub created_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    pub sender: Sender,
+    pub sender: EnvelopeSender,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub recipient: Option<Recipient>,
+    pub recipient: Option<EnvelopeRecipient>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<RawValue>>,
     pub body: B,
 }
 
-impl<B> Outgoing<B> {
+impl<B> OutgoingEnvelope<B> {
     /// An envelope sent by the gateway itself, to no particular recipient.
     pub fn new(
         msg_type: &'static str,
@@ -150,9 +151,9 @@ impl<B> Outgoing<B> {
             request_id: request_id.into(),
             created_at,
             expires_at: None,
-            sender: Sender {
+            sender: EnvelopeSender {
                 gateway_id: Some(gateway_id.to_owned()),
-                ..Sender::default()
+                ..EnvelopeSender::default()
             },
             recipient: None,
             trace: None,
@@ -198,8 +199,8 @@ impl<B> Outgoing<B> {
     }
 
     /// The same envelope around another body.
-    pub fn with_body<C>(self, body: C) -> Outgoing<C> {
-        Outgoing {
+    pub fn with_body<C>(self, body: C) -> OutgoingEnvelope<C> {
+        OutgoingEnvelope {
             msg_id: self.msg_id,
             msg_type: self.msg_type,
             request_id: self.request_id,

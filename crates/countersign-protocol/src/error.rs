@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-pub use self::code::{Code, Names};
+pub use self::code::{Code, CodeNames};
 pub use self::device::DeviceError;
 pub use self::notification::NotificationError;
-use super::json::{JsonError, Reason};
-use super::reader::{Fault, Invalid, clip};
+use super::json::{JsonError, JsonProblem};
+use super::reader::{InvalidMember, MemberFault, clip};
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]
     Json(#[from] JsonError),
     #[error("{0}")]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] InvalidMember),
     /// A member of an open artifact that does not conform.
     #[error("{0}")]
-    InvalidArtifact(Invalid),
+    InvalidArtifact(InvalidMember),
     /// A query parameter, path segment or header that does not conform.
     #[error("{name} should be {expected}")]
     Parameter {
@@ -134,7 +134,7 @@ pub enum Error {
     SnapshotExists,
 
     #[error("too many {}", .0.calls)]
-    Throttled(Throttled),
+    Throttled(ThrottleDetails),
     #[error("the approver's inbox is full")]
     InboxFull,
     #[error(
@@ -157,7 +157,7 @@ pub enum Error {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Throttled {
+pub struct ThrottleDetails {
     /// Its name in `RateLimit-Policy`.
     pub policy: &'static str,
     /// What there were too many of, in words.
@@ -168,24 +168,24 @@ pub struct Throttled {
 }
 
 #[derive(Debug, Clone)]
-pub struct Description {
+pub struct ErrorDescription {
     pub status: u16,
     pub code: Code,
     pub message: String,
     pub details: Map<String, Value>,
-    pub throttled: Option<Throttled>,
+    pub throttled: Option<ThrottleDetails>,
     /// Whether a token was presented and refused.
     pub invalid_token: bool,
 }
 
 impl Error {
     pub fn invalid(pointer: impl Into<String>, expected: &'static str) -> Self {
-        Self::Invalid(Invalid::shape(pointer, expected))
+        Self::Invalid(InvalidMember::shape(pointer, expected))
     }
 
-    pub fn describe(&self) -> Description {
-        let refusal = |status, code| Description::new(status, code, self.to_string());
-        let refused_token = || Description {
+    pub fn describe(&self) -> ErrorDescription {
+        let refusal = |status, code| ErrorDescription::new(status, code, self.to_string());
+        let refused_token = || ErrorDescription {
             invalid_token: true,
             ..refusal(401, Code::Unauthenticated)
         };
@@ -308,7 +308,7 @@ impl Error {
             Self::SessionStarted => refusal(409, Code::AlreadyExists).at("/body/sessionId"),
             Self::SnapshotExists => refusal(409, Code::DuplicateSnapshot).at("/body/snapshotId"),
 
-            Self::Throttled(throttled) => Description {
+            Self::Throttled(throttled) => ErrorDescription {
                 throttled: Some(throttled.clone()),
                 ..refusal(429, Code::RateLimited)
             },
@@ -324,31 +324,31 @@ impl Error {
     }
 }
 
-fn code_of_json(reason: Reason) -> Code {
+fn code_of_json(reason: JsonProblem) -> Code {
     match reason {
-        Reason::NotUtf8
-        | Reason::Syntax
-        | Reason::UnexpectedEnd
-        | Reason::TrailingBytes
-        | Reason::TooDeep
-        | Reason::TooManyValues => Code::MalformedJson,
-        Reason::DuplicateMember
-        | Reason::LoneSurrogate
-        | Reason::NulCharacter
-        | Reason::IntegerRange
-        | Reason::NumberOverflow => Code::Canonicalization,
+        JsonProblem::NotUtf8
+        | JsonProblem::Syntax
+        | JsonProblem::UnexpectedEnd
+        | JsonProblem::TrailingBytes
+        | JsonProblem::TooDeep
+        | JsonProblem::TooManyValues => Code::MalformedJson,
+        JsonProblem::DuplicateMember
+        | JsonProblem::LoneSurrogate
+        | JsonProblem::NulCharacter
+        | JsonProblem::IntegerRange
+        | JsonProblem::NumberOverflow => Code::Canonicalization,
     }
 }
 
-fn code_of_fault(fault: Fault) -> Code {
+fn code_of_fault(fault: MemberFault) -> Code {
     match fault {
-        Fault::Shape => Code::Validation,
-        Fault::Timestamp => Code::Timestamp,
-        Fault::Unsupported => Code::Unsupported,
+        MemberFault::Shape => Code::Validation,
+        MemberFault::Timestamp => Code::Timestamp,
+        MemberFault::Unsupported => Code::Unsupported,
     }
 }
 
-impl Description {
+impl ErrorDescription {
     pub fn new(status: u16, code: Code, message: String) -> Self {
         Self {
             status,
@@ -375,12 +375,12 @@ impl Description {
         self.with("expected", expected)
     }
 
-    fn about(self, invalid: &Invalid) -> Self {
+    fn about(self, invalid: &InvalidMember) -> Self {
         self.at(&invalid.pointer).expecting(&invalid.expected)
     }
 
     /// The JSON of an error, which is also the body of its envelope.
-    pub fn body(&self, names: &Names, about: Option<&str>) -> Value {
+    pub fn body(&self, names: &CodeNames, about: Option<&str>) -> Value {
         let mut body = json!({
             "code": names.code(self.code),
             "message": self.message,

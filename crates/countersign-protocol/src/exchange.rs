@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::id::OperationId;
-use super::idempotent::{InsertFact, InsertRefusal, Inserted};
+use super::idempotent::{InsertFact, InsertOutcome, InsertRefusal};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -59,7 +59,7 @@ pub enum NotWritten {
 pub type SubmissionFact = InsertFact<(), (ExchangeState, Timestamp), NotWritten>;
 
 #[derive(Debug, Clone)]
-pub struct Submitted {
+pub struct JudgedSubmission {
     pub state: ExchangeState,
     pub expires_at: Timestamp,
     /// Whether it had been accepted before.
@@ -72,19 +72,19 @@ pub fn judge_submission(
     fact: SubmissionFact,
     operation: OperationId,
     expires_at: Timestamp,
-) -> Result<Submitted, Error> {
+) -> Result<JudgedSubmission, Error> {
     match fact.judge(operation) {
-        Ok(Inserted::New(())) => Ok(Submitted {
+        Ok(InsertOutcome::New(())) => Ok(JudgedSubmission {
             state: ExchangeState::PendingApproval,
             expires_at,
             duplicate: false,
             replayed: false,
         }),
-        Ok(Inserted::Repeated {
+        Ok(InsertOutcome::Repeated {
             value: (state, expires_at),
             duplicate,
             replayed,
-        }) => Ok(Submitted {
+        }) => Ok(JudgedSubmission {
             state,
             expires_at,
             duplicate,
@@ -129,7 +129,7 @@ pub struct DecisionFact {
 }
 
 #[derive(Debug, Clone)]
-pub struct Decided {
+pub struct JudgedDecision {
     pub state: ExchangeState,
     pub verified: bool,
     /// Whether it had been accepted before.
@@ -138,9 +138,12 @@ pub struct Decided {
 
 /// Judges a decision by what the store found; the order of the checks is part of the contract. `None`: the approver's keys
 /// have changed, and the signature is to be judged again.
-pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<Decided>, Error> {
+pub fn judge_decision(
+    fact: &DecisionFact,
+    verified: bool,
+) -> Result<Option<JudgedDecision>, Error> {
     if fact.written || fact.own {
-        return Ok(Some(Decided {
+        return Ok(Some(JudgedDecision {
             state: ExchangeState::Decided,
             verified,
             duplicate: false,
@@ -152,11 +155,13 @@ pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<Deci
     let state = fact.state.filter(|_| fact.asked).ok_or(Error::NotFound)?;
     match state {
         ExchangeState::Withdrawn | ExchangeState::Cancelled => Err(Error::NotFound),
-        ExchangeState::Decided | ExchangeState::Delivered if fact.same => Ok(Some(Decided {
-            state,
-            verified: fact.verified.unwrap_or(false),
-            duplicate: true,
-        })),
+        ExchangeState::Decided | ExchangeState::Delivered if fact.same => {
+            Ok(Some(JudgedDecision {
+                state,
+                verified: fact.verified.unwrap_or(false),
+                duplicate: true,
+            }))
+        }
         ExchangeState::Decided | ExchangeState::Delivered => Err(Error::AlreadyDecided),
         ExchangeState::Expired => Err(Error::Expired),
         ExchangeState::PendingApproval if !fact.hash_matches => Err(Error::DecisionHash),

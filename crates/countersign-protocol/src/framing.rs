@@ -1,9 +1,9 @@
 //! The three framings of the generic endpoints: the bare object, the core Envelope, the wire Envelope. All are parsed into
 //! the same type, so that one use case serves them all.
 
-use super::envelope::{Incoming, Recipient, Sender};
-use super::json::{Node, Object};
-use super::reader::{Invalid, Reader};
+use super::envelope::{EnvelopeRecipient, EnvelopeSender, IncomingEnvelope};
+use super::json::{JsonNode, JsonObject};
+use super::reader::{InvalidMember, MemberReader};
 use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    pub fn of(object: &Object<'_>) -> Self {
+    pub fn of(object: &JsonObject<'_>) -> Self {
         if object.get("msgType").is_none() && object.get("body").is_none() {
             Self::Bare
         } else if object.get("envelopeId").is_some() {
@@ -43,36 +43,40 @@ impl Framing {
     }
 }
 
-pub struct Kinds {
+pub struct FramingKinds {
     pub allowed: &'static [&'static str],
     /// The type of a bare object.
-    pub bare: fn(&Object<'_>) -> &'static str,
+    pub bare: fn(&JsonObject<'_>) -> &'static str,
     /// The member of the body that holds the id of the exchange or session.
     pub about: &'static str,
 }
 
 #[derive(Debug)]
-pub struct Framed<'n, 'a> {
+pub struct FramedBody<'n, 'a> {
     pub framing: Framing,
     pub msg_type: &'static str,
-    pub envelope: Incoming<'n, 'a>,
+    pub envelope: IncomingEnvelope<'n, 'a>,
 }
 
-impl<'n, 'a> Framed<'n, 'a> {
+impl<'n, 'a> FramedBody<'n, 'a> {
     /// Reads a message in any framing. A bare object has no `createdAt`; it counts as sent `now`.
-    pub fn parse(node: &'n Node<'a>, kinds: &Kinds, now: Timestamp) -> Result<Self, Invalid> {
-        let object = Reader::new(node, "")?.object();
+    pub fn parse(
+        node: &'n JsonNode<'a>,
+        kinds: &FramingKinds,
+        now: Timestamp,
+    ) -> Result<Self, InvalidMember> {
+        let object = MemberReader::new(node, "")?.object();
         let framing = Framing::of(object);
         let (msg_type, envelope) = match framing {
-            Framing::Wire => Incoming::parse_one_of(node, kinds.allowed)?,
+            Framing::Wire => IncomingEnvelope::parse_one_of(node, kinds.allowed)?,
             Framing::Core => parse_core(node, kinds)?,
             Framing::Bare => {
-                let envelope = Incoming {
-                    request_id: Reader::new(node, "/body")?.id(kinds.about)?,
+                let envelope = IncomingEnvelope {
+                    request_id: MemberReader::new(node, "/body")?.id(kinds.about)?,
                     created_at: now,
                     expires_at: None,
-                    sender: Sender::default(),
-                    recipient: Recipient::default(),
+                    sender: EnvelopeSender::default(),
+                    recipient: EnvelopeRecipient::default(),
                     trace: None,
                     body: node,
                     about_itself: true,
@@ -89,28 +93,28 @@ impl<'n, 'a> Framed<'n, 'a> {
 }
 
 fn parse_core<'n, 'a>(
-    node: &'n Node<'a>,
-    kinds: &Kinds,
-) -> Result<(&'static str, Incoming<'n, 'a>), Invalid> {
-    let mut reader = Reader::new(node, "")?;
+    node: &'n JsonNode<'a>,
+    kinds: &FramingKinds,
+) -> Result<(&'static str, IncomingEnvelope<'n, 'a>), InvalidMember> {
+    let mut reader = MemberReader::new(node, "")?;
     reader.bounded_str("envelopeId", 1, 1_024)?;
     let msg_type = reader.one_of("msgType", kinds.allowed)?;
     let sender = parse_actor(reader.nested("sender")?, "/sender")?;
     if sender.gateway_id.is_some() {
         let expected = "HE or MA: the gateway sends itself nothing";
-        return Err(Invalid::shape("/sender/actor", expected));
+        return Err(InvalidMember::shape("/sender/actor", expected));
     }
     let recipient = parse_actor(reader.nested("recipient")?, "/recipient")?;
     let created_at = reader.timestamp("createdAt")?;
     let trace = reader.optional_nested("trace")?.map(|node| node.raw);
     let body = reader.nested("body")?;
     reader.finish()?;
-    let envelope = Incoming {
-        request_id: Reader::new(body, "/body")?.id(kinds.about)?,
+    let envelope = IncomingEnvelope {
+        request_id: MemberReader::new(body, "/body")?.id(kinds.about)?,
         created_at,
         expires_at: None,
         sender,
-        recipient: Recipient {
+        recipient: EnvelopeRecipient {
             enforcer_id: recipient.enforcer_id,
             approver_id: recipient.approver_id,
         },
@@ -122,10 +126,10 @@ fn parse_core<'n, 'a>(
 }
 
 /// An actor and its device: an enforcer, an approver, or the gateway.
-fn parse_actor(node: &Node<'_>, pointer: &str) -> Result<Sender, Invalid> {
-    let mut reader = Reader::new(node, pointer)?;
+fn parse_actor(node: &JsonNode<'_>, pointer: &str) -> Result<EnvelopeSender, InvalidMember> {
+    let mut reader = MemberReader::new(node, pointer)?;
     let actor = reader.one_of("actor", &["HE", "MA", "GW"])?;
-    let mut named = Sender::default();
+    let mut named = EnvelopeSender::default();
     match actor {
         "HE" => named.enforcer_id = Some(reader.id("deviceId")?),
         "MA" => named.approver_id = Some(reader.id("deviceId")?),

@@ -14,7 +14,7 @@ pub enum KeyFact {
 
 /// The stored row that has the id of an insert.
 #[derive(Debug, Clone)]
-pub struct Existing<T> {
+pub struct ExistingRow<T> {
     /// The attempt that wrote it.
     pub submission_id: OperationId,
     /// Whether sender and content are those of the insert.
@@ -27,7 +27,7 @@ pub struct Existing<T> {
 pub enum InsertFact<W, T, R> {
     Written(W),
     Unwritten {
-        existing: Option<Existing<T>>,
+        existing: Option<ExistingRow<T>>,
         key: KeyFact,
         /// Why it was not written, if there is no row with its id.
         reason: R,
@@ -35,7 +35,7 @@ pub enum InsertFact<W, T, R> {
 }
 
 #[derive(Debug)]
-pub enum Inserted<W, T> {
+pub enum InsertOutcome<W, T> {
     New(W),
     Repeated {
         value: T,
@@ -54,9 +54,9 @@ pub enum InsertRefusal<R> {
 }
 
 impl<W, T, R> InsertFact<W, T, R> {
-    pub fn judge(self, operation: OperationId) -> Result<Inserted<W, T>, InsertRefusal<R>> {
+    pub fn judge(self, operation: OperationId) -> Result<InsertOutcome<W, T>, InsertRefusal<R>> {
         let (found, key) = match self {
-            Self::Written(written) => return Ok(Inserted::New(written)),
+            Self::Written(written) => return Ok(InsertOutcome::New(written)),
             Self::Unwritten {
                 key: KeyFact::Other,
                 ..
@@ -72,7 +72,7 @@ impl<W, T, R> InsertFact<W, T, R> {
         }
         // A retry after a lost reply finds its own row, which is no duplicate to the caller.
         let duplicate = found.submission_id != operation;
-        Ok(Inserted::Repeated {
+        Ok(InsertOutcome::Repeated {
             value: found.value,
             duplicate,
             replayed: duplicate && key == KeyFact::Same,

@@ -13,38 +13,38 @@ pub const MAX_DEPTH: usize = 64;
 pub const MAX_VALUES: usize = 250_000;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node<'a> {
+pub struct JsonNode<'a> {
     /// The source text, without surrounding white space.
     pub raw: &'a str,
-    pub value: Value<'a>,
+    pub value: JsonValue<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value<'a> {
+pub enum JsonValue<'a> {
     Null,
     Bool(bool),
     Number(f64),
     /// A string, unescaped; borrowed when the source has no escapes.
     String(Cow<'a, str>),
-    Array(Vec<Node<'a>>),
-    Object(Object<'a>),
+    Array(Vec<JsonNode<'a>>),
+    Object(JsonObject<'a>),
 }
 
 /// The members of an object, in source order, no name twice.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Object<'a> {
-    members: Vec<Member<'a>>,
+pub struct JsonObject<'a> {
+    members: Vec<JsonMember<'a>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member<'a> {
+pub struct JsonMember<'a> {
     pub name: Cow<'a, str>,
     pub raw_name: &'a str,
-    pub node: Node<'a>,
+    pub node: JsonNode<'a>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum JsonProblem {
     NotUtf8,
     Syntax,
     UnexpectedEnd,
@@ -60,53 +60,53 @@ pub enum Reason {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
-    pub reason: Reason,
+    pub reason: JsonProblem,
     /// In bytes.
     pub offset: usize,
     /// JSON Pointer (RFC 6901) of the value, as far as known.
     pub pointer: String,
 }
 
-pub fn parse(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
+pub fn parse(bytes: &[u8]) -> Result<JsonNode<'_>, JsonError> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| JsonError::new(Reason::NotUtf8, error.valid_up_to()))?;
+        .map_err(|error| JsonError::new(JsonProblem::NotUtf8, error.valid_up_to()))?;
     grammar::document(text)
 }
 
-impl<'a> Node<'a> {
-    pub fn as_object(&self) -> Option<&Object<'a>> {
+impl<'a> JsonNode<'a> {
+    pub fn as_object(&self) -> Option<&JsonObject<'a>> {
         match &self.value {
-            Value::Object(object) => Some(object),
+            JsonValue::Object(object) => Some(object),
             _ => None,
         }
     }
 
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
-            Value::String(text) => Some(text),
+            JsonValue::String(text) => Some(text),
             _ => None,
         }
     }
 
     pub fn kind(&self) -> &'static str {
         match self.value {
-            Value::Null => "null",
-            Value::Bool(_) => "boolean",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
+            JsonValue::Null => "null",
+            JsonValue::Bool(_) => "boolean",
+            JsonValue::Number(_) => "number",
+            JsonValue::String(_) => "string",
+            JsonValue::Array(_) => "array",
+            JsonValue::Object(_) => "object",
         }
     }
 }
 
-impl<'a> Object<'a> {
-    pub fn get(&self, name: &str) -> Option<&Node<'a>> {
+impl<'a> JsonObject<'a> {
+    pub fn get(&self, name: &str) -> Option<&JsonNode<'a>> {
         let member = self.members.iter().find(|member| member.name == name)?;
         Some(&member.node)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Member<'a>> {
+    pub fn iter(&self) -> impl Iterator<Item = &JsonMember<'a>> {
         self.members.iter()
     }
 
@@ -121,7 +121,7 @@ impl<'a> Object<'a> {
 
 impl JsonError {
     /// An error at the root; each container adds itself with `inside`.
-    fn new(reason: Reason, offset: usize) -> Self {
+    fn new(reason: JsonProblem, offset: usize) -> Self {
         Self {
             reason,
             offset,
@@ -141,19 +141,19 @@ impl JsonError {
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sentence = match self.reason {
-            Reason::NotUtf8 => "the JSON text is not valid UTF-8",
-            Reason::Syntax => "the text is not JSON as RFC 8259 defines it",
-            Reason::UnexpectedEnd => "the JSON text ends before its value is complete",
-            Reason::TrailingBytes => "the JSON value must not be followed by anything",
-            Reason::TooDeep => "arrays and objects must not be nested deeper than 64 levels",
-            Reason::TooManyValues => "the JSON text must not have more than 250,000 values",
-            Reason::DuplicateMember => "an object must not have two members of the same name",
-            Reason::LoneSurrogate => "a \\u escape must not be half of a surrogate pair",
-            Reason::NulCharacter => "strings and member names must not contain U+0000",
-            Reason::IntegerRange => {
+            JsonProblem::NotUtf8 => "the JSON text is not valid UTF-8",
+            JsonProblem::Syntax => "the text is not JSON as RFC 8259 defines it",
+            JsonProblem::UnexpectedEnd => "the JSON text ends before its value is complete",
+            JsonProblem::TrailingBytes => "the JSON value must not be followed by anything",
+            JsonProblem::TooDeep => "arrays and objects must not be nested deeper than 64 levels",
+            JsonProblem::TooManyValues => "the JSON text must not have more than 250,000 values",
+            JsonProblem::DuplicateMember => "an object must not have two members of the same name",
+            JsonProblem::LoneSurrogate => "a \\u escape must not be half of a surrogate pair",
+            JsonProblem::NulCharacter => "strings and member names must not contain U+0000",
+            JsonProblem::IntegerRange => {
                 "an integer must lie within \u{b1}9007199254740991; send larger ones as strings"
             }
-            Reason::NumberOverflow => "a number must fit into a double-precision float",
+            JsonProblem::NumberOverflow => "a number must fit into a double-precision float",
         };
         write!(f, "{sentence} (byte {})", self.offset)
     }

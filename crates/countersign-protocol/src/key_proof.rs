@@ -5,8 +5,8 @@ use time::Duration;
 
 use super::error::Error;
 use super::id::{ApproverId, SignerKeyId, TenantId};
-use super::json::Node;
-use super::reader::{Invalid, Reader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 
@@ -27,19 +27,19 @@ pub struct KeyProof {
 
 impl KeyProof {
     /// Reads the member `proof` of a registration.
-    pub fn parse(node: &Node<'_>) -> Result<Self, Invalid> {
-        let mut reader = Reader::new(node, "/proof")?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+        let mut reader = MemberReader::new(node, "/proof")?;
         let (min, max) = NONCE_CHARS;
         let nonce = reader.bounded_str("nonce", min, max)?.to_owned();
         // Without line feeds, so that no two proofs sign the same text.
         if !nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
             let expected = "16 to 128 visible ASCII characters";
-            return Err(Invalid::shape("/proof/nonce", expected));
+            return Err(InvalidMember::shape("/proof/nonce", expected));
         }
         let created_at = reader.timestamp("createdAt")?;
         let created_text = reader.str("createdAt")?.to_owned();
         let signature = Signature::parse(reader.str("signature")?).ok_or_else(|| {
-            Invalid::shape(
+            InvalidMember::shape(
                 "/proof/signature",
                 "64 bytes in base64url: an Ed25519 signature",
             )
@@ -63,7 +63,7 @@ impl KeyProof {
     ) -> Result<(), Error> {
         if (now.inner() - self.created_at.inner()).abs() > FRESH_FOR {
             let expected = "a time within 5 minutes of the gateway's clock";
-            return Err(Invalid::timestamp("/proof/createdAt", expected).into());
+            return Err(InvalidMember::timestamp("/proof/createdAt", expected).into());
         }
         let (id, public_key) = key;
         let text = [

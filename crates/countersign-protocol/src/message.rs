@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::artifact::Form;
 use super::decision::Verification;
-use super::envelope::Outgoing;
+use super::envelope::OutgoingEnvelope;
 use super::exchange::ExchangeState;
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use super::json;
@@ -27,7 +27,7 @@ fn literal(text: &str) -> String {
 
 /// An approval request, as it stands in an inbox and is pushed.
 #[derive(Debug, Clone)]
-pub struct ApprovalRequest {
+pub struct RequestMessage {
     pub message_id: MessageId,
     pub request_id: RequestId,
     pub created_at: Timestamp,
@@ -44,10 +44,10 @@ pub struct ApprovalRequest {
     pub expired: bool,
 }
 
-impl ApprovalRequest {
-    pub fn envelope(self, gateway_id: &str) -> Result<Outgoing<Box<RawValue>>, NotJson> {
+impl RequestMessage {
+    pub fn envelope(self, gateway_id: &str) -> Result<OutgoingEnvelope<Box<RawValue>>, NotJson> {
         let body = self.body()?;
-        Ok(Outgoing::new(
+        Ok(OutgoingEnvelope::new(
             "approval.request",
             self.message_id,
             self.request_id.as_str(),
@@ -141,8 +141,8 @@ impl DecisionDelivery {
         request_id: &RequestId,
         enforcer_id: &EnforcerId,
         expires_at: Timestamp,
-    ) -> Result<Outgoing<Box<RawValue>>, NotJson> {
-        Ok(Outgoing::new(
+    ) -> Result<OutgoingEnvelope<Box<RawValue>>, NotJson> {
+        Ok(OutgoingEnvelope::new(
             "decision.deliver",
             self.message_id,
             request_id.as_str(),
@@ -161,7 +161,7 @@ impl DecisionDelivery {
 
 /// Tells an approver who was asked that the exchange was withdrawn or cancelled.
 #[derive(Debug, Clone)]
-pub struct Withdrawal {
+pub struct WithdrawalNotice {
     pub message_id: MessageId,
     pub request_id: RequestId,
     pub created_at: Timestamp,
@@ -182,15 +182,19 @@ pub struct WithdrawnBody {
     pub reason: Option<String>,
 }
 
-impl Withdrawal {
-    pub fn envelope(self, gateway_id: &str, approver_id: ApproverId) -> Outgoing<WithdrawnBody> {
+impl WithdrawalNotice {
+    pub fn envelope(
+        self,
+        gateway_id: &str,
+        approver_id: ApproverId,
+    ) -> OutgoingEnvelope<WithdrawnBody> {
         let body = WithdrawnBody {
             request_id: self.request_id.clone(),
             state: self.state,
             withdrawn_at: self.withdrawn_at,
             reason: self.reason,
         };
-        Outgoing::new(
+        OutgoingEnvelope::new(
             "exchange.withdrawn",
             self.message_id,
             self.request_id.as_str(),
@@ -223,11 +227,11 @@ pub struct RefreshBody {
 
 impl RefreshRequest {
     /// The envelope `refresh.request`, which also serves as the bare control object.
-    pub fn envelope(self, gateway_id: &str) -> Outgoing<RefreshBody> {
+    pub fn envelope(self, gateway_id: &str) -> OutgoingEnvelope<RefreshBody> {
         let body = RefreshBody {
             reason: self.reason,
         };
-        Outgoing::new(
+        OutgoingEnvelope::new(
             "refresh.request",
             self.message_id,
             self.request_id.as_str(),
@@ -257,8 +261,8 @@ impl PromptDelivery {
         self,
         gateway_id: &str,
         enforcer_id: &EnforcerId,
-    ) -> Result<Outgoing<Box<RawValue>>, NotJson> {
-        Ok(Outgoing::new(
+    ) -> Result<OutgoingEnvelope<Box<RawValue>>, NotJson> {
+        Ok(OutgoingEnvelope::new(
             "prompt.send",
             self.message_id,
             self.request_id.as_str(),

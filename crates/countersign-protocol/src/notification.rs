@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::id::ApproverId;
-use super::json::Node;
-use super::reader::{Invalid, Reader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -177,11 +177,11 @@ impl NewNotification {
         }
     }
 
-    pub fn parse(document: &Node<'_>) -> Result<Self, Invalid> {
-        let mut reader = Reader::new(document, "")?;
+    pub fn parse(document: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+        let mut reader = MemberReader::new(document, "")?;
         let kind = NotificationKind::parse(reader.str("kind")?);
         let Some(kind) = kind else {
-            return Err(Invalid::shape("/kind", "webpush or webhook"));
+            return Err(InvalidMember::shape("/kind", "webpush or webhook"));
         };
         let new = match kind {
             NotificationKind::WebPush => {
@@ -200,7 +200,8 @@ impl NewNotification {
                 let secret = secret.map(|text| {
                     let expected =
                         "whsec_ and 24 to 64 bytes in base64, or nothing to have one made";
-                    WebhookSecret::parse(text).ok_or_else(|| Invalid::shape("/secret", expected))
+                    WebhookSecret::parse(text)
+                        .ok_or_else(|| InvalidMember::shape("/secret", expected))
                 });
                 Self::Webhook {
                     url,
@@ -213,21 +214,21 @@ impl NewNotification {
     }
 }
 
-fn url(reader: &mut Reader<'_, '_>, name: &'static str) -> Result<TargetUrl, Invalid> {
+fn url(reader: &mut MemberReader<'_, '_>, name: &'static str) -> Result<TargetUrl, InvalidMember> {
     let expected = "an https URL of at most 1024 characters, without credentials and without #";
     let text = reader.str(name)?;
-    TargetUrl::parse(text).ok_or_else(|| Invalid::shape(reader.at(name), expected))
+    TargetUrl::parse(text).ok_or_else(|| InvalidMember::shape(reader.at(name), expected))
 }
 
-fn push_keys(reader: &mut Reader<'_, '_>) -> Result<PushKeys, Invalid> {
-    let mut keys = Reader::new(reader.nested("keys")?, "/keys")?;
+fn push_keys(reader: &mut MemberReader<'_, '_>) -> Result<PushKeys, InvalidMember> {
+    let mut keys = MemberReader::new(reader.nested("keys")?, "/keys")?;
     let p256dh = LENIENT.decode(keys.str("p256dh")?).ok();
     let p256dh = p256dh.filter(|key| key.len() == 65 && key.first() == Some(&4));
     let expected = "65 bytes in base64url: an uncompressed point of P-256";
-    let p256dh = p256dh.ok_or_else(|| Invalid::shape("/keys/p256dh", expected))?;
+    let p256dh = p256dh.ok_or_else(|| InvalidMember::shape("/keys/p256dh", expected))?;
     let auth = LENIENT.decode(keys.str("auth")?).ok();
     let auth = auth.filter(|secret| secret.len() == 16);
-    let auth = auth.ok_or_else(|| Invalid::shape("/keys/auth", "16 bytes in base64url"))?;
+    let auth = auth.ok_or_else(|| InvalidMember::shape("/keys/auth", "16 bytes in base64url"))?;
     keys.finish()?;
     Ok(PushKeys { p256dh, auth })
 }
@@ -293,13 +294,13 @@ pub struct TestedNotification {
 
 /// What is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notice {
+pub enum NotificationNotice {
     /// So many requests wait.
     Waiting(i64),
     Test,
 }
 
-impl Notice {
+impl NotificationNotice {
     pub fn type_name(self) -> &'static str {
         match self {
             Self::Waiting(_) => "waiting",

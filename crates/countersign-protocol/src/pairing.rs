@@ -9,8 +9,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::id::{ApproverId, EnforcerId};
-use super::json::Node;
-use super::reader::{Invalid, Reader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
 
 pub const MAX_LABEL_CHARS: usize = 1_024;
 /// Enough for a public key of any kind, too little for a document.
@@ -121,16 +121,16 @@ impl RoutingToken {
 }
 
 #[derive(Debug)]
-pub struct Initiate {
+pub struct InitiatePairing {
     pub enforcer: EnforcerId,
     pub label: Option<String>,
     pub workspace: Option<String>,
     pub public_key: Option<String>,
 }
 
-impl Initiate {
-    pub fn parse(node: &Node<'_>) -> Result<Self, Invalid> {
-        let mut reader = Reader::new(node, "")?;
+impl InitiatePairing {
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+        let mut reader = MemberReader::new(node, "")?;
         let initiate = Self {
             enforcer: reader.id("enforcerId")?,
             label: reader.optional_label("enforcerLabel", MAX_LABEL_CHARS)?,
@@ -143,16 +143,16 @@ impl Initiate {
 }
 
 #[derive(Debug)]
-pub struct Complete {
+pub struct CompletePairing {
     /// None if the text cannot be a nonce.
     pub nonce: Option<Nonce>,
     pub approver: ApproverId,
     pub public_key: Option<String>,
 }
 
-impl Complete {
-    pub fn parse(node: &Node<'_>) -> Result<Self, Invalid> {
-        let mut reader = Reader::new(node, "")?;
+impl CompletePairing {
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+        let mut reader = MemberReader::new(node, "")?;
         let complete = Self {
             nonce: Nonce::parse(reader.str("nonce")?),
             approver: reader.id("approverId")?,
@@ -163,8 +163,8 @@ impl Complete {
     }
 }
 
-pub fn parse_revoke(node: &Node<'_>) -> Result<RoutingToken, Invalid> {
-    let mut reader = Reader::new(node, "")?;
+pub fn parse_revoke(node: &JsonNode<'_>) -> Result<RoutingToken, InvalidMember> {
+    let mut reader = MemberReader::new(node, "")?;
     let token = RoutingToken::new(reader.str("routingToken")?);
     reader.finish()?;
     Ok(token)

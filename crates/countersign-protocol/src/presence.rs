@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::id::EnforcerId;
-use super::json::Node;
-use super::reader::{Invalid, Reader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -16,7 +16,7 @@ pub const MAX_NAME_CHARS: usize = 1_024;
 
 /// What a client says it can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Capabilities {
+pub struct ClientCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,31 +26,31 @@ pub struct Capabilities {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hello {
+pub struct ClientHello {
     pub label: Option<String>,
     pub workspace_name: Option<String>,
-    pub capabilities: Option<Capabilities>,
+    pub capabilities: Option<ClientCapabilities>,
 }
 
 /// Reads a `hello`, a bare object of optional members.
-pub fn parse_hello(node: &Node<'_>) -> Result<Hello, Invalid> {
-    let mut hello = Reader::new(node, "")?;
+pub fn parse_hello(node: &JsonNode<'_>) -> Result<ClientHello, InvalidMember> {
+    let mut hello = MemberReader::new(node, "")?;
     hello.optional_str("msgType")?;
     let workspace_name = hello.optional_label("workspaceName", MAX_NAME_CHARS)?;
     let label = hello.optional_label("enforcerLabel", MAX_NAME_CHARS)?;
     let capabilities = hello.optional_nested("capabilities")?;
     let capabilities = capabilities.map(parse_capabilities).transpose()?;
     hello.finish()?;
-    Ok(Hello {
+    Ok(ClientHello {
         label,
         workspace_name,
         capabilities,
     })
 }
 
-fn parse_capabilities(node: &Node<'_>) -> Result<Capabilities, Invalid> {
-    let mut reader = Reader::new(node, "/capabilities")?;
-    let capabilities = Capabilities {
+fn parse_capabilities(node: &JsonNode<'_>) -> Result<ClientCapabilities, InvalidMember> {
+    let mut reader = MemberReader::new(node, "/capabilities")?;
+    let capabilities = ClientCapabilities {
         push: reader.optional_bool("push")?,
         poll: reader.optional_bool("poll")?,
         sse: reader.optional_bool("sse")?,

@@ -3,16 +3,16 @@
 mod life;
 
 pub use self::life::{
-    AcceptedPrompt, AckBody, AckFact, PromptFact, PromptNotWritten, PromptRecord, Queued,
+    AcceptedPrompt, AckBody, AckFact, PromptFact, PromptNotWritten, PromptRecord, QueuedPrompt,
     judge_ack, judge_prompt,
 };
 use super::artifact::{self, Form, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};
-use super::envelope::Incoming;
+use super::envelope::IncomingEnvelope;
 use super::error::Error;
 use super::extensions::check_namespaced;
 use super::id::{RequestId, SessionId, is_uuid_or_ulid};
-use super::reader::{Invalid, Reader, child};
+use super::reader::{InvalidMember, MemberReader, child};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -57,11 +57,14 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub fn parse(envelope: &Incoming<'_, '_>, rules: &PromptRules<'_>) -> Result<Self, Error> {
-        let mut body = Reader::new(envelope.body, "/body")?;
+    pub fn parse(
+        envelope: &IncomingEnvelope<'_, '_>,
+        rules: &PromptRules<'_>,
+    ) -> Result<Self, Error> {
+        let mut body = MemberReader::new(envelope.body, "/body")?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
-            return Err(Invalid::shape("/body/requestId", "a UUID or ULID").into());
+            return Err(InvalidMember::shape("/body/requestId", "a UUID or ULID").into());
         }
         envelope.expect_request(&request_id)?;
         let session_id = body.optional_id("sessionId")?;
@@ -83,7 +86,9 @@ impl Prompt {
         body.constant("promptHashAlg", "SHA-256")?;
         let hash = body.hash("promptHash")?;
         let own_expiry = match body.optional_nested("extensions")? {
-            Some(extensions) => read_expiry(&Reader::new(extensions, "/body/extensions")?, rules)?,
+            Some(extensions) => {
+                read_expiry(&MemberReader::new(extensions, "/body/extensions")?, rules)?
+            }
             None => None,
         };
         let object = body.object();
@@ -107,7 +112,7 @@ impl Prompt {
         };
         if expires_at.is_some_and(|at| at > rules.latest_expiry) {
             let expected = format!("a time not after {}", rules.latest_expiry);
-            return Err(Invalid::timestamp(expiry_pointer, expected).into());
+            return Err(InvalidMember::timestamp(expiry_pointer, expected).into());
         }
         Ok(Self {
             request_id,
@@ -123,13 +128,13 @@ impl Prompt {
 }
 
 fn read_expiry(
-    extensions: &Reader<'_, '_>,
+    extensions: &MemberReader<'_, '_>,
     rules: &PromptRules<'_>,
-) -> Result<Option<Timestamp>, Invalid> {
+) -> Result<Option<Timestamp>, InvalidMember> {
     check_namespaced(extensions)?;
     let pointer = extensions.at(rules.extension);
     match extensions.object().get(rules.extension) {
-        Some(node) => Reader::new(node, pointer)?.optional_timestamp("expiresAt"),
+        Some(node) => MemberReader::new(node, pointer)?.optional_timestamp("expiresAt"),
         None => Ok(None),
     }
 }
@@ -145,8 +150,8 @@ pub struct SentAck {
 }
 
 impl SentAck {
-    pub fn parse(envelope: &Incoming<'_, '_>) -> Result<Self, Invalid> {
-        let mut body = Reader::new(envelope.body, "/body")?;
+    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> Result<Self, InvalidMember> {
+        let mut body = MemberReader::new(envelope.body, "/body")?;
         let request_id = body.id("requestId")?;
         envelope.expect_request(&request_id)?;
         let hash = body.hash("promptHash")?;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::canonical::Sha256Hex;
 use super::id::{ID_EXPECTED, TextId};
-use super::json::{Node, Object, Value};
+use super::json::{JsonNode, JsonObject, JsonValue};
 use super::text::{escape_invisible, is_control_or_bidi};
 use super::timestamp::Timestamp;
 
@@ -18,7 +18,7 @@ pub(super) fn clip(pointer: &str) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum MemberFault {
     /// Missing, of the wrong type, out of range, or unknown.
     Shape,
     Timestamp,
@@ -27,37 +27,37 @@ pub enum Fault {
 
 /// A member that does not conform.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invalid {
+pub struct InvalidMember {
     pub pointer: String,
     pub expected: Cow<'static, str>,
-    pub fault: Fault,
+    pub fault: MemberFault,
 }
 
-impl Invalid {
+impl InvalidMember {
     pub fn shape(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
         Self {
             pointer: pointer.into(),
             expected: expected.into(),
-            fault: Fault::Shape,
+            fault: MemberFault::Shape,
         }
     }
 
     pub fn timestamp(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            fault: Fault::Timestamp,
+            fault: MemberFault::Timestamp,
             ..Self::shape(pointer, expected)
         }
     }
 
     pub fn unsupported(pointer: impl Into<String>, expected: &'static str) -> Self {
         Self {
-            fault: Fault::Unsupported,
+            fault: MemberFault::Unsupported,
             ..Self::shape(pointer, expected)
         }
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pointer.is_empty() {
             write!(f, "the body should be {}", self.expected)
@@ -69,21 +69,21 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for InvalidMember {}
 
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-pub struct Reader<'n, 'a> {
-    object: &'n Object<'a>,
+pub struct MemberReader<'n, 'a> {
+    object: &'n JsonObject<'a>,
     pointer: String,
     known: Vec<&'static str>,
 }
 
-impl<'n, 'a> Reader<'n, 'a> {
+impl<'n, 'a> MemberReader<'n, 'a> {
     /// Reads `node`, which must be an object, found at `pointer`.
-    pub fn new(node: &'n Node<'a>, pointer: impl Into<String>) -> Result<Self, Invalid> {
+    pub fn new(node: &'n JsonNode<'a>, pointer: impl Into<String>) -> Result<Self, InvalidMember> {
         let pointer = pointer.into();
         match node.as_object() {
             Some(object) => Ok(Self {
@@ -91,11 +91,11 @@ impl<'n, 'a> Reader<'n, 'a> {
                 pointer,
                 known: Vec::with_capacity(12),
             }),
-            None => Err(Invalid::shape(pointer, "an object")),
+            None => Err(InvalidMember::shape(pointer, "an object")),
         }
     }
 
-    pub fn object(&self) -> &'n Object<'a> {
+    pub fn object(&self) -> &'n JsonObject<'a> {
         self.object
     }
 
@@ -103,7 +103,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         child(&self.pointer, name)
     }
 
-    pub fn optional(&mut self, name: &'static str) -> Option<&'n Node<'a>> {
+    pub fn optional(&mut self, name: &'static str) -> Option<&'n JsonNode<'a>> {
         self.known.push(name);
         self.object.get(name)
     }
@@ -112,31 +112,31 @@ impl<'n, 'a> Reader<'n, 'a> {
         &mut self,
         name: &'static str,
         expected: &'static str,
-    ) -> Result<&'n Node<'a>, Invalid> {
+    ) -> Result<&'n JsonNode<'a>, InvalidMember> {
         self.optional(name)
-            .ok_or_else(|| Invalid::shape(self.at(name), format!("{expected} (required)")))
+            .ok_or_else(|| InvalidMember::shape(self.at(name), format!("{expected} (required)")))
     }
 
-    pub fn optional_str(&mut self, name: &'static str) -> Result<Option<&'n str>, Invalid> {
+    pub fn optional_str(&mut self, name: &'static str) -> Result<Option<&'n str>, InvalidMember> {
         self.optional(name)
             .map(|node| self.check_str(name, node))
             .transpose()
     }
 
-    pub fn str(&mut self, name: &'static str) -> Result<&'n str, Invalid> {
+    pub fn str(&mut self, name: &'static str) -> Result<&'n str, InvalidMember> {
         let node = self.required(name, "a string")?;
         self.check_str(name, node)
     }
 
-    fn check_str(&self, name: &str, node: &'n Node<'a>) -> Result<&'n str, Invalid> {
+    fn check_str(&self, name: &str, node: &'n JsonNode<'a>) -> Result<&'n str, InvalidMember> {
         node.as_str()
-            .ok_or_else(|| Invalid::shape(self.at(name), "a string"))
+            .ok_or_else(|| InvalidMember::shape(self.at(name), "a string"))
     }
 
-    pub fn check_nonempty(&self, name: &str, text: &str) -> Result<(), Invalid> {
+    pub fn check_nonempty(&self, name: &str, text: &str) -> Result<(), InvalidMember> {
         if text.is_empty() {
             let expected = "a string of at least 1 character";
-            return Err(Invalid::shape(self.at(name), expected));
+            return Err(InvalidMember::shape(self.at(name), expected));
         }
         Ok(())
     }
@@ -146,10 +146,10 @@ impl<'n, 'a> Reader<'n, 'a> {
         name: &'static str,
         min: usize,
         max: usize,
-    ) -> Result<&'n str, Invalid> {
+    ) -> Result<&'n str, InvalidMember> {
         let text = self.str(name)?;
         if text.chars().nth(max).is_some() || text.chars().take(min).count() < min {
-            return Err(Invalid::shape(
+            return Err(InvalidMember::shape(
                 self.at(name),
                 format!("a string of {min} to {max} characters"),
             ));
@@ -161,13 +161,15 @@ impl<'n, 'a> Reader<'n, 'a> {
         &mut self,
         name: &'static str,
         allowed: &[&'static str],
-    ) -> Result<&'static str, Invalid> {
+    ) -> Result<&'static str, InvalidMember> {
         let text = self.str(name)?;
         allowed
             .iter()
             .find(|choice| **choice == text)
             .copied()
-            .ok_or_else(|| Invalid::shape(self.at(name), format!("one of {}", allowed.join(", "))))
+            .ok_or_else(|| {
+                InvalidMember::shape(self.at(name), format!("one of {}", allowed.join(", ")))
+            })
     }
 
     /// A required string that is the word of one of `all`.
@@ -176,20 +178,20 @@ impl<'n, 'a> Reader<'n, 'a> {
         name: &'static str,
         all: [T; N],
         as_str: fn(T) -> &'static str,
-    ) -> Result<T, Invalid> {
+    ) -> Result<T, InvalidMember> {
         let word = self.one_of(name, &all.map(as_str))?;
         all.into_iter()
             .find(|known| as_str(*known) == word)
-            .ok_or_else(|| Invalid::shape(self.at(name), "a known word"))
+            .ok_or_else(|| InvalidMember::shape(self.at(name), "a known word"))
     }
 
     pub fn optional_bounded_str(
         &mut self,
         name: &'static str,
         max: usize,
-    ) -> Result<Option<String>, Invalid> {
+    ) -> Result<Option<String>, InvalidMember> {
         match self.optional_str(name)? {
-            Some(text) if text.chars().nth(max).is_some() => Err(Invalid::shape(
+            Some(text) if text.chars().nth(max).is_some() => Err(InvalidMember::shape(
                 self.at(name),
                 format!("a string of at most {max} characters"),
             )),
@@ -197,11 +199,11 @@ impl<'n, 'a> Reader<'n, 'a> {
         }
     }
 
-    pub fn optional_bool(&mut self, name: &'static str) -> Result<Option<bool>, Invalid> {
+    pub fn optional_bool(&mut self, name: &'static str) -> Result<Option<bool>, InvalidMember> {
         match self.optional(name).map(|node| &node.value) {
             None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(Invalid::shape(self.at(name), "true or false")),
+            Some(JsonValue::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(InvalidMember::shape(self.at(name), "true or false")),
         }
     }
 
@@ -210,74 +212,94 @@ impl<'n, 'a> Reader<'n, 'a> {
         &mut self,
         name: &'static str,
         max: usize,
-    ) -> Result<Option<String>, Invalid> {
+    ) -> Result<Option<String>, InvalidMember> {
         let label = self.optional_bounded_str(name, max)?;
         match label.as_ref() {
             Some(text) if text.chars().any(is_control_or_bidi) => {
                 let expected = "text without control characters and bidirectional controls";
-                Err(Invalid::shape(self.at(name), expected))
+                Err(InvalidMember::shape(self.at(name), expected))
             }
             _ => Ok(label),
         }
     }
 
     /// A required string that has exactly one value in this version, such as the name of an algorithm.
-    pub fn constant(&mut self, name: &'static str, value: &'static str) -> Result<(), Invalid> {
+    pub fn constant(
+        &mut self,
+        name: &'static str,
+        value: &'static str,
+    ) -> Result<(), InvalidMember> {
         if self.str(name)? == value {
             return Ok(());
         }
-        Err(Invalid::unsupported(self.at(name), value))
+        Err(InvalidMember::unsupported(self.at(name), value))
     }
 
-    pub fn nested(&mut self, name: &'static str) -> Result<&'n Node<'a>, Invalid> {
+    pub fn nested(&mut self, name: &'static str) -> Result<&'n JsonNode<'a>, InvalidMember> {
         let node = self.required(name, "an object")?;
         self.check_object(name, node)
     }
 
-    pub fn optional_nested(&mut self, name: &'static str) -> Result<Option<&'n Node<'a>>, Invalid> {
+    pub fn optional_nested(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<&'n JsonNode<'a>>, InvalidMember> {
         self.optional(name)
             .map(|node| self.check_object(name, node))
             .transpose()
     }
 
-    fn check_object(&self, name: &str, node: &'n Node<'a>) -> Result<&'n Node<'a>, Invalid> {
+    fn check_object(
+        &self,
+        name: &str,
+        node: &'n JsonNode<'a>,
+    ) -> Result<&'n JsonNode<'a>, InvalidMember> {
         match node.value {
-            Value::Object(_) => Ok(node),
-            _ => Err(Invalid::shape(self.at(name), "an object")),
+            JsonValue::Object(_) => Ok(node),
+            _ => Err(InvalidMember::shape(self.at(name), "an object")),
         }
     }
 
-    pub fn id<T: TextId>(&mut self, name: &'static str) -> Result<T, Invalid> {
+    pub fn id<T: TextId>(&mut self, name: &'static str) -> Result<T, InvalidMember> {
         let text = self.str(name)?;
-        T::parse(text).ok_or_else(|| Invalid::shape(self.at(name), ID_EXPECTED))
+        T::parse(text).ok_or_else(|| InvalidMember::shape(self.at(name), ID_EXPECTED))
     }
 
-    pub fn optional_id<T: TextId>(&mut self, name: &'static str) -> Result<Option<T>, Invalid> {
+    pub fn optional_id<T: TextId>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<T>, InvalidMember> {
         let text = self.optional_str(name)?;
-        text.map(|text| T::parse(text).ok_or_else(|| Invalid::shape(self.at(name), ID_EXPECTED)))
-            .transpose()
+        text.map(|text| {
+            T::parse(text).ok_or_else(|| InvalidMember::shape(self.at(name), ID_EXPECTED))
+        })
+        .transpose()
     }
 
-    pub fn timestamp(&mut self, name: &'static str) -> Result<Timestamp, Invalid> {
+    pub fn timestamp(&mut self, name: &'static str) -> Result<Timestamp, InvalidMember> {
         let text = self.str(name)?;
         self.check_timestamp(name, text)
     }
 
-    pub fn optional_timestamp(&mut self, name: &'static str) -> Result<Option<Timestamp>, Invalid> {
+    pub fn optional_timestamp(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Timestamp>, InvalidMember> {
         let text = self.optional_str(name)?;
         text.map(|text| self.check_timestamp(name, text))
             .transpose()
     }
 
-    fn check_timestamp(&self, name: &str, text: &str) -> Result<Timestamp, Invalid> {
+    fn check_timestamp(&self, name: &str, text: &str) -> Result<Timestamp, InvalidMember> {
         Timestamp::parse(text)
-            .ok_or_else(|| Invalid::timestamp(self.at(name), "an RFC 3339 date-time"))
+            .ok_or_else(|| InvalidMember::timestamp(self.at(name), "an RFC 3339 date-time"))
     }
 
-    pub fn hash(&mut self, name: &'static str) -> Result<Sha256Hex, Invalid> {
+    pub fn hash(&mut self, name: &'static str) -> Result<Sha256Hex, InvalidMember> {
         let text = self.str(name)?;
-        Sha256Hex::parse(text)
-            .ok_or_else(|| Invalid::shape(self.at(name), "64 lowercase hexadecimal characters"))
+        Sha256Hex::parse(text).ok_or_else(|| {
+            InvalidMember::shape(self.at(name), "64 lowercase hexadecimal characters")
+        })
     }
 
     /// A required time that is not after `latest`.
@@ -285,21 +307,21 @@ impl<'n, 'a> Reader<'n, 'a> {
         &mut self,
         name: &'static str,
         latest: Timestamp,
-    ) -> Result<Timestamp, Invalid> {
+    ) -> Result<Timestamp, InvalidMember> {
         let at = self.timestamp(name)?;
         if at <= latest {
             return Ok(at);
         }
         let expected = "a time that is not in the future";
-        Err(Invalid::timestamp(self.at(name), expected))
+        Err(InvalidMember::timestamp(self.at(name), expected))
     }
 
     /// Refuses members that were not asked for.
-    pub fn finish(self) -> Result<(), Invalid> {
+    pub fn finish(self) -> Result<(), InvalidMember> {
         let mut members = self.object.iter();
         match members.find(|member| !self.known.contains(&member.name.as_ref())) {
             None => Ok(()),
-            Some(member) => Err(Invalid::shape(
+            Some(member) => Err(InvalidMember::shape(
                 self.at(&member.name),
                 format!("no such member; known are {}", self.known.join(", ")),
             )),

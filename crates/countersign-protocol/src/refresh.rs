@@ -3,19 +3,19 @@
 use uuid::Uuid;
 
 use super::id::MessageId;
-use super::json::Node;
-use super::reader::{Invalid, Reader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
 use super::words::words;
 
 pub const MAX_REASON_CHARS: usize = 2_000;
 
 /// Reads a body that holds at most a `reason`, found at `pointer`.
-pub fn parse_reason(node: &Node<'_>, pointer: &str) -> Result<Option<String>, Invalid> {
-    let mut body = Reader::new(node, pointer)?;
+pub fn parse_reason(node: &JsonNode<'_>, pointer: &str) -> Result<Option<String>, InvalidMember> {
+    let mut body = MemberReader::new(node, pointer)?;
     let reason = body.optional_str("reason")?;
     if reason.is_some_and(|text| text.chars().nth(MAX_REASON_CHARS).is_some()) {
         let expected = format!("at most {MAX_REASON_CHARS} characters");
-        return Err(Invalid::shape(body.at("reason"), expected));
+        return Err(InvalidMember::shape(body.at("reason"), expected));
     }
     body.finish()?;
     Ok(reason.map(str::to_owned))
@@ -33,7 +33,7 @@ words! {
 pub const MAX_OUTCOME_CHARS: usize = 16 << 10;
 
 #[derive(Debug, Clone)]
-pub struct Ack {
+pub struct RefreshAck {
     /// None if the id cannot be one of the gateway's own.
     pub message_id: Option<MessageId>,
     pub status: AckStatus,
@@ -41,8 +41,8 @@ pub struct Ack {
     pub outcome: Option<String>,
 }
 
-pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
-    let mut body = Reader::new(node, "/body")?;
+pub fn parse_ack(node: &JsonNode<'_>) -> Result<RefreshAck, InvalidMember> {
+    let mut body = MemberReader::new(node, "/body")?;
     let message_id = body.bounded_str("msgId", 1, 128)?;
     let status = body.word("status", AckStatus::ALL, AckStatus::as_str)?;
     body.timestamp("ackAt")?;
@@ -50,11 +50,11 @@ pub fn parse_ack(node: &Node<'_>) -> Result<Ack, Invalid> {
     if let Some(outcome) = &outcome {
         body.check_nonempty("outcome", outcome)?;
         if !outcome.is_ascii() {
-            return Err(Invalid::shape(body.at("outcome"), "ASCII characters"));
+            return Err(InvalidMember::shape(body.at("outcome"), "ASCII characters"));
         }
     }
     body.finish()?;
-    Ok(Ack {
+    Ok(RefreshAck {
         // Ids are compared by case: another spelling of the same number is another id.
         message_id: Uuid::try_parse(message_id)
             .ok()

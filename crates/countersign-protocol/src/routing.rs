@@ -1,15 +1,15 @@
 //! Which approver a submission asks. The routing members of sealed metadata are neither stored nor forwarded.
 
 use super::id::ApproverId;
-use super::json::Node;
+use super::json::JsonNode;
 use super::pairing::RoutingToken;
-use super::reader::{Invalid, Reader};
+use super::reader::{InvalidMember, MemberReader};
 
 const ROUTING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "tenantId"];
 
 /// The first of these that is present counts; if it leads nowhere, the next is not tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Route {
+pub enum RoutingTarget {
     Approver {
         id: ApproverId,
         /// The member that names it.
@@ -20,7 +20,7 @@ pub enum Route {
     Paired,
 }
 
-impl Route {
+impl RoutingTarget {
     /// To the recipient of an Envelope.
     pub fn to(recipient: ApproverId) -> Self {
         Self::Approver {
@@ -32,16 +32,16 @@ impl Route {
 
 /// Sealed metadata, split into its routing and the rest.
 #[derive(Debug, Default)]
-pub struct Metadata {
+pub struct RoutingMetadata {
     pub token: Option<RoutingToken>,
     pub approver: Option<ApproverId>,
     /// The text to forward, if anything is left.
     pub forwarded: Option<String>,
 }
 
-impl Metadata {
-    pub fn parse(node: &Node<'_>, pointer: &str) -> Result<Self, Invalid> {
-        let mut reader = Reader::new(node, pointer)?;
+impl RoutingMetadata {
+    pub fn parse(node: &JsonNode<'_>, pointer: &str) -> Result<Self, InvalidMember> {
+        let mut reader = MemberReader::new(node, pointer)?;
         let token = reader.optional_str("routingToken")?.map(RoutingToken::new);
         Ok(Self {
             token,
@@ -51,21 +51,21 @@ impl Metadata {
     }
 
     /// The route of a submission with this metadata and, perhaps, a recipient.
-    pub fn route(&self, recipient: Option<ApproverId>) -> Route {
+    pub fn route(&self, recipient: Option<ApproverId>) -> RoutingTarget {
         match (recipient, &self.token, &self.approver) {
-            (Some(approver), _, _) => Route::to(approver),
-            (None, Some(token), _) => Route::Token(token.clone()),
-            (None, None, Some(approver)) => Route::Approver {
+            (Some(approver), _, _) => RoutingTarget::to(approver),
+            (None, Some(token), _) => RoutingTarget::Token(token.clone()),
+            (None, None, Some(approver)) => RoutingTarget::Approver {
                 id: approver.clone(),
                 pointer: "/body/metadata/approverId",
             },
-            (None, None, None) => Route::Paired,
+            (None, None, None) => RoutingTarget::Paired,
         }
     }
 }
 
 /// The text of an object without its routing members; verbatim if it has none.
-fn without_routing(node: &Node<'_>) -> Option<String> {
+fn without_routing(node: &JsonNode<'_>) -> Option<String> {
     let object = node.as_object()?;
     let kept: Vec<_> = object
         .iter()

@@ -3,14 +3,14 @@
 
 mod judge;
 
-pub use self::judge::{ReportFact, Reported, SessionRecord, judge_report};
+pub use self::judge::{ReportFact, ReportOutcome, SessionRecord, judge_report};
 
 use super::canonical::{Sha256Hex, canonical, canonical_without};
 use super::error::Error;
-use super::framing::{Framed, Framing, Kinds};
+use super::framing::{FramedBody, Framing, FramingKinds};
 use super::id::{SessionId, SnapshotId};
-use super::json::Node;
-use super::reader::{Invalid, Reader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -21,7 +21,7 @@ const EVENT_TYPES: [&str; 4] = [
     "session.end",
 ];
 
-const KINDS: Kinds = Kinds {
+const KINDS: FramingKinds = FramingKinds {
     allowed: &EVENT_TYPES,
     bare: |object| {
         let stated = object.get("eventType").and_then(|node| node.as_str());
@@ -80,7 +80,7 @@ pub enum SessionEvent {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct SessionReport {
     pub session_id: SessionId,
     /// When it happened, by the sender's clock.
     pub at: Timestamp,
@@ -96,27 +96,30 @@ pub struct EventRules {
     pub max_payload: usize,
 }
 
-pub fn unframe<'n, 'a>(node: &'n Node<'a>, now: Timestamp) -> Result<Framed<'n, 'a>, Invalid> {
+pub fn unframe<'n, 'a>(
+    node: &'n JsonNode<'a>,
+    now: Timestamp,
+) -> Result<FramedBody<'n, 'a>, InvalidMember> {
     // A bare object that is no event is refused as such before anything else is checked.
     if node
         .as_object()
         .is_some_and(|object| Framing::of(object) == Framing::Bare)
     {
-        Reader::new(node, "/body")?.one_of("eventType", &EVENT_TYPES)?;
+        MemberReader::new(node, "/body")?.one_of("eventType", &EVENT_TYPES)?;
     }
-    Framed::parse(node, &KINDS, now)
+    FramedBody::parse(node, &KINDS, now)
 }
 
-pub fn is_snapshot(framed: &Framed<'_, '_>) -> bool {
+pub fn is_snapshot(framed: &FramedBody<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }
 
-pub fn parse(framed: &Framed<'_, '_>, rules: &EventRules) -> Result<Report, Error> {
-    let mut body = Reader::new(framed.envelope.body, "/body")?;
+pub fn parse(framed: &FramedBody<'_, '_>, rules: &EventRules) -> Result<SessionReport, Error> {
+    let mut body = MemberReader::new(framed.envelope.body, "/body")?;
     let kind = body.one_of("eventType", &EVENT_TYPES)?;
     if kind != framed.msg_type {
         let expected = format!("{}, as msgType says", framed.msg_type);
-        return Err(Invalid::shape(body.at("eventType"), expected).into());
+        return Err(InvalidMember::shape(body.at("eventType"), expected).into());
     }
     let session_id = body.id("sessionId")?;
     let (at, event) = match kind {
@@ -138,7 +141,7 @@ pub fn parse(framed: &Framed<'_, '_>, rules: &EventRules) -> Result<Report, Erro
         _ => return read_snapshot(body, session_id, framed, rules),
     };
     body.finish()?;
-    Ok(Report {
+    Ok(SessionReport {
         session_id,
         at,
         hash: Sha256Hex::of(canonical(framed.envelope.body).as_bytes()),
@@ -147,9 +150,9 @@ pub fn parse(framed: &Framed<'_, '_>, rules: &EventRules) -> Result<Report, Erro
 }
 
 fn read_start(
-    body: &mut Reader<'_, '_>,
+    body: &mut MemberReader<'_, '_>,
     rules: &EventRules,
-) -> Result<(Timestamp, SessionEvent), Invalid> {
+) -> Result<(Timestamp, SessionEvent), InvalidMember> {
     let at = body.past_timestamp("createdAt", rules.latest)?;
     let agent_host = body.bounded_str("agentHost", 0, MAX_WORD_CHARS)?.to_owned();
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
@@ -158,7 +161,7 @@ fn read_start(
         .is_some_and(|text| text.chars().nth(MAX_WORD_CHARS).is_some())
     {
         let expected = format!("a string of 0 to {MAX_WORD_CHARS} characters");
-        return Err(Invalid::shape(body.at("repoRef"), expected));
+        return Err(InvalidMember::shape(body.at("repoRef"), expected));
     }
     let event = SessionEvent::Start {
         agent_host,
@@ -169,11 +172,11 @@ fn read_start(
 }
 
 fn read_snapshot(
-    mut body: Reader<'_, '_>,
+    mut body: MemberReader<'_, '_>,
     session_id: SessionId,
-    framed: &Framed<'_, '_>,
+    framed: &FramedBody<'_, '_>,
     rules: &EventRules,
-) -> Result<Report, Error> {
+) -> Result<SessionReport, Error> {
     let event = SessionEvent::Snapshot {
         snapshot_id: body.id("snapshotId")?,
         snapshot_type: body.word("snapshotType", SnapshotType::ALL, SnapshotType::as_str)?,
@@ -195,7 +198,7 @@ fn read_snapshot(
     if Sha256Hex::of(canonical_without(object, "snapshotHash").as_bytes()) != hash {
         return Err(Error::SnapshotHash);
     }
-    Ok(Report {
+    Ok(SessionReport {
         session_id,
         at,
         hash,
@@ -203,6 +206,9 @@ fn read_snapshot(
     })
 }
 
-fn text_of(body: &mut Reader<'_, '_>, name: &'static str) -> Result<Option<String>, Invalid> {
+fn text_of(
+    body: &mut MemberReader<'_, '_>,
+    name: &'static str,
+) -> Result<Option<String>, InvalidMember> {
     Ok(body.optional_nested(name)?.map(|node| node.raw.to_owned()))
 }

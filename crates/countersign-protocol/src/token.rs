@@ -8,10 +8,10 @@ mod revocation;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-pub use self::claims::{ClaimNames, Claims, TokenRules, judge_claims, judge_introspection};
+pub use self::claims::{ClaimNames, TokenClaims, TokenRules, judge_claims, judge_introspection};
 pub use self::key::{KeySet, SharedSecret};
 pub use self::revocation::{
-    RevocationKind, RevocationLine, RevocationRequest, Revocations, TokenIdentity,
+    RevocationKind, RevocationLine, RevocationRequest, TokenIdentity, TokenRevocations,
 };
 use super::json;
 use super::words::words;
@@ -77,14 +77,14 @@ pub enum TokenError {
 
 /// Keys that a token embeds or points to are ignored.
 #[derive(Debug)]
-pub struct Header {
+pub struct TokenHeader {
     pub algorithm: Algorithm,
     pub key_id: Option<String>,
 }
 
 /// A signed token whose signature has not been checked yet.
-pub struct Jws<'a> {
-    pub header: Header,
+pub struct SignedToken<'a> {
+    pub header: TokenHeader,
     signed: &'a str,
     signature: Vec<u8>,
     payload: Vec<u8>,
@@ -101,13 +101,13 @@ pub fn looks_signed(token: &str) -> bool {
     filled && parts.iter().all(|part| part.bytes().all(base64url))
 }
 
-impl<'a> Jws<'a> {
+impl<'a> SignedToken<'a> {
     pub fn parse(token: &'a str) -> Result<Self, TokenError> {
         let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Shape)?;
         let (header, payload) = signed.split_once('.').ok_or(TokenError::Shape)?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Shape);
         Ok(Self {
-            header: Header::parse(&decode(header)?)?,
+            header: TokenHeader::parse(&decode(header)?)?,
             signed,
             signature: decode(signature)?,
             payload: decode(payload)?,
@@ -129,7 +129,7 @@ fn check_type(kind: &str) -> Result<(), TokenError> {
     }
 }
 
-impl Header {
+impl TokenHeader {
     fn parse(bytes: &[u8]) -> Result<Self, TokenError> {
         let document = json::parse(bytes).map_err(|_| TokenError::Header)?;
         let object = document.as_object().ok_or(TokenError::Header)?;

@@ -81,7 +81,7 @@ impl TraceContext {
         });
         match trace.strip_prefix('{') {
             Some(rest) if !has_own => {
-                let empty = object.is_some_and(json::Object::is_empty);
+                let empty = object.is_some_and(json::JsonObject::is_empty);
                 let comma = if empty { "" } else { "," };
                 format!("{{{members}{comma}{rest}")
             }

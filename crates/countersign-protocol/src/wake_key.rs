@@ -6,13 +6,13 @@ use super::id::{ApproverId, EnforcerId, RequestId, TenantId};
 
 /// Something whose change someone may wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Key {
+pub enum WakeKey {
     Approver(TenantId, ApproverId),
     Enforcer(TenantId, EnforcerId),
     Exchange(TenantId, RequestId),
 }
 
-impl Key {
+impl WakeKey {
     pub fn tenant(&self) -> &TenantId {
         match self {
             Self::Approver(tenant, _) | Self::Enforcer(tenant, _) | Self::Exchange(tenant, _) => {

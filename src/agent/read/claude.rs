@@ -1,7 +1,7 @@
 //! Claude Code.
 
-use super::{Members, Problem, call, common, listed, mcp, unknown_event};
-use crate::agent::event::{Action, CellChange, Event, EventKind};
+use super::{EventMembers, ReadProblem, call, common, listed, mcp, unknown_event};
+use crate::agent::event::{CellChange, EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &[
     "BashOutput",
@@ -33,7 +33,7 @@ const INTERNAL: &[&str] = &[
     "TodoWrite",
 ];
 
-pub fn event(members: Members) -> Result<Event, Problem> {
+pub fn event(members: EventMembers) -> Result<HookEvent, ReadProblem> {
     common(members, |name, members| match name {
         "PreToolUse" => {
             let tool = members.text("tool_name")?;
@@ -49,22 +49,22 @@ pub fn event(members: Members) -> Result<Event, Problem> {
     })
 }
 
-fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
+fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     Ok(match tool {
-        "Bash" => Action::Command {
+        "Bash" => ToolAction::Command {
             command: input.text("command")?,
             directory: None,
             background: input.flag("run_in_background")?,
         },
-        "Write" => Action::Write {
+        "Write" => ToolAction::Write {
             path: input.text("file_path")?,
             content: input.text("content")?,
         },
-        "Edit" => Action::Replace {
+        "Edit" => ToolAction::Replace {
             path: input.text("file_path")?,
             edits: vec![input.replacement("old_string", "new_string", "replace_all")?],
         },
-        "MultiEdit" => Action::Replace {
+        "MultiEdit" => ToolAction::Replace {
             path: input.text("file_path")?,
             edits: (input.list("edits")?.into_iter())
                 .map(|mut edit| edit.replacement("old_string", "new_string", "replace_all"))
@@ -72,7 +72,7 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
         },
         "NotebookEdit" => {
             let mode = input.optional_text("edit_mode")?;
-            Action::Cell {
+            ToolAction::Cell {
                 path: input.text("notebook_path")?,
                 cell: input.optional_text("cell_id")?,
                 change: match mode.as_deref() {
@@ -87,8 +87,8 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
             }
         }
         "ExitPlanMode" => match input.optional_text("plan")? {
-            Some(text) => Action::Plan { text },
-            None => Action::Other,
+            Some(text) => ToolAction::Plan { text },
+            None => ToolAction::Other,
         },
         tool => mcp(tool).unwrap_or_else(|| listed(tool, READING, WEB, INTERNAL)),
     })

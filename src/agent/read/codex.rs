@@ -1,7 +1,7 @@
 //! Codex CLI. It reads files with commands, so few of its tools only read.
 
-use super::{Members, Problem, call, common, listed, mcp, unknown_event};
-use crate::agent::event::{Action, Event, EventKind};
+use super::{EventMembers, ReadProblem, call, common, listed, mcp, unknown_event};
+use crate::agent::event::{EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &["grep_files", "list_dir", "read_file", "view_image"];
 const WEB: &[&str] = &["web_search"];
@@ -15,7 +15,7 @@ const INTERNAL: &[&str] = &[
     "wait",
 ];
 
-pub fn event(members: Members) -> Result<Event, Problem> {
+pub fn event(members: EventMembers) -> Result<HookEvent, ReadProblem> {
     common(members, |name, members| match name {
         "PreToolUse" => {
             let tool = members.text("tool_name")?;
@@ -33,14 +33,14 @@ pub fn event(members: Members) -> Result<Event, Problem> {
     })
 }
 
-fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
+fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     Ok(match tool {
-        "Bash" => Action::Command {
+        "Bash" => ToolAction::Command {
             command: input.text("command")?,
             directory: None,
             background: false,
         },
-        "apply_patch" => Action::Patch {
+        "apply_patch" => ToolAction::Patch {
             patch: input.text("command")?,
         },
         tool => mcp(tool).unwrap_or_else(|| listed(tool, READING, WEB, INTERNAL)),

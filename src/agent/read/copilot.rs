@@ -1,7 +1,7 @@
 //! Copilot CLI. It does not name the event: which one it is shows in the members.
 
-use super::{Members, Problem, call, listed};
-use crate::agent::event::{Action, Event, EventKind};
+use super::{EventMembers, ReadProblem, call, listed};
+use crate::agent::event::{EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &[
     "fetch_copilot_cli_documentation",
@@ -26,7 +26,7 @@ const INTERNAL: &[&str] = &[
     "update_todo",
 ];
 
-pub fn event(mut members: Members) -> Result<Event, Problem> {
+pub fn event(mut members: EventMembers) -> Result<HookEvent, ReadProblem> {
     let session = members.optional_text("sessionId")?;
     let directory = members.optional_text("cwd")?;
     let has = |name: &str| members.left.contains_key(name);
@@ -56,7 +56,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
         "permissionRequest" => return Err(super::unknown_event(name)),
         _ => EventKind::Other,
     };
-    Ok(Event {
+    Ok(HookEvent {
         name: name.to_owned(),
         session,
         turn: None,
@@ -65,9 +65,9 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
     })
 }
 
-fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
+fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     Ok(match tool {
-        "bash" => Action::Command {
+        "bash" => ToolAction::Command {
             command: input.text("command")?,
             directory: None,
             background: match input.optional_text("mode")?.as_deref() {
@@ -76,15 +76,15 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
                 Some(_) => return Err(input.expected("mode", "sync or async")),
             },
         },
-        "create" => Action::Write {
+        "create" => ToolAction::Write {
             path: input.text("path")?,
             content: input.optional_text("file_text")?.unwrap_or_default(),
         },
-        "edit" => Action::Replace {
+        "edit" => ToolAction::Replace {
             path: input.text("path")?,
             edits: vec![input.replacement("old_str", "new_str", "replace_all")?],
         },
-        "apply_patch" => Action::Patch {
+        "apply_patch" => ToolAction::Patch {
             patch: (input.text_of(&["patch", "input", "command"])?)
                 .ok_or_else(|| input.expected("patch", "a text"))?,
         },

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Members, Problem, call, listed, unknown_event};
-use crate::agent::event::{Action, Event, EventKind};
+use super::{EventMembers, ReadProblem, call, listed, unknown_event};
+use crate::agent::event::{EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &[
     "Glob",
@@ -22,7 +22,7 @@ const WEB: &[&str] = &["Fetch", "WebFetch", "WebSearch", "web_search"];
 /// The calls that a subagent makes reach the hook one by one.
 const INTERNAL: &[&str] = &["AskQuestion", "Task", "TodoWrite", "todo_write"];
 
-pub fn event(mut members: Members) -> Result<Event, Problem> {
+pub fn event(mut members: EventMembers) -> Result<HookEvent, ReadProblem> {
     let name = members.text("hook_event_name")?;
     let session = match members.optional_text("conversation_id")? {
         Some(session) => Some(session),
@@ -71,7 +71,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
         | "subagentStop" => EventKind::Other,
         name => return Err(unknown_event(name)),
     };
-    Ok(Event {
+    Ok(HookEvent {
         name,
         session,
         turn: None,
@@ -81,7 +81,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
 }
 
 /// `cwd` is missing or empty where the first of the workspace's directories is meant.
-fn directory(members: &mut Members) -> Result<Option<String>, Problem> {
+fn directory(members: &mut EventMembers) -> Result<Option<String>, ReadProblem> {
     let cwd = members.optional_text("cwd")?;
     let roots = members.left.remove("workspace_roots");
     let first = roots.as_ref().and_then(|roots| roots[0].as_str());
@@ -90,15 +90,15 @@ fn directory(members: &mut Members) -> Result<Option<String>, Problem> {
         .or_else(|| first.map(str::to_owned)))
 }
 
-fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
+fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     if let Some(name) = tool.strip_prefix("MCP:") {
-        return Ok(Action::Mcp {
+        return Ok(ToolAction::Mcp {
             server: None,
             tool: name.to_owned(),
         });
     }
     Ok(match tool {
-        "Shell" | "run_terminal_cmd" => Action::Command {
+        "Shell" | "run_terminal_cmd" => ToolAction::Command {
             command: input.text("command")?,
             directory: input.optional_text("working_directory")?,
             background: input.flag("is_background")?,
@@ -107,28 +107,28 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
             let path = input.text_of(&["file_path", "path"])?;
             let content = input.text_of(&["content", "contents"])?;
             match (path, content) {
-                (Some(path), Some(content)) => Action::Write { path, content },
-                _ => Action::Other,
+                (Some(path), Some(content)) => ToolAction::Write { path, content },
+                _ => ToolAction::Other,
             }
         }
         "Edit" | "StrReplace" => {
             let path = input.text_of(&["file_path", "path"])?;
             let edit = input.replacement("old_string", "new_string", "replace_all");
             match (path, edit) {
-                (Some(path), Ok(edit)) => Action::Replace {
+                (Some(path), Ok(edit)) => ToolAction::Replace {
                     path,
                     edits: vec![edit],
                 },
-                _ => Action::Other,
+                _ => ToolAction::Other,
             }
         }
         "Delete" => match input.text_of(&["file_path", "path", "target_file"])? {
-            Some(path) => Action::Delete { path },
-            None => Action::Other,
+            Some(path) => ToolAction::Delete { path },
+            None => ToolAction::Other,
         },
         "ApplyPatch" => match input.text_of(&["patch", "input"])? {
-            Some(patch) => Action::Patch { patch },
-            None => Action::Other,
+            Some(patch) => ToolAction::Patch { patch },
+            None => ToolAction::Other,
         },
         tool => listed(tool, READING, WEB, INTERNAL),
     })

@@ -1,7 +1,7 @@
 //! Gemini CLI.
 
-use super::{Members, Problem, call, common, listed, unknown_event};
-use crate::agent::event::{Action, Event, EventKind, Occurrences, Replacement};
+use super::{EventMembers, ReadProblem, call, common, listed, unknown_event};
+use crate::agent::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction};
 
 const READING: &[&str] = &[
     "get_internal_docs",
@@ -22,7 +22,7 @@ const INTERNAL: &[&str] = &[
     "write_todos",
 ];
 
-pub fn event(members: Members) -> Result<Event, Problem> {
+pub fn event(members: EventMembers) -> Result<HookEvent, ReadProblem> {
     common(members, |name, members| match name {
         "BeforeTool" => {
             let tool = members.text("tool_name")?;
@@ -51,23 +51,23 @@ pub fn event(members: Members) -> Result<Event, Problem> {
     })
 }
 
-fn server_and_tool(members: &mut Members) -> Result<Action, Problem> {
+fn server_and_tool(members: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     let context = members.object("mcp_context")?;
-    let mut context = Members::new("mcp_context.", context);
-    Ok(Action::Mcp {
+    let mut context = EventMembers::new("mcp_context.", context);
+    Ok(ToolAction::Mcp {
         server: Some(context.text("server_name")?),
         tool: context.text("tool_name")?,
     })
 }
 
-fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
+fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     Ok(match tool {
-        "run_shell_command" => Action::Command {
+        "run_shell_command" => ToolAction::Command {
             command: input.text("command")?,
             directory: input.text_of(&["dir_path", "directory"])?,
             background: input.flag("is_background")?,
         },
-        "write_file" => Action::Write {
+        "write_file" => ToolAction::Write {
             path: input.text("file_path")?,
             content: input.text("content")?,
         },
@@ -76,15 +76,15 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
                 input.flag("allow_multiple")?,
                 input.number("expected_replacements")?,
             );
-            Action::Replace {
+            ToolAction::Replace {
                 path: input.text("file_path")?,
-                edits: vec![Replacement {
+                edits: vec![TextReplacement {
                     old: input.text("old_string")?,
                     new: input.text("new_string")?,
                     occurrences: match (all, expected) {
-                        (true, _) => Occurrences::All,
-                        (false, Some(count)) => Occurrences::Exactly(count),
-                        (false, None) => Occurrences::One,
+                        (true, _) => MatchCount::All,
+                        (false, Some(count)) => MatchCount::Exactly(count),
+                        (false, None) => MatchCount::One,
                     },
                 }],
             }

@@ -1,4 +1,4 @@
-//! One file per agent: from its own JSON to an [`Event`]. Each lists the tools of its agent that read, that use the network, and
+//! One file per agent: from its own JSON to an [`HookEvent`]. Each lists the tools of its agent that read, that use the network, and
 //! that change nothing but the agent's own state; every other tool is one that could change something.
 
 pub(super) mod claude;
@@ -10,26 +10,26 @@ pub(super) mod opencode;
 
 use serde_json::{Map, Value};
 
-use super::event::{Action, Event, EventKind, Occurrences, Replacement, ToolCall};
+use super::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction, ToolCall};
 
 /// Members of an object, taken one after the other. What is left was not understood, or needs not to be.
-pub(super) struct Members {
+pub(super) struct EventMembers {
     place: &'static str,
     left: Map<String, Value>,
 }
 
-type Problem = String;
+type ReadProblem = String;
 
-impl Members {
+impl EventMembers {
     pub(super) fn new(place: &'static str, left: Map<String, Value>) -> Self {
         Self { place, left }
     }
 
-    fn expected(&self, name: &str, expected: &str) -> Problem {
+    fn expected(&self, name: &str, expected: &str) -> ReadProblem {
         format!("{}{name}: expected {expected}", self.place)
     }
 
-    fn optional_text(&mut self, name: &str) -> Result<Option<String>, Problem> {
+    fn optional_text(&mut self, name: &str) -> Result<Option<String>, ReadProblem> {
         match self.left.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -37,13 +37,13 @@ impl Members {
         }
     }
 
-    fn text(&mut self, name: &str) -> Result<String, Problem> {
+    fn text(&mut self, name: &str) -> Result<String, ReadProblem> {
         let text = self.optional_text(name)?;
         text.ok_or_else(|| self.expected(name, "a text"))
     }
 
     /// A text under one of these names: versions of an agent differ. Of two nobody could say which one counts.
-    fn text_of(&mut self, names: &[&str]) -> Result<Option<String>, Problem> {
+    fn text_of(&mut self, names: &[&str]) -> Result<Option<String>, ReadProblem> {
         let is_there = |name: &&&str| self.left.get(**name).is_some_and(|it| !it.is_null());
         let mut there = names.iter().filter(is_there);
         match (there.next(), there.next()) {
@@ -56,7 +56,7 @@ impl Members {
         }
     }
 
-    fn flag(&mut self, name: &str) -> Result<bool, Problem> {
+    fn flag(&mut self, name: &str) -> Result<bool, ReadProblem> {
         match self.left.remove(name) {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -64,7 +64,7 @@ impl Members {
         }
     }
 
-    fn number(&mut self, name: &str) -> Result<Option<u64>, Problem> {
+    fn number(&mut self, name: &str) -> Result<Option<u64>, ReadProblem> {
         match self.left.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match value.as_u64() {
@@ -74,7 +74,7 @@ impl Members {
         }
     }
 
-    fn object(&mut self, name: &str) -> Result<Map<String, Value>, Problem> {
+    fn object(&mut self, name: &str) -> Result<Map<String, Value>, ReadProblem> {
         match self.left.remove(name) {
             Some(Value::Object(object)) => Ok(object),
             _ => Err(self.expected(name, "an object")),
@@ -82,7 +82,7 @@ impl Members {
     }
 
     /// An object, or the text of one.
-    fn object_or_text(&mut self, name: &str) -> Result<Map<String, Value>, Problem> {
+    fn object_or_text(&mut self, name: &str) -> Result<Map<String, Value>, ReadProblem> {
         match self.left.remove(name) {
             Some(Value::Object(object)) => Ok(object),
             Some(Value::String(text)) => serde_json::from_str(&text)
@@ -91,7 +91,7 @@ impl Members {
         }
     }
 
-    fn list(&mut self, name: &str) -> Result<Vec<Self>, Problem> {
+    fn list(&mut self, name: &str) -> Result<Vec<Self>, ReadProblem> {
         let place = self.place;
         let Some(Value::Array(list)) = self.left.remove(name) else {
             return Err(self.expected(name, "a list"));
@@ -104,14 +104,19 @@ impl Members {
     }
 
     /// `old` and `new` under the names that the agent gives them; `all` if every occurrence is meant.
-    fn replacement(&mut self, old: &str, new: &str, all: &str) -> Result<Replacement, Problem> {
-        Ok(Replacement {
+    fn replacement(
+        &mut self,
+        old: &str,
+        new: &str,
+        all: &str,
+    ) -> Result<TextReplacement, ReadProblem> {
+        Ok(TextReplacement {
             old: self.text(old)?,
             new: self.text(new)?,
             occurrences: if self.flag(all)? {
-                Occurrences::All
+                MatchCount::All
             } else {
-                Occurrences::One
+                MatchCount::One
             },
         })
     }
@@ -121,15 +126,17 @@ impl Members {
 fn call(
     tool: String,
     input: Map<String, Value>,
-    action: impl FnOnce(&str, &mut Members) -> Result<Action, Problem>,
-) -> Result<EventKind, Problem> {
-    let mut members = Members::new("the tool's input, ", input.clone());
+    action: impl FnOnce(&str, &mut EventMembers) -> Result<ToolAction, ReadProblem>,
+) -> Result<EventKind, ReadProblem> {
+    let mut members = EventMembers::new("the tool's input, ", input.clone());
     let action = action(&tool, &mut members)?;
     // An action without members of its own is described by its input alone.
     let rest = match action {
-        Action::Mcp { .. } | Action::Web | Action::Read | Action::Internal | Action::Other => {
-            Map::new()
-        }
+        ToolAction::Mcp { .. }
+        | ToolAction::Web
+        | ToolAction::Read
+        | ToolAction::Internal
+        | ToolAction::Other => Map::new(),
         _ => members.left,
     };
     Ok(EventKind::Call(Box::new(ToolCall {
@@ -141,43 +148,43 @@ fn call(
 }
 
 /// By the lists of an agent.
-fn listed(tool: &str, reading: &[&str], web: &[&str], internal: &[&str]) -> Action {
+fn listed(tool: &str, reading: &[&str], web: &[&str], internal: &[&str]) -> ToolAction {
     if reading.contains(&tool) {
-        Action::Read
+        ToolAction::Read
     } else if web.contains(&tool) {
-        Action::Web
+        ToolAction::Web
     } else if internal.contains(&tool) {
-        Action::Internal
+        ToolAction::Internal
     } else {
-        Action::Other
+        ToolAction::Other
     }
 }
 
 /// `mcp__server__tool`.
-fn mcp(tool: &str) -> Option<Action> {
+fn mcp(tool: &str) -> Option<ToolAction> {
     let (server, name) = tool.strip_prefix("mcp__")?.split_once("__")?;
-    Some(Action::Mcp {
+    Some(ToolAction::Mcp {
         server: Some(server.to_owned()),
         tool: name.to_owned(),
     })
 }
 
 /// An event that this version does not know might be one that an agent takes silence at for permission.
-fn unknown_event(name: &str) -> Problem {
+fn unknown_event(name: &str) -> ReadProblem {
     format!("the event {name:?} is not known; update countersign")
 }
 
 /// What Claude Code, Codex and Gemini CLI say of every event.
 fn common(
-    mut members: Members,
-    kind: impl FnOnce(&str, &mut Members) -> Result<EventKind, Problem>,
-) -> Result<Event, Problem> {
+    mut members: EventMembers,
+    kind: impl FnOnce(&str, &mut EventMembers) -> Result<EventKind, ReadProblem>,
+) -> Result<HookEvent, ReadProblem> {
     let name = members.text("hook_event_name")?;
     let session = members.optional_text("session_id")?;
     let turn = members.optional_text("turn_id")?;
     let directory = members.optional_text("cwd")?;
     let kind = kind(&name, &mut members)?;
-    Ok(Event {
+    Ok(HookEvent {
         name,
         session,
         turn,

@@ -1,7 +1,7 @@
 //! opencode, through the plugin that `countersign install opencode` writes: the form of the events is our own.
 
-use super::{Members, Problem, call, listed, unknown_event};
-use crate::agent::event::{Action, Event, EventKind, Occurrences, Replacement};
+use super::{EventMembers, ReadProblem, call, listed, unknown_event};
+use crate::agent::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction};
 
 const READING: &[&str] = &["glob", "grep", "list", "lsp", "read"];
 const WEB: &[&str] = &["codesearch", "webfetch", "websearch"];
@@ -15,7 +15,7 @@ const INTERNAL: &[&str] = &[
     "todowrite",
 ];
 
-pub fn event(mut members: Members) -> Result<Event, Problem> {
+pub fn event(mut members: EventMembers) -> Result<HookEvent, ReadProblem> {
     let name = members.text("event")?;
     let session = members.optional_text("sessionID")?;
     let directory = members.optional_text("directory")?;
@@ -31,7 +31,7 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
         "session.idle" | "session.error" => EventKind::Other,
         name => return Err(unknown_event(name)),
     };
-    Ok(Event {
+    Ok(HookEvent {
         name,
         session,
         turn: None,
@@ -40,14 +40,14 @@ pub fn event(mut members: Members) -> Result<Event, Problem> {
     })
 }
 
-fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
+fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     Ok(match tool {
-        "bash" => Action::Command {
+        "bash" => ToolAction::Command {
             command: input.text("command")?,
             directory: input.optional_text("workdir")?,
             background: false,
         },
-        "write" => Action::Write {
+        "write" => ToolAction::Write {
             path: input.text("filePath")?,
             content: input.text("content")?,
         },
@@ -57,10 +57,10 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
             // It takes an empty old text for the whole file.
             if edit.old.is_empty() {
                 let content = edit.new;
-                Action::Write { path, content }
+                ToolAction::Write { path, content }
             } else {
                 let edits = vec![edit];
-                Action::Replace { path, edits }
+                ToolAction::Replace { path, edits }
             }
         }
         "multiedit" => {
@@ -68,9 +68,9 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
             let edits = (input.list("edits")?.into_iter())
                 .map(|mut edit| replacement(&mut edit))
                 .collect::<Result<_, _>>()?;
-            Action::Replace { path, edits }
+            ToolAction::Replace { path, edits }
         }
-        "apply_patch" | "patch" => Action::Patch {
+        "apply_patch" | "patch" => ToolAction::Patch {
             patch: input.text("patchText")?,
         },
         tool => listed(tool, READING, WEB, INTERNAL),
@@ -78,9 +78,9 @@ fn action(tool: &str, input: &mut Members) -> Result<Action, Problem> {
 }
 
 /// It hands both texts to `String.replaceAll`, to which a dollar sign may mean another text.
-fn replacement(input: &mut Members) -> Result<Replacement, Problem> {
+fn replacement(input: &mut EventMembers) -> Result<TextReplacement, ReadProblem> {
     let edit = input.replacement("oldString", "newString", "replaceAll")?;
-    if edit.occurrences == Occurrences::All && edit.new.contains('$') {
+    if edit.occurrences == MatchCount::All && edit.new.contains('$') {
         let expected = "no $ together with replaceAll; replace one after the other";
         return Err(input.expected("newString", expected));
     }

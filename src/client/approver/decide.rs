@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::inbox::Item;
+use super::inbox::InboxItem;
 use super::{Approver, deadline};
 use crate::agent::wrappers::hides_what_runs;
 use crate::agent::{chooses_something, plain_words};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::profile::EnforcerRecord;
-use crate::client::record::Record;
+use crate::client::record::DecisionRecord;
 use crate::client::{random, wire};
 use crate::e2e::{
-    GrantMatch, Hints, MAX_GRANT, OpenedArtifact, OutcomeEffect, PlainArtifact, Ruling, Scope,
-    reject_unopened, sign_decision, verify_outcome,
+    ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT, OpenedArtifact,
+    OutcomeEffect, PlainArtifact, reject_unopened, sign_decision, verify_outcome,
 };
 use crate::protocol::decision::Verdict;
-use crate::protocol::json::{self, Node, Value};
+use crate::protocol::json::{self, JsonNode, JsonValue};
 use crate::protocol::timestamp::Timestamp;
 
 /// How long a rejection of something that could not be opened counts: the time beside it may be a lie.
@@ -28,17 +28,17 @@ const LONGEST_POLL: Duration = Duration::from_secs(1);
 
 /// What a person chose.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct ApproverChoice {
     pub verdict: Verdict,
-    pub scope: Scope,
+    pub scope: DecisionScope,
     /// How long a scope beyond `once` lasts, at most 24 hours.
     pub lasts: Option<Duration>,
-    pub hints: Hints,
+    pub hints: ArtifactHints,
 }
 
 /// A decision that the gateway has accepted.
 #[derive(Debug, Clone)]
-pub struct Decided {
+pub struct AcceptedDecision {
     pub verdict: Verdict,
     /// The signed body, byte for byte.
     pub body: String,
@@ -73,17 +73,17 @@ pub fn requested_actions(artifact: &PlainArtifact) -> Vec<RequestedAction> {
     actions.unwrap_or_default()
 }
 
-fn read_actions(artifact: &Node<'_>) -> Option<Vec<RequestedAction>> {
+fn read_actions(artifact: &JsonNode<'_>) -> Option<Vec<RequestedAction>> {
     let extensions = artifact.as_object()?.get("extensions")?.as_object()?;
     // The name of the protocol is configured at the gateway, and stands between the two.
     let mut extensions = extensions.iter();
     let wanted = extensions.find(|member| {
         member.name.starts_with("org.") && member.name.ends_with(".requestedActions")
     })?;
-    let Value::Array(actions) = &wanted.node.as_object()?.get("actions")?.value else {
+    let JsonValue::Array(actions) = &wanted.node.as_object()?.get("actions")?.value else {
         return None;
     };
-    let read = |node: &Node<'_>| {
+    let read = |node: &JsonNode<'_>| {
         let action = node.as_object()?;
         let text = |name| Some(action.get(name)?.as_str()?.to_owned());
         let decision = text("decision")?;
@@ -103,7 +103,11 @@ impl Approver {
     }
 
     /// Signs a choice about an item. Only what was opened can be approved.
-    fn sign(&self, item: &Item, choice: &Choice) -> Result<(String, Timestamp), ClientError> {
+    fn sign(
+        &self,
+        item: &InboxItem,
+        choice: &ApproverChoice,
+    ) -> Result<(String, Timestamp), ClientError> {
         let opened = match (&item.content, choice.verdict) {
             (Ok(opened), _) => opened,
             (Err(_), Verdict::Reject) => return self.sign_unopened(item, choice),
@@ -119,8 +123,8 @@ impl Approver {
             check_prefix(opened.artifact(), words)?;
         }
         let expires_at = match (choice.scope, choice.lasts) {
-            (Scope::Once, None) => opened.artifact().expires_at(),
-            (Scope::Once, Some(_)) => {
+            (DecisionScope::Once, None) => opened.artifact().expires_at(),
+            (DecisionScope::Once, Some(_)) => {
                 return Err(ClientError::Choice(
                     "a time is for scopes beyond this request",
                 ));
@@ -129,13 +133,13 @@ impl Approver {
             (_, Some(lasts)) if lasts > MAX_GRANT => {
                 return Err(ClientError::Choice("a permission lasts at most 24 hours"));
             }
-            (Scope::Timebox | Scope::Session, _) => {
+            (DecisionScope::Timebox | DecisionScope::Session, _) => {
                 return Err(ClientError::Choice(
                     "a permission beyond this request needs to say what it permits, and for how long",
                 ));
             }
         };
-        let ruling = Ruling {
+        let ruling = DecisionContent {
             verdict: choice.verdict,
             scope: choice.scope,
             expires_at,
@@ -147,8 +151,8 @@ impl Approver {
 
     fn sign_unopened(
         &self,
-        item: &Item,
-        choice: &Choice,
+        item: &InboxItem,
+        choice: &ApproverChoice,
     ) -> Result<(String, Timestamp), ClientError> {
         let Some(hash) = item.artifact_hash else {
             let problem = "it has no hash that could be rejected".to_owned();
@@ -165,7 +169,11 @@ impl Approver {
     }
 
     /// Signs and sends a decision.
-    pub async fn decide(&self, item: &Item, choice: &Choice) -> Result<Decided, ClientError> {
+    pub async fn decide(
+        &self,
+        item: &InboxItem,
+        choice: &ApproverChoice,
+    ) -> Result<AcceptedDecision, ClientError> {
         let (body, expires_at) = self.sign(item, choice)?;
         let envelope = wire::envelope(
             &self.clock,
@@ -175,7 +183,7 @@ impl Approver {
             &body,
         )?;
         // The same decision again changes nothing.
-        let call = Call::post("/v1/decisions", envelope);
+        let call = GatewayCall::post("/v1/decisions", envelope);
         let sent = self.client.expect(&call, &[200], deadline()).await;
         sent.map_err(|error| match error.code() {
             Some("SIGNATURE_INVALID" | "KEY_REVOKED") => ClientError::RefusedAfterSigning,
@@ -184,7 +192,7 @@ impl Approver {
             Some("NOT_FOUND") => ClientError::GoneAfterSigning,
             _ => error,
         })?;
-        Ok(Decided {
+        Ok(AcceptedDecision {
             verdict: choice.verdict,
             body,
             expires_at,
@@ -195,24 +203,24 @@ impl Approver {
     /// `time`.
     pub async fn delivered(
         &self,
-        item: &Item,
-        decided: &Decided,
+        item: &InboxItem,
+        decided: &AcceptedDecision,
         time: Duration,
     ) -> Result<DeliveryConfirmation, ClientError> {
         let request_id = &item.request_id;
-        let call = Call::get(path(&["v1", "exchanges", request_id.as_str()]));
+        let call = GatewayCall::get(path(&["v1", "exchanges", request_id.as_str()]));
         let until = Instant::now() + time;
         let mut pause = FIRST_POLL;
         loop {
             let answer = self.client.expect(&call, &[200], deadline()).await?;
             let node = wire::parse(&answer.body)?;
-            let message = wire::Message::read(&node)?;
+            let message = wire::PushedMessage::read(&node)?;
             let body = message.body.as_object();
             let member = |name| body.and_then(|body| body.get(name));
             if member("decision").is_none_or(|node| node.raw != decided.body) {
                 return Err(ClientError::answer("the decision that was sent"));
             }
-            if member("state").and_then(Node::as_str) == Some("delivered") {
+            if member("state").and_then(JsonNode::as_str) == Some("delivered") {
                 return self.confirmation(item, decided).await;
             }
             if Instant::now() + pause >= until {
@@ -226,8 +234,8 @@ impl Approver {
     /// The outcome of a decision that the gateway calls delivered.
     async fn confirmation(
         &self,
-        item: &Item,
-        decided: &Decided,
+        item: &InboxItem,
+        decided: &AcceptedDecision,
     ) -> Result<DeliveryConfirmation, ClientError> {
         let Ok(opened) = &item.content else {
             return Ok(DeliveryConfirmation::ByGateway);
@@ -238,15 +246,15 @@ impl Approver {
         }
         let request = path(&["v1", "exchanges", item.request_id.as_str(), "outcome"]);
         let answer = (self.client)
-            .expect(&Call::get(request), &[200, 404], deadline())
+            .expect(&GatewayCall::get(request), &[200, 404], deadline())
             .await?;
         if answer.status == 404 {
             return Ok(DeliveryConfirmation::ByGateway);
         }
         let node = wire::parse(&answer.body)?;
-        let body = wire::Message::read(&node)?.body.as_object();
+        let body = wire::PushedMessage::read(&node)?.body.as_object();
         let outcome = body.and_then(|body| body.get("outcome"));
-        let outcome = outcome.and_then(Node::as_str);
+        let outcome = outcome.and_then(JsonNode::as_str);
         let outcome = outcome.ok_or_else(|| ClientError::answer("an outcome"))?;
         let decision = json::parse(decided.body.as_bytes()).map_err(ClientError::answer)?;
         let enforcer = opened.enforcer().id();
@@ -258,10 +266,14 @@ impl Approver {
     }
 
     /// A decision as a file that can be verified offline. Only of what was opened: the file has the artifact.
-    pub async fn record(&self, opened: &OpenedArtifact, decided: &Decided) -> Record {
+    pub async fn record(
+        &self,
+        opened: &OpenedArtifact,
+        decided: &AcceptedDecision,
+    ) -> DecisionRecord {
         // They let others verify it who know another device of this approver. Without them it is still complete.
         let statements = self.statements().await.unwrap_or_default();
-        Record::new(
+        DecisionRecord::new(
             (&self.tenant, &self.id),
             opened.enforcer().id(),
             opened.artifact(),
@@ -314,10 +326,10 @@ fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<(), Clien
 }
 
 /// The words of a command; `None` if a shell could make something else of it.
-fn read_words(artifact: &Node<'_>) -> Option<Vec<String>> {
+fn read_words(artifact: &JsonNode<'_>) -> Option<Vec<String>> {
     let payload = artifact.as_object()?.get("payload")?.as_object()?;
     if let Some(argv) = payload.get("argv") {
-        let Value::Array(argv) = &argv.value else {
+        let JsonValue::Array(argv) = &argv.value else {
             return None;
         };
         let words = argv.iter().map(|word| word.as_str().map(str::to_owned));

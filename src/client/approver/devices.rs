@@ -2,14 +2,14 @@
 
 use super::{Approver, deadline, locked};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Answer, Call, path};
+use crate::client::gateway::{GatewayAnswer, GatewayCall, path};
 use crate::client::profile::ApproverProfile;
 use crate::client::wire;
 use crate::e2e::{
-    DeviceBundle, DeviceId, DeviceTrust, EndorsementRequest, SignedStatement, Statement,
+    DeviceBundle, DeviceId, DeviceStatement, DeviceTrust, EndorsementRequest, SignedStatement,
     TrustedDevice,
 };
-use crate::protocol::json::{Node, Value};
+use crate::protocol::json::{JsonNode, JsonValue};
 
 /// What this device knows about one of the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct ListedDevice {
 }
 
 #[derive(Debug)]
-pub struct Devices {
+pub struct KnownDevices {
     pub listed: Vec<ListedDevice>,
     /// As the gateway lists them, in force.
     pub(super) bundles: Vec<DeviceBundle>,
@@ -61,7 +61,7 @@ pub struct Devices {
     trust: DeviceTrust,
 }
 
-impl Devices {
+impl KnownDevices {
     pub fn find(&self, id: DeviceId) -> Option<&ListedDevice> {
         self.listed.iter().find(|device| device.id == id)
     }
@@ -81,7 +81,7 @@ impl Devices {
 }
 
 /// A device as the gateway lists it.
-struct Line {
+struct DeviceEntry {
     id: DeviceId,
     bundle: DeviceBundle,
     added_at: Option<String>,
@@ -89,9 +89,9 @@ struct Line {
     revoked_at: Option<String>,
 }
 
-impl Line {
+impl DeviceEntry {
     /// None if it is malformed: then there is nothing that could be shown or trusted.
-    fn read(node: &Node<'_>) -> Option<Self> {
+    fn read(node: &JsonNode<'_>) -> Option<Self> {
         let members = node.as_object()?;
         let text = |name| Some(members.get(name)?.as_str()?.to_owned());
         let bundle = DeviceBundle::parse(&text("bundle")?).ok()?;
@@ -115,16 +115,19 @@ impl Line {
     }
 }
 
-pub(super) fn array<'n, 'a>(node: &'n Node<'a>, name: &str) -> Result<&'n [Node<'a>], ClientError> {
+pub(super) fn array<'n, 'a>(
+    node: &'n JsonNode<'a>,
+    name: &str,
+) -> Result<&'n [JsonNode<'a>], ClientError> {
     let member = node.as_object().and_then(|object| object.get(name));
     match member.map(|node| &node.value) {
-        Some(Value::Array(list)) => Ok(list),
+        Some(JsonValue::Array(list)) => Ok(list),
         _ => Err(ClientError::answer(format!("an array {name}"))),
     }
 }
 
 /// The statements of a list. Malformed ones are skipped: they prove nothing.
-fn signed(list: &Node<'_>) -> Result<Vec<SignedStatement>, ClientError> {
+fn signed(list: &JsonNode<'_>) -> Result<Vec<SignedStatement>, ClientError> {
     let statements = array(list, "statements")?.iter();
     Ok(statements
         .filter_map(|node| SignedStatement::parse(node).ok())
@@ -132,8 +135,8 @@ fn signed(list: &Node<'_>) -> Result<Vec<SignedStatement>, ClientError> {
 }
 
 impl Approver {
-    async fn list(&self) -> Result<Answer, ClientError> {
-        let call = Call::get(path(&["v1", "approvers", self.id.as_str(), "devices"]));
+    async fn list(&self) -> Result<GatewayAnswer, ClientError> {
+        let call = GatewayCall::get(path(&["v1", "approvers", self.id.as_str(), "devices"]));
         self.client.expect(&call, &[200], deadline()).await
     }
 
@@ -161,12 +164,12 @@ impl Approver {
     }
 
     /// The devices as the gateway lists them, judged by the statements that lead from this device to them.
-    pub async fn devices(&self) -> Result<Devices, ClientError> {
+    pub async fn devices(&self) -> Result<KnownDevices, ClientError> {
         let answer = self.list().await?;
         let node = wire::parse(&answer.body)?;
         let trust = self.follow(&signed(&node)?)?;
         let lines: Vec<_> = (array(&node, "devices")?.iter())
-            .filter_map(Line::read)
+            .filter_map(DeviceEntry::read)
             .collect();
         let own = self.device_id();
         let listed = lines.iter().map(|line| ListedDevice {
@@ -194,7 +197,7 @@ impl Approver {
         }
         let bundles = lines.into_iter().filter(|line| line.revoked_at.is_none());
         let bundles = bundles.map(|line| line.bundle).collect();
-        Ok(Devices {
+        Ok(KnownDevices {
             listed,
             bundles,
             trust,
@@ -213,18 +216,23 @@ impl Approver {
 
     pub(super) async fn publish(&self, signed: &SignedStatement) -> Result<(), ClientError> {
         let devices = path(&["v1", "approvers", self.id.as_str(), "devices"]);
-        let call = Call::post(devices, signed.to_text());
+        let call = GatewayCall::post(devices, signed.to_text());
         let published = self.client.expect(&call, &[200, 201], deadline());
         published.await.map(drop)
     }
 
     /// Revokes a device, and whatever it has added that is not among the `known` devices.
-    pub async fn revoke_known(&self, device: DeviceId, known: &Devices) -> Result<(), ClientError> {
+    pub async fn revoke_known(
+        &self,
+        device: DeviceId,
+        known: &KnownDevices,
+    ) -> Result<(), ClientError> {
         let own = self.device_id();
         let keeps = known.trust.in_force().iter().map(TrustedDevice::id);
         let keeps = keeps.filter(|id| *id != device).collect();
         let now = self.clock.now();
-        let statement = Statement::revocation(&self.tenant, &self.id, device, &keeps, now, own)?;
+        let statement =
+            DeviceStatement::revocation(&self.tenant, &self.id, device, &keeps, now, own)?;
         let signature = statement.sign(&self.keys)?;
         let signed = SignedStatement::new(statement, signature, None);
         let place = [
@@ -234,7 +242,7 @@ impl Approver {
             "devices",
             &device.to_string(),
         ];
-        let call = Call::delete(path(&place), signed.to_text());
+        let call = GatewayCall::delete(path(&place), signed.to_text());
         // Before the call, so that a gateway that drops the statement cannot hide it from this device.
         if device != own {
             self.follow(&[signed])?;

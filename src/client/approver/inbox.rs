@@ -8,18 +8,18 @@ use tokio::time::Instant;
 
 use super::{Approver, deadline};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::profile::EnforcerRecord;
 use crate::client::visible::visible;
-use crate::client::wire::{self, Message};
+use crate::client::wire::{self, PushedMessage};
 use crate::e2e::{
     self, ArtifactContext, Ciphertext, DeviceId, OpenedArtifact, PinnedEnforcer, PlainArtifact,
-    Purpose, open_artifact,
+    SealPurpose, open_artifact,
 };
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, RequestId};
-use crate::protocol::json::{Node, Value};
-use crate::protocol::reader::{Invalid, Reader};
+use crate::protocol::json::{JsonNode, JsonValue};
+use crate::protocol::reader::{InvalidMember, MemberReader};
 use crate::protocol::timestamp::Timestamp;
 
 /// Twice what the gateway keeps for an approver: one that pages for ever is stopped.
@@ -32,7 +32,7 @@ const MAX_FOUND: usize = 16;
 
 /// Why an item cannot be approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unopened {
+pub enum OpenFailure {
     /// No enforcer of this id was ever authenticated by this device, and no other device has introduced one.
     NotPaired,
     /// It was, and the pairing was ended here.
@@ -48,7 +48,7 @@ pub enum Unopened {
     Malformed(String),
 }
 
-impl fmt::Display for Unopened {
+impl fmt::Display for OpenFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotPaired => f.write_str(
@@ -77,7 +77,7 @@ impl fmt::Display for Unopened {
 
 /// A request that waits. Everything but `content` is what the gateway says, and was compared with the content if that opened.
 #[derive(Debug)]
-pub struct Item {
+pub struct InboxItem {
     pub request_id: RequestId,
     pub msg_id: String,
     pub enforcer_id: Option<EnforcerId>,
@@ -88,7 +88,7 @@ pub struct Item {
     pub artifact_hash: Option<Sha256Hex>,
     pub repo_ref: String,
     pub expires_at: Option<Timestamp>,
-    pub content: Result<OpenedArtifact, Unopened>,
+    pub content: Result<OpenedArtifact, OpenFailure>,
     pub strangers: Vec<StrangeDevice>,
 }
 
@@ -120,39 +120,39 @@ impl fmt::Display for StrangeDevice {
     }
 }
 
-impl Item {
+impl InboxItem {
     /// Whether what other devices have signed since could change what is known of it.
     fn wants_introduction(&self) -> bool {
         !self.strangers.is_empty()
             || matches!(
                 self.content,
-                Err(Unopened::NotPaired
-                    | Unopened::EndedHere
-                    | Unopened::Disagreement
-                    | Unopened::OtherKey
-                    | Unopened::NotAuthentic(e2e::Error::KeyNotOpened))
+                Err(OpenFailure::NotPaired
+                    | OpenFailure::EndedHere
+                    | OpenFailure::Disagreement
+                    | OpenFailure::OtherKey
+                    | OpenFailure::NotAuthentic(e2e::Error::KeyNotOpened))
             )
     }
 }
 
 /// The members of an `approval.request`, read and nothing more.
-struct Claimed<'n, 'a> {
+struct RequestMembers<'n, 'a> {
     enforcer_id: EnforcerId,
     artifact_type: String,
     artifact_hash: Sha256Hex,
     expires_at: &'n str,
-    ciphertext: Option<&'n Node<'a>>,
+    ciphertext: Option<&'n JsonNode<'a>>,
     repo_ref: &'n str,
 }
 
-impl<'n, 'a> Claimed<'n, 'a> {
-    fn read(body: &'n Node<'a>) -> Result<Self, Invalid> {
-        let mut outer = Reader::new(body, "")?;
+impl<'n, 'a> RequestMembers<'n, 'a> {
+    fn read(body: &'n JsonNode<'a>) -> Result<Self, InvalidMember> {
+        let mut outer = MemberReader::new(body, "")?;
         let enforcer_id = outer.id("enforcerId")?;
         let open = outer.optional_nested("artifact")?;
         let mut artifact = match open {
-            Some(artifact) => Reader::new(artifact, "/artifact")?,
-            None => Reader::new(body, "")?,
+            Some(artifact) => MemberReader::new(artifact, "/artifact")?,
+            None => MemberReader::new(body, "")?,
         };
         Ok(Self {
             enforcer_id,
@@ -174,7 +174,7 @@ impl<'n, 'a> Claimed<'n, 'a> {
 impl Approver {
     /// Reads the whole inbox, oldest first, one page at a time. For an enforcer that is not known here it looks, once, whether
     /// another device of this approver has introduced it.
-    pub async fn inbox(&self, mut visit: impl FnMut(Item)) -> Result<(), ClientError> {
+    pub async fn inbox(&self, mut visit: impl FnMut(InboxItem)) -> Result<(), ClientError> {
         let base = path(&["v1", "approvers", self.id.as_str(), "inbox"]);
         let mut cursor: Option<String> = None;
         let (mut count, mut looked) = (0, false);
@@ -187,13 +187,13 @@ impl Approver {
                     percent_encoding::utf8_percent_encode(cursor, set)
                 )
             });
-            let call = Call::get(format!("{base}?limit={PAGE}{}", from.collect::<String>()));
+            let call = GatewayCall::get(format!("{base}?limit={PAGE}{}", from.collect::<String>()));
             let answer = (self.client.expect(&call, &[200], until.min(deadline()))).await?;
             let node = wire::parse(&answer.body)?;
-            let page = Message::read(&node)?;
+            let page = PushedMessage::read(&node)?;
             let page = page.body.as_object();
             let member = |name| page.and_then(|page| page.get(name)).map(|node| &node.value);
-            let Some(Value::Array(items)) = member("items") else {
+            let Some(JsonValue::Array(items)) = member("items") else {
                 return Err(ClientError::answer("a page of the inbox"));
             };
             for item in items {
@@ -207,7 +207,7 @@ impl Approver {
             }
             count += items.len();
             let next = match member("nextCursor") {
-                Some(Value::String(next)) => next.as_ref().to_owned(),
+                Some(JsonValue::String(next)) => next.as_ref().to_owned(),
                 _ => return Ok(()),
             };
             if count > MAX_ITEMS || items.is_empty() || cursor.as_ref() == Some(&next) {
@@ -218,7 +218,7 @@ impl Approver {
     }
 
     /// The items whose id begins with `prefix`, which may be empty; at most 16. A whole id finds that item alone.
-    pub async fn find(&self, prefix: &str) -> Result<Vec<Item>, ClientError> {
+    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxItem>, ClientError> {
         let (mut exact, mut found) = (None, Vec::new());
         self.inbox(|item| {
             let id = item.request_id.as_str();
@@ -233,9 +233,9 @@ impl Approver {
     }
 
     /// Reads a pushed Envelope, if it asks for an approval.
-    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<Item>, ClientError> {
+    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<InboxItem>, ClientError> {
         let node = wire::parse(envelope.as_bytes())?;
-        if Message::read(&node)?.msg_type != "approval.request" {
+        if PushedMessage::read(&node)?.msg_type != "approval.request" {
             return Ok(None);
         }
         let item = self.read_item(&node)?;
@@ -246,10 +246,10 @@ impl Approver {
         Ok(Some(item))
     }
 
-    pub(super) fn read_item(&self, envelope: &Node<'_>) -> Result<Item, ClientError> {
-        let message = Message::read(envelope)?;
+    pub(super) fn read_item(&self, envelope: &JsonNode<'_>) -> Result<InboxItem, ClientError> {
+        let message = PushedMessage::read(envelope)?;
         let body = message.body;
-        let claimed = Claimed::read(body);
+        let claimed = RequestMembers::read(body);
         let enforcer_id = match &claimed {
             Ok(claimed) => Some(claimed.enforcer_id.clone()),
             Err(_) => None,
@@ -259,10 +259,10 @@ impl Approver {
             record.label.clone()
         } else {
             let label = body.as_object().and_then(|body| body.get("enforcerLabel"));
-            label.and_then(Node::as_str).map(str::to_owned)
+            label.and_then(JsonNode::as_str).map(str::to_owned)
         };
         let pinned = record.as_ref().map(EnforcerRecord::pinned).transpose()?;
-        let mut item = Item {
+        let mut item = InboxItem {
             request_id: message.request_id.clone(),
             msg_id: message.msg_id.to_owned(),
             enforcer_id,
@@ -272,12 +272,12 @@ impl Approver {
             artifact_hash: None,
             repo_ref: String::new(),
             expires_at: None,
-            content: Err(Unopened::NotPaired),
+            content: Err(OpenFailure::NotPaired),
             strangers: Vec::new(),
         };
         match claimed {
             Err(invalid) => {
-                item.content = Err(Unopened::Malformed(visible(&invalid.to_string())));
+                item.content = Err(OpenFailure::Malformed(visible(&invalid.to_string())));
             }
             Ok(claimed) => {
                 item.expires_at = Timestamp::parse(claimed.expires_at);
@@ -309,13 +309,13 @@ impl Approver {
     fn open_item(
         &self,
         request_id: RequestId,
-        claimed: Claimed<'_, '_>,
+        claimed: RequestMembers<'_, '_>,
         enforcer: Option<&PinnedEnforcer>,
-    ) -> Result<OpenedArtifact, Unopened> {
-        let ciphertext = claimed.ciphertext.ok_or(Unopened::NotEncrypted)?;
+    ) -> Result<OpenedArtifact, OpenFailure> {
+        let ciphertext = claimed.ciphertext.ok_or(OpenFailure::NotEncrypted)?;
         let refused = self.refused_introduction(claimed.enforcer_id.as_str());
         let Some(enforcer) = enforcer else {
-            return Err(refused.unwrap_or(Unopened::NotPaired));
+            return Err(refused.unwrap_or(OpenFailure::NotPaired));
         };
         let context = ArtifactContext {
             request_id,
@@ -324,11 +324,11 @@ impl Approver {
             expires_at: claimed.expires_at.to_owned(),
             enforcer_id: claimed.enforcer_id,
         };
-        Ciphertext::parse(Purpose::Artifact, ciphertext)
+        Ciphertext::parse(SealPurpose::Artifact, ciphertext)
             .and_then(|ciphertext| open_artifact(&self.keys, enforcer, &context, &ciphertext))
             .map_err(|error| match (error, refused) {
                 (e2e::Error::KeyNotOpened, Some(reason)) => reason,
-                (error, _) => Unopened::NotAuthentic(error),
+                (error, _) => OpenFailure::NotAuthentic(error),
             })
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::devices::array;
-use super::inbox::Unopened;
+use super::inbox::OpenFailure;
 use super::{Approver, deadline, locked};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::profile::{ApproverProfile, EnforcerRecord};
 use crate::client::wire;
 use crate::e2e::{DeviceTrust, Introduction, SignedIntroduction, SignedStatement};
@@ -62,7 +62,7 @@ impl Approver {
 
     /// What the gateway lists, well formed and nothing more.
     async fn listed_introductions(&self) -> Result<Vec<SignedIntroduction>, ClientError> {
-        let call = Call::get(self.introductions_path());
+        let call = GatewayCall::get(self.introductions_path());
         let answer = self.client.expect(&call, &[200], deadline()).await?;
         let node = wire::parse(&answer.body)?;
         let listed = array(&node, "introductions")?.iter().take(MAX_LISTED);
@@ -84,7 +84,7 @@ impl Approver {
                 continue;
             }
             let signed = introduction.sign(&self.keys)?;
-            let call = Call::post(self.introductions_path(), signed.to_text());
+            let call = GatewayCall::post(self.introductions_path(), signed.to_text());
             let published = self.client.expect(&call, &[200, 201], deadline()).await;
             match published {
                 // The pairing has ended, perhaps on another device.
@@ -113,7 +113,7 @@ impl Approver {
     }
 
     /// Why an introduction of this enforcer was not taken over.
-    pub(super) fn refused_introduction(&self, enforcer: &str) -> Option<Unopened> {
+    pub(super) fn refused_introduction(&self, enforcer: &str) -> Option<OpenFailure> {
         locked(&self.refused).get(enforcer).cloned()
     }
 
@@ -148,7 +148,7 @@ impl Approver {
 }
 
 /// What the devices say about one enforcer.
-struct Offered<'a> {
+struct IntroductionOffer<'a> {
     introduction: &'a Introduction,
     agreed: bool,
     /// The latest of the pairings that they speak of.
@@ -160,8 +160,11 @@ fn take_over(
     profile: &mut ApproverProfile,
     trust: &DeviceTrust,
     listed: &[SignedIntroduction],
-) -> Result<(bool, BTreeMap<String, Unopened>), ClientError> {
-    let (mut offered, mut refused) = (BTreeMap::<&str, Offered<'_>>::new(), BTreeMap::new());
+) -> Result<(bool, BTreeMap<String, OpenFailure>), ClientError> {
+    let (mut offered, mut refused) = (
+        BTreeMap::<&str, IntroductionOffer<'_>>::new(),
+        BTreeMap::new(),
+    );
     let own = profile.bundle()?.id();
     for signed in listed {
         let introduction = signed.introduction();
@@ -175,14 +178,14 @@ fn take_over(
             Timestamp::parse(&ended.at).is_none_or(|ended| introduction.at() <= ended)
         });
         if is_over {
-            refused.insert(id.to_owned(), Unopened::EndedHere);
+            refused.insert(id.to_owned(), OpenFailure::EndedHere);
             continue;
         }
         // What this device knows itself, it knows better.
         if introduction.by() == own {
             continue;
         }
-        let entry = offered.entry(id).or_insert(Offered {
+        let entry = offered.entry(id).or_insert(IntroductionOffer {
             introduction,
             agreed: true,
             at: introduction.at(),
@@ -197,8 +200,8 @@ fn take_over(
         let known = profile.enforcers.iter().find(|record| record.id == id);
         let reason = match known {
             Some(record) if offer.agreed && record.key == key => None,
-            Some(_) => Some(Unopened::OtherKey),
-            None if !offer.agreed => Some(Unopened::Disagreement),
+            Some(_) => Some(OpenFailure::OtherKey),
+            None if !offer.agreed => Some(OpenFailure::Disagreement),
             None => {
                 profile.enforcers.push(EnforcerRecord {
                     id: id.to_owned(),

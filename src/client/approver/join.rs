@@ -8,14 +8,15 @@ use tokio::time::{Instant, sleep};
 
 use super::{Approver, DeviceStanding, PATIENCE};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, GatewayClient, Location};
+use crate::client::gateway::{GatewayCall, GatewayClient, GatewayLocation};
 use crate::client::profile::{
     ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileFile, SecretText,
 };
 use crate::client::random;
 use crate::clock::Clock;
 use crate::e2e::{
-    Change, DeviceKeys, DeviceName, EndorsementRequest, EnforcerKeys, SignedStatement, Statement,
+    DeviceKeys, DeviceName, DeviceStatement, EndorsementRequest, EnforcerKeys, SignedStatement,
+    StatementChange,
 };
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
 
@@ -25,12 +26,12 @@ const POLL: Duration = Duration::from_secs(1);
 const MAX_NUMBER: u32 = 99;
 
 /// What an administrator sent: a link, or only the code at its end.
-pub struct Invitation {
+pub struct InvitationLink {
     code: SecretText,
     page: Option<String>,
 }
 
-impl Invitation {
+impl InvitationLink {
     pub fn parse(text: &str) -> Result<Self, ClientError> {
         let text = text.trim();
         let (page, code) = match text.split_once(MARK) {
@@ -54,7 +55,7 @@ impl Invitation {
 }
 
 /// Who one is now, and in which profile.
-pub enum Joined {
+pub enum JoinOutcome {
     Approver(Box<Approver>),
     Enforcer(EnforcerId, ProfileFile),
     /// With an API key that belongs in no profile.
@@ -62,7 +63,7 @@ pub enum Joined {
 }
 
 /// What `/v1/join` answers.
-struct Credential {
+struct JoinCredential {
     tenant: TenantId,
     role: String,
     bound_id: String,
@@ -74,10 +75,10 @@ struct Credential {
 pub async fn join(
     (file, replace): (&ProfileFile, bool),
     clock: &Clock,
-    invitation: &Invitation,
-    location: &Location<'_>,
+    invitation: &InvitationLink,
+    location: &GatewayLocation<'_>,
     name: &DeviceName,
-) -> Result<Joined, ClientError> {
+) -> Result<JoinOutcome, ClientError> {
     let present = file.rehearse()?;
     if !replace && present.enforcer.is_some() && present.approver.is_some() {
         return Err(ClientError::RolesTaken);
@@ -89,7 +90,7 @@ pub async fn join(
     );
     let credential = redeem(&client, invitation).await?;
     if credential.role == "admin" {
-        return Ok(Joined::Administrator(credential.api_key));
+        return Ok(JoinOutcome::Administrator(credential.api_key));
     }
     let gateway = GatewayProfile {
         urls: location.urls.to_vec(),
@@ -117,7 +118,9 @@ pub async fn join(
                 }
                 profile.approver.replace(joined).is_some()
             })?;
-            Ok(Joined::Approver(Box::new(Approver::open(&file, clock)?)))
+            Ok(JoinOutcome::Approver(Box::new(Approver::open(
+                &file, clock,
+            )?)))
         }
         "enforcer" => {
             let id = EnforcerId::parse(&credential.bound_id).ok_or_else(expected)?;
@@ -125,7 +128,7 @@ pub async fn join(
             let file = keep(file, replace, |profile| {
                 profile.enforcer.replace(joined.clone()).is_some()
             })?;
-            Ok(Joined::Enforcer(id, file))
+            Ok(JoinOutcome::Enforcer(id, file))
         }
         _ => Err(ClientError::answer(
             "an invitation of an approver or enforcer",
@@ -157,11 +160,11 @@ fn keep(
 
 async fn redeem(
     client: &GatewayClient,
-    invitation: &Invitation,
-) -> Result<Credential, ClientError> {
+    invitation: &InvitationLink,
+) -> Result<JoinCredential, ClientError> {
     let body = json!({ "code": invitation.code.expose() }).to_string();
     // It works once: after a lost answer it could be used up.
-    let call = Call::post("/v1/join", body).once();
+    let call = GatewayCall::post("/v1/join", body).once();
     let deadline = Instant::now() + PATIENCE;
     let answer = client.expect(&call, &[201], deadline).await;
     let answer = answer.map_err(|error| match error {
@@ -173,7 +176,7 @@ async fn redeem(
     let tenant = TenantId::parse(text("tenantId"));
     let api_key = text("apiKey");
     match tenant {
-        Some(tenant) if is_printable(api_key) => Ok(Credential {
+        Some(tenant) if is_printable(api_key) => Ok(JoinCredential {
             tenant,
             role: text("role").to_owned(),
             bound_id: text("boundId").to_owned(),
@@ -190,7 +193,7 @@ fn is_printable(text: &str) -> bool {
 
 /// How far a device has come.
 #[derive(Debug)]
-pub enum Enrolment {
+pub enum EnrolmentProgress {
     InForce,
     /// A device in force has to add it: the person carries this request there.
     Asks(Box<EndorsementRequest>),
@@ -198,17 +201,17 @@ pub enum Enrolment {
 
 impl Approver {
     /// Brings this device into force, or says what it takes. It can be called again at any time.
-    pub async fn enrol(&self) -> Result<Enrolment, ClientError> {
+    pub async fn enrol(&self) -> Result<EnrolmentProgress, ClientError> {
         let devices = self.devices().await?;
         match devices.find(self.device_id()).map(|device| device.standing) {
             Some(DeviceStanding::Revoked | DeviceStanding::Ended) => {
                 return Err(ClientError::DeviceRevoked);
             }
-            Some(_) => return Ok(Enrolment::InForce),
+            Some(_) => return Ok(EnrolmentProgress::InForce),
             None if devices.bundles.is_empty() => match self.register_first().await {
                 // Another device was first, or there were devices before.
                 Err(error) if error.code() == Some("FORBIDDEN") => {}
-                registered => return registered.map(|()| Enrolment::InForce),
+                registered => return registered.map(|()| EnrolmentProgress::InForce),
             },
             None => {}
         }
@@ -219,13 +222,13 @@ impl Approver {
         let own = (&self.keys, &self.bundle);
         let now = self.clock.now();
         let request = EndorsementRequest::new(&self.tenant, &self.id, own, now, &devices)?;
-        Ok(Enrolment::Asks(Box::new(request)))
+        Ok(EnrolmentProgress::Asks(Box::new(request)))
     }
 
     async fn register_first(&self) -> Result<(), ClientError> {
-        let change = Change::Add(Box::new(self.bundle.clone()));
+        let change = StatementChange::Add(Box::new(self.bundle.clone()));
         let (own, now) = (self.device_id(), self.clock.now());
-        let statement = Statement::new(&self.tenant, &self.id, &change, now, own)?;
+        let statement = DeviceStatement::new(&self.tenant, &self.id, &change, now, own)?;
         let signature = statement.sign(&self.keys)?;
         self.publish(&SignedStatement::new(statement, signature, None))
             .await

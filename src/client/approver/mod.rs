@@ -17,24 +17,26 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-pub use self::decide::{Choice, Decided, DeliveryConfirmation, RequestedAction, requested_actions};
-pub use self::devices::{DeviceStanding, Devices, ListedDevice};
-pub use self::inbox::{Item, StrangeDevice, Unopened};
+pub use self::decide::{
+    AcceptedDecision, ApproverChoice, DeliveryConfirmation, RequestedAction, requested_actions,
+};
+pub use self::devices::{DeviceStanding, KnownDevices, ListedDevice};
+pub use self::inbox::{InboxItem, OpenFailure, StrangeDevice};
 pub use self::introductions::Introducer;
-pub use self::join::{Enrolment, Invitation, Joined, join};
+pub use self::join::{EnrolmentProgress, InvitationLink, JoinOutcome, join};
 pub use self::notifications::{
     AddedWebhook, ListedNotification, NotificationList, TestedNotification,
 };
-pub use self::pairing::{Comparing, KnownKey};
+pub use self::pairing::{KnownKey, PendingComparison};
 pub use self::prompt::SentPrompt;
-use super::channel::{ChannelRole, Watch};
+use super::channel::{ChannelRole, ChannelWatch};
 use super::error::ClientError;
-use super::gateway::{Call, GatewayClient};
+use super::gateway::{GatewayCall, GatewayClient};
 use super::profile::{ApproverProfile, EnforcerRecord, Profile, ProfileError, ProfileFile};
 use super::wire;
 use crate::clock::Clock;
 use crate::e2e::{DeviceBundle, DeviceId, DeviceKeys, DeviceTrust};
-use crate::protocol::envelope::Sender;
+use crate::protocol::envelope::EnvelopeSender;
 use crate::protocol::id::{ApproverId, RequestId, TenantId};
 
 /// A person waits so long for an answer of the gateway.
@@ -51,7 +53,7 @@ pub struct Approver {
     /// As it was last read or written. Requests of new enforcers add to it while it is in use.
     profile: Mutex<ApproverProfile>,
     /// Why introductions were not taken over, by the enforcer's id.
-    refused: Mutex<BTreeMap<String, Unopened>>,
+    refused: Mutex<BTreeMap<String, OpenFailure>>,
     /// When introductions were last read.
     looked: Mutex<Option<Instant>>,
     file: ProfileFile,
@@ -144,7 +146,7 @@ impl Approver {
     }
 
     /// What the gateway pushes to this approver.
-    pub fn watch(&self) -> Watch<'_> {
+    pub fn watch(&self) -> ChannelWatch<'_> {
         self.client.watch(ChannelRole::Approver, self.id.as_str())
     }
 
@@ -153,10 +155,10 @@ impl Approver {
         locked(&self.profile).trust()
     }
 
-    fn sender(&self) -> Sender {
-        Sender {
+    fn sender(&self) -> EnvelopeSender {
+        EnvelopeSender {
             approver_id: Some(self.id.clone()),
-            ..Sender::default()
+            ..EnvelopeSender::default()
         }
     }
 
@@ -169,7 +171,7 @@ impl Approver {
         let body = wire::ack_body(&self.clock, msg_id, None);
         let sender = self.sender();
         let envelope = wire::envelope(&self.clock, "ack.submit", request_id, sender, &body)?;
-        let call = Call::post("/v1/acks", envelope);
+        let call = GatewayCall::post("/v1/acks", envelope);
         let done = self.client.expect(&call, &[200, 404], deadline()).await;
         done.map(drop)
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Approver, deadline};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Answer, Call, path};
+use crate::client::gateway::{GatewayAnswer, GatewayCall, path};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,7 +48,7 @@ pub struct TestedNotification {
     pub failure: Option<String>,
 }
 
-fn read<T: for<'de> Deserialize<'de>>(answer: &Answer) -> Result<T, ClientError> {
+fn read<T: for<'de> Deserialize<'de>>(answer: &GatewayAnswer) -> Result<T, ClientError> {
     serde_json::from_slice(&answer.body).map_err(ClientError::answer)
 }
 
@@ -59,25 +59,25 @@ impl Approver {
     }
 
     pub async fn notifications(&self) -> Result<NotificationList, ClientError> {
-        let call = Call::get(self.notifications_path(&[]));
+        let call = GatewayCall::get(self.notifications_path(&[]));
         read(&self.client.expect(&call, &[200], deadline()).await?)
     }
 
     /// Adds a webhook, or enables the one that has this URL.
     pub async fn add_webhook(&self, url: &str) -> Result<AddedWebhook, ClientError> {
         let body = json!({ "kind": "webhook", "url": url }).to_string();
-        let call = Call::post(self.notifications_path(&[]), body);
+        let call = GatewayCall::post(self.notifications_path(&[]), body);
         read(&self.client.expect(&call, &[200, 201], deadline()).await?)
     }
 
     pub async fn remove_notification(&self, id: &str) -> Result<(), ClientError> {
-        let call = Call::delete(self.notifications_path(&[id]), "");
+        let call = GatewayCall::delete(self.notifications_path(&[id]), "");
         let removed = self.client.expect(&call, &[204], deadline()).await;
         removed.map(drop)
     }
 
     pub async fn test_notification(&self, id: &str) -> Result<TestedNotification, ClientError> {
-        let call = Call::post(self.notifications_path(&[id, "test"]), "").once();
+        let call = GatewayCall::post(self.notifications_path(&[id, "test"]), "").once();
         read(&self.client.expect(&call, &[200], deadline()).await?)
     }
 }

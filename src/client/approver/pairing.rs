@@ -5,12 +5,12 @@ use serde_json::json;
 
 use super::{Approver, deadline};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::profile::{EnforcerRecord, UnpairedRecord};
 use crate::client::{random, visible};
 use crate::e2e::{
-    Answer, AuthenticOffer, Comparison, Digits, EnforcerBundle, PairingLink, PinnedEnforcer,
-    answer_by_code, answer_by_link,
+    AuthenticOffer, ComparisonDigits, DigitComparison, EnforcerBundle, PairingAnswer, PairingLink,
+    PinnedEnforcer, answer_by_code, answer_by_link,
 };
 use crate::protocol::id::EnforcerId;
 use crate::protocol::pairing::{Nonce, PairingCode};
@@ -20,7 +20,7 @@ const PAGE: usize = 100;
 const MAX_PAGES: usize = 100;
 
 /// What an enforcer offers, as the gateway says.
-struct Offer {
+struct PairingOffer {
     bundle: EnforcerBundle,
     nonce: Nonce,
     label: Option<String>,
@@ -28,15 +28,15 @@ struct Offer {
 
 /// A pairing by typed code that waits for a person to compare the digits.
 #[must_use = "nothing is pinned until the digits were compared"]
-pub struct Comparing {
-    comparison: Comparison<PinnedEnforcer>,
+pub struct PendingComparison {
+    comparison: DigitComparison<PinnedEnforcer>,
     enforcer: EnforcerId,
     routing_token: String,
     label: Option<String>,
 }
 
-impl Comparing {
-    pub fn digits(&self) -> Digits {
+impl PendingComparison {
+    pub fn digits(&self) -> ComparisonDigits {
         self.comparison.digits()
     }
 
@@ -67,8 +67,8 @@ impl Approver {
         Ok(())
     }
 
-    async fn resolve(&self, code: PairingCode) -> Result<Offer, ClientError> {
-        let call = Call::get(path(&["v1", "pairing", "resolve", &code.to_string()]));
+    async fn resolve(&self, code: PairingCode) -> Result<PairingOffer, ClientError> {
+        let call = GatewayCall::get(path(&["v1", "pairing", "resolve", &code.to_string()]));
         let answer = self.client.expect(&call, &[200], deadline()).await;
         let answer = answer.map_err(|error| match error {
             error if error.is_refusal(404) => ClientError::NoSuchCode,
@@ -82,7 +82,7 @@ impl Approver {
             ));
         };
         let bundle = EnforcerBundle::parse(bundle)?;
-        Ok(Offer {
+        Ok(PairingOffer {
             nonce: nonce.ok_or_else(|| ClientError::answer("a nonce"))?,
             label: bundle.label().map(str::to_owned),
             bundle,
@@ -90,11 +90,11 @@ impl Approver {
     }
 
     /// Returns the routing token. A lost answer is not asked for again: the pairing could be complete, and would be refused.
-    async fn complete(&self, nonce: &Nonce, answer: &Answer) -> Result<String, ClientError> {
+    async fn complete(&self, nonce: &Nonce, answer: &PairingAnswer) -> Result<String, ClientError> {
         let body = json!({
             "nonce": nonce, "approverId": self.id, "publicKey": answer.to_text()?,
         });
-        let call = Call::post("/v1/pairing/complete", body.to_string()).once();
+        let call = GatewayCall::post("/v1/pairing/complete", body.to_string()).once();
         let answer = self.client.expect(&call, &[200], deadline()).await;
         let answer = answer.map_err(|error| match error {
             error if error.is_refusal(404) || error.is_refusal(409) => ClientError::NoSuchCode,
@@ -119,7 +119,7 @@ impl Approver {
         link: &PairingLink,
         known: KnownKey,
     ) -> Result<EnforcerRecord, ClientError> {
-        let Offer {
+        let PairingOffer {
             bundle,
             nonce,
             label,
@@ -135,7 +135,7 @@ impl Approver {
 
     /// Completes a pairing by its typed code. Nothing is pinned before `confirm`. Refused if the enforcer is known with another
     /// key.
-    pub async fn pair_by_code(&self, code: PairingCode) -> Result<Comparing, ClientError> {
+    pub async fn pair_by_code(&self, code: PairingCode) -> Result<PendingComparison, ClientError> {
         self.pair_by_code_with(code, KnownKey::Keep).await
     }
 
@@ -143,7 +143,7 @@ impl Approver {
         &self,
         code: PairingCode,
         known: KnownKey,
-    ) -> Result<Comparing, ClientError> {
+    ) -> Result<PendingComparison, ClientError> {
         let offer = self.resolve(code).await?;
         let key = offer.bundle.encryption_key().to_text();
         self.check_known(offer.bundle.enforcer_id().as_str(), &key, known)?;
@@ -151,7 +151,7 @@ impl Approver {
         let (answer, comparison) =
             answer_by_code(&offer.bundle, nonce, &self.id, own, &mut random)?;
         let routing_token = self.complete(nonce, &answer).await?;
-        Ok(Comparing {
+        Ok(PendingComparison {
             comparison,
             enforcer: offer.bundle.enforcer_id().clone(),
             routing_token,
@@ -160,14 +160,17 @@ impl Approver {
     }
 
     /// Pins the enforcer, after a person said that both screens show the same digits.
-    pub async fn confirm(&mut self, comparing: Comparing) -> Result<EnforcerRecord, ClientError> {
+    pub async fn confirm(
+        &mut self,
+        comparing: PendingComparison,
+    ) -> Result<EnforcerRecord, ClientError> {
         let pinned = comparing.comparison.confirmed_by_person();
         let (token, label) = (comparing.routing_token, comparing.label);
         self.pin(&pinned, token, label).await
     }
 
     /// Gives up a pairing whose digits differ.
-    pub async fn abort(&self, comparing: Comparing) -> Result<(), ClientError> {
+    pub async fn abort(&self, comparing: PendingComparison) -> Result<(), ClientError> {
         self.revoke_pairing(&comparing.routing_token).await
     }
 
@@ -231,7 +234,7 @@ impl Approver {
             } else {
                 format!("&cursor={from}")
             };
-            let call = Call::get(format!("/v1/pairings?limit={PAGE}{from}"));
+            let call = GatewayCall::get(format!("/v1/pairings?limit={PAGE}{from}"));
             let page = self
                 .client
                 .expect(&call, &[200], deadline())
@@ -255,7 +258,7 @@ impl Approver {
 
     async fn revoke_pairing(&self, routing_token: &str) -> Result<(), ClientError> {
         let body = json!({ "routingToken": routing_token });
-        let call = Call::post("/v1/pairing/revoke", body.to_string());
+        let call = GatewayCall::post("/v1/pairing/revoke", body.to_string());
         self.client
             .expect(&call, &[200], deadline())
             .await

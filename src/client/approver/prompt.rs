@@ -7,10 +7,10 @@ use tokio::time::{Instant, sleep};
 
 use super::{Approver, deadline};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::{random, wire};
 use crate::e2e::{PlainPrompt, seal_prompt};
-use crate::protocol::envelope::Recipient;
+use crate::protocol::envelope::EnvelopeRecipient;
 use crate::protocol::id::RequestId;
 use crate::protocol::prompt::PromptStatus;
 
@@ -57,7 +57,7 @@ impl Approver {
         body["promptHash"] = prompt.hash().to_string().into();
         body["ciphertext"] =
             serde_json::from_str(&sealed.to_text()?).map_err(ClientError::answer)?;
-        let recipient = Recipient {
+        let recipient = EnvelopeRecipient {
             enforcer_id: Some(enforcer.id().clone()),
             approver_id: None,
         };
@@ -69,7 +69,7 @@ impl Approver {
             Some(self.after(LASTS)),
             &body.to_string(),
         )?;
-        let call = Call::post("/v1/prompt", envelope);
+        let call = GatewayCall::post("/v1/prompt", envelope);
         let answer = self.client.expect(&call, &[202], deadline()).await?;
         read(prompt.request_id(), &answer.json()?)
     }
@@ -80,7 +80,7 @@ impl Approver {
         request_id: &RequestId,
         time: Duration,
     ) -> Result<SentPrompt, ClientError> {
-        let call = Call::get(path(&["v1", "prompt", request_id.as_str()]));
+        let call = GatewayCall::get(path(&["v1", "prompt", request_id.as_str()]));
         let until = Instant::now() + time;
         let mut pause = FIRST_POLL;
         loop {

@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::Enforcer;
-use super::question::{Accepted, Denial, Question};
+use super::question::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Answer, Call, path};
-use crate::client::record::Record;
+use crate::client::gateway::{GatewayAnswer, GatewayCall, path};
+use crate::client::record::DecisionRecord;
 use crate::client::{random, wire};
 use crate::e2e::{
-    self, Approval, DenialCause, DeviceTrust, Outcome, OutcomeEffect, OutcomeKey, OutcomeStatement,
-    OwnRequest, PlainArtifact, decision_digest, hide_repository, name_devices, seal_artifact,
+    self, DenialCause, DeviceTrust, OutcomeEffect, OutcomeKey, OutcomeStatement, OwnRequest,
+    PlainArtifact, VerifiedApproval, VerifiedDecision, decision_digest, hide_repository,
+    name_devices, seal_artifact,
 };
 use crate::protocol::id::{ApproverId, RequestId};
-use crate::protocol::json::Node;
+use crate::protocol::json::JsonNode;
 use crate::protocol::timestamp::Timestamp;
 
 /// One call waits so long for a decision.
@@ -30,7 +31,7 @@ const BETWEEN: Duration = Duration::from_millis(250);
 const AFTERWARDS: Duration = Duration::from_secs(3);
 
 /// A request that is ready to be sent, or was.
-pub struct Pending<'e> {
+pub struct PendingRequest<'e> {
     enforcer: &'e mut Enforcer,
     own: OwnRequest,
     artifact: PlainArtifact,
@@ -44,7 +45,10 @@ pub struct Pending<'e> {
 
 impl Enforcer {
     /// Encrypts a question to every device in force of those who are asked.
-    pub async fn prepare(&mut self, question: Question) -> Result<Pending<'_>, Denial> {
+    pub async fn prepare(
+        &mut self,
+        question: ApprovalRequest,
+    ) -> Result<PendingRequest<'_>, ApprovalDenial> {
         let until = Instant::now() + question.timeout;
         let submit_until = until.min(Instant::now() + question.submit_timeout);
         let asked: Vec<String> = (self.approvers.iter())
@@ -52,7 +56,7 @@ impl Enforcer {
             .filter(|id| question.approver.as_ref().is_none_or(|only| only == id))
             .collect();
         if asked.is_empty() {
-            return Err(Denial::NotPaired);
+            return Err(ApprovalDenial::NotPaired);
         }
         let devices = self.devices_of(&asked, false, submit_until).await?;
         let outcome_key = OutcomeKey::generate(&mut random)?;
@@ -82,7 +86,7 @@ impl Enforcer {
             self.sender(),
             &body.to_string(),
         )?;
-        Ok(Pending {
+        Ok(PendingRequest {
             own: OwnRequest::of(&artifact, self.id.clone()),
             artifact,
             outcome_key,
@@ -97,11 +101,11 @@ impl Enforcer {
 
     fn artifact(
         &self,
-        question: Question,
+        question: ApprovalRequest,
         devices: &[DeviceTrust],
         outcome_key: &OutcomeKey,
         until: Instant,
-    ) -> Result<PlainArtifact, Denial> {
+    ) -> Result<PlainArtifact, ApprovalDenial> {
         let now = self.clock.now();
         let left = until.saturating_duration_since(Instant::now());
         let left = left.try_into().unwrap_or(time::Duration::MAX);
@@ -124,7 +128,7 @@ impl Enforcer {
     }
 }
 
-impl Pending<'_> {
+impl PendingRequest<'_> {
     pub fn request_id(&self) -> &RequestId {
         &self.own.request_id
     }
@@ -142,7 +146,10 @@ impl Pending<'_> {
     }
 
     /// Sends the request, says that it is `submitted`, and waits for the decision.
-    pub async fn decision(&mut self, submitted: impl FnOnce()) -> Result<Accepted, Denial> {
+    pub async fn decision(
+        &mut self,
+        submitted: impl FnOnce(),
+    ) -> Result<AcceptedApproval, ApprovalDenial> {
         Box::pin(self.decision_if(submitted, async || Ok(()))).await
     }
 
@@ -152,14 +159,16 @@ impl Pending<'_> {
         &mut self,
         submitted: impl FnOnce(),
         still_holds: impl AsyncFnOnce() -> Result<(), String>,
-    ) -> Result<Accepted, Denial> {
+    ) -> Result<AcceptedApproval, ApprovalDenial> {
         self.submit().await?;
         submitted();
         let mut interrupted = None;
         loop {
             let left = self.time_left();
             if left.is_zero() {
-                return Err(interrupted.map_or(Denial::TimedOut, Denial::Unavailable));
+                return Err(
+                    interrupted.map_or(ApprovalDenial::TimedOut, ApprovalDenial::Unavailable)
+                );
             }
             let next = Instant::now() + BETWEEN.min(left);
             match self.wait_once(left.min(WAIT)).await {
@@ -175,11 +184,11 @@ impl Pending<'_> {
     }
 
     async fn submit(&self) -> Result<(), ClientError> {
-        let call = Call::post("/v1/artifacts", self.envelope.clone());
+        let call = GatewayCall::post("/v1/artifacts", self.envelope.clone());
         let client = &self.enforcer.client;
         let answer = client.expect(&call, &[202], self.submit_until).await?;
         let node = wire::parse(&answer.body)?;
-        let message = wire::Message::read(&node)?;
+        let message = wire::PushedMessage::read(&node)?;
         if message.msg_type != "artifact.accepted" || message.request_id != *self.request_id() {
             return Err(ClientError::answer("artifact.accepted for this request"));
         }
@@ -187,10 +196,10 @@ impl Pending<'_> {
     }
 
     /// Waits for up to `time`: an answer that ends the request, or none yet.
-    async fn wait_once(&self, time: Duration) -> Result<Option<Answer>, ClientError> {
+    async fn wait_once(&self, time: Duration) -> Result<Option<GatewayAnswer>, ClientError> {
         let request = path(&["v1", "exchanges", self.request_id().as_str(), "wait"]);
         let seconds = time.as_secs().max(1);
-        let call = Call::get(format!("{request}?timeout={seconds}")).waiting(time);
+        let call = GatewayCall::get(format!("{request}?timeout={seconds}")).waiting(time);
         let usual = Instant::now() + time + ANSWER_GRACE;
         let deadline = usual.min(self.until + LAST_ANSWER_GRACE);
         let answer = (self.enforcer.client)
@@ -202,27 +211,27 @@ impl Pending<'_> {
 
     async fn judge(
         &mut self,
-        answer: &Answer,
+        answer: &GatewayAnswer,
         still_holds: impl AsyncFnOnce() -> Result<(), String>,
-    ) -> Result<Accepted, Denial> {
+    ) -> Result<AcceptedApproval, ApprovalDenial> {
         if let Some(state) = answer.headers.get("exchange-state") {
             let state = String::from_utf8_lossy(state.as_bytes()).into_owned();
-            return Err(Denial::Ended(state));
+            return Err(ApprovalDenial::Ended(state));
         }
         let node = wire::parse(&answer.body)?;
-        let message = wire::Message::read(&node)?;
+        let message = wire::PushedMessage::read(&node)?;
         if message.msg_type != "decision.deliver" {
             return Err(ClientError::answer("a decision").into());
         }
         let judged = match self.accept_current(message.body).await? {
-            Ok((Outcome::Approved(approval), accepted_at)) => match still_holds().await {
+            Ok((VerifiedDecision::Approved(approval), accepted_at)) => match still_holds().await {
                 Ok(()) => Ok((approval, accepted_at)),
-                Err(change) => Err((Denial::Changed(change), DenialCause::Changed)),
+                Err(change) => Err((ApprovalDenial::Changed(change), DenialCause::Changed)),
             },
-            Ok((Outcome::Rejected(rejection), _)) => {
-                Err((Denial::Rejected(rejection), DenialCause::Rejected))
+            Ok((VerifiedDecision::Rejected(rejection), _)) => {
+                Err((ApprovalDenial::Rejected(rejection), DenialCause::Rejected))
             }
-            Err(error) => Err((Denial::Untrusted(error), DenialCause::Untrusted)),
+            Err(error) => Err((ApprovalDenial::Untrusted(error), DenialCause::Untrusted)),
         };
         let effect = match &judged {
             Ok(_) => OutcomeEffect::Allowed,
@@ -230,7 +239,7 @@ impl Pending<'_> {
         };
         self.acknowledge(&message, effect).await;
         let (approval, accepted_at) = judged.map_err(|(denial, _)| denial)?;
-        Ok(Accepted {
+        Ok(AcceptedApproval {
             approval,
             decision: message.body.raw.to_owned(),
             artifact: self.artifact.clone(),
@@ -241,8 +250,8 @@ impl Pending<'_> {
     /// Judges a decision by a current list of devices. The outer error means that no such list could be read.
     async fn accept_current(
         &mut self,
-        decision: &Node<'_>,
-    ) -> Result<Result<(Outcome, Timestamp), e2e::Error>, Denial> {
+        decision: &JsonNode<'_>,
+    ) -> Result<Result<(VerifiedDecision, Timestamp), e2e::Error>, ApprovalDenial> {
         let mut refused = None;
         for is_reread in [false, true] {
             let devices = self.enforcer.devices_of(&self.asked, is_reread, self.until);
@@ -258,19 +267,23 @@ impl Pending<'_> {
         Ok(Err(refused.unwrap_or(e2e::Error::DecisionSignature)))
     }
 
-    fn accept(&self, decision: &Node<'_>, now: Timestamp) -> Result<Outcome, e2e::Error> {
+    fn accept(
+        &self,
+        decision: &JsonNode<'_>,
+        now: Timestamp,
+    ) -> Result<VerifiedDecision, e2e::Error> {
         let devices: Vec<_> = self.devices.iter().collect();
         e2e::accept(decision, &self.own, &self.enforcer.keys, &devices, now)
     }
 
     /// The decision as a file that anyone can verify offline.
-    pub fn record(&self, accepted: &Accepted) -> Result<Record, e2e::Error> {
-        let Approval {
+    pub fn record(&self, accepted: &AcceptedApproval) -> Result<DecisionRecord, e2e::Error> {
+        let VerifiedApproval {
             approver, device, ..
         } = &accepted.approval;
         let trusted = (self.devices.iter()).find_map(|trust| trust.device(*device).ok());
         let trusted = trusted.ok_or(e2e::Error::UnknownDevice(*device))?;
-        Ok(Record::new(
+        Ok(DecisionRecord::new(
             (&self.enforcer.tenant, approver),
             &self.enforcer.id,
             &self.artifact,
@@ -281,7 +294,7 @@ impl Pending<'_> {
     }
 
     /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the agent does not depend on it.
-    async fn acknowledge(&self, message: &wire::Message<'_, '_>, effect: OutcomeEffect) {
+    async fn acknowledge(&self, message: &wire::PushedMessage<'_, '_>, effect: OutcomeEffect) {
         let deadline = Instant::now() + AFTERWARDS;
         let outcome = self.outcome_key.sign(&OutcomeStatement {
             request_id: self.request_id().clone(),
@@ -310,7 +323,7 @@ impl Pending<'_> {
         let sender = self.enforcer.sender();
         let envelope =
             wire::envelope(clock, "ack.submit", self.request_id(), sender, &body).ok()?;
-        let call = Call::post("/v1/acks", envelope);
+        let call = GatewayCall::post("/v1/acks", envelope);
         let answer = self.enforcer.client.call(&call, deadline).await.ok()?;
         Some(answer.status)
     }
@@ -327,7 +340,7 @@ impl Pending<'_> {
             sender,
             &body,
         )?;
-        let call = Call::post(
+        let call = GatewayCall::post(
             path(&["v1", "exchanges", request.as_str(), "withdraw"]),
             envelope,
         );

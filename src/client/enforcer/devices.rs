@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::Enforcer;
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::profile::ApproverRecord;
 use crate::client::visible::visible;
 use crate::client::wire;
 use crate::e2e::{DeviceId, DeviceTrust, SignedStatement};
-use crate::protocol::json::Value;
+use crate::protocol::json::JsonValue;
 
 /// A list of devices is read again when it is older.
 const FRESH_FOR: Duration = Duration::from_secs(60);
@@ -114,11 +114,11 @@ impl Enforcer {
 
     async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<(), ClientError> {
         let approver = trust.approver().to_string();
-        let call = Call::get(path(&["v1", "approvers", &approver, "devices"]));
+        let call = GatewayCall::get(path(&["v1", "approvers", &approver, "devices"]));
         let answer = self.client.expect(&call, &[200], deadline).await?;
         let node = wire::parse(&answer.body)?;
         let statements = node.as_object().and_then(|object| object.get("statements"));
-        let Some(Value::Array(statements)) = statements.map(|node| &node.value) else {
+        let Some(JsonValue::Array(statements)) = statements.map(|node| &node.value) else {
             return Err(ClientError::answer("a list of statements"));
         };
         // What cannot be read or followed proves nothing, and changes nothing.

@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use self::ask::Pending;
+pub use self::ask::PendingRequest;
 pub use self::devices::NamedDevice;
-pub use self::grants::{Act, KeptGrant, UsedGrant};
-pub use self::pairing::{Attempt, Completed, PairingToken};
+pub use self::grants::{GrantSubject, KeptGrant, UsedGrant};
+pub use self::pairing::{PairingAttempt, PairingCompletion, PairingToken};
 pub use self::prompts::TakenPrompt;
-pub use self::question::{Accepted, Denial, Question};
+pub use self::question::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
 use super::error::ClientError;
-use super::gateway::{Call, GatewayClient};
+use super::gateway::{GatewayCall, GatewayClient};
 use super::profile::{ApproverRecord, EnforcerProfile, Profile, ProfileError, ProfileFile};
 use crate::clock::Clock;
 use crate::e2e::EnforcerKeys;
-use crate::protocol::envelope::Sender;
+use crate::protocol::envelope::EnvelopeSender;
 use crate::protocol::id::{EnforcerId, TenantId};
 
 /// For calls that nobody waits for longer than for the gateway itself.
@@ -68,10 +68,10 @@ impl Enforcer {
         &self.client
     }
 
-    fn sender(&self) -> Sender {
-        Sender {
+    fn sender(&self) -> EnvelopeSender {
+        EnvelopeSender {
             enforcer_id: Some(self.id.clone()),
-            ..Sender::default()
+            ..EnvelopeSender::default()
         }
     }
 
@@ -112,7 +112,7 @@ impl Enforcer {
 
     async fn revoke_pairing(&self, routing_token: &str) -> Result<(), ClientError> {
         let body = serde_json::json!({ "routingToken": routing_token });
-        let call = Call::post("/v1/pairing/revoke", body.to_string());
+        let call = GatewayCall::post("/v1/pairing/revoke", body.to_string());
         let deadline = Instant::now() + PATIENCE;
         self.client.expect(&call, &[200], deadline).await.map(drop)
     }

@@ -9,12 +9,12 @@ use zeroize::Zeroizing;
 
 use super::{Enforcer, PATIENCE};
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::profile::ApproverRecord;
 use crate::client::random;
 use crate::e2e::{
-    Answer, DeviceTrust, EnforcerBundle, Fingerprint, PairingLink, PairingSecret, PinnedDevice,
-    Received, receive_answer,
+    DeviceTrust, EnforcerBundle, Fingerprint, PairingAnswer, PairingLink, PairingSecret,
+    PinnedDevice, ReceivedAnswer, receive_answer,
 };
 use crate::protocol::id::{ApproverId, TextId as _};
 use crate::protocol::pairing::{Nonce, PairingCode};
@@ -24,14 +24,14 @@ const POLL: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// An attempt at pairing that waits for a device.
-pub struct Attempt {
+pub struct PairingAttempt {
     offer: EnforcerBundle,
     link: PairingLink,
     nonce: Nonce,
     expires_at: Timestamp,
 }
 
-impl Attempt {
+impl PairingAttempt {
     /// For a person to type.
     pub fn code(&self) -> PairingCode {
         self.link.code
@@ -48,8 +48,8 @@ impl Attempt {
 }
 
 /// What a device answered. Nothing is pinned yet.
-pub struct Completed {
-    received: Received,
+pub struct PairingCompletion {
+    received: ReceivedAnswer,
     approver: ApproverId,
     pairing: PairingToken,
 }
@@ -57,12 +57,12 @@ pub struct Completed {
 /// Names a pairing at the gateway, which may still have to be undone.
 pub struct PairingToken(String);
 
-impl Completed {
+impl PairingCompletion {
     pub fn approver(&self) -> &ApproverId {
         &self.approver
     }
 
-    pub fn split(self) -> (Received, PairingToken) {
+    pub fn split(self) -> (ReceivedAnswer, PairingToken) {
         (self.received, self.pairing)
     }
 }
@@ -72,7 +72,7 @@ impl Enforcer {
         &self,
         label: Option<&str>,
         workspace: Option<&str>,
-    ) -> Result<Attempt, ClientError> {
+    ) -> Result<PairingAttempt, ClientError> {
         let offer = EnforcerBundle::new(&self.keys, self.id.clone(), &mut random)?.labelled(label);
         let mut body = json!({ "enforcerId": self.id, "publicKey": offer.to_text()? });
         for (member, text) in [("enforcerLabel", label), ("workspaceName", workspace)] {
@@ -80,12 +80,12 @@ impl Enforcer {
                 body[member] = text.into();
             }
         }
-        let call = Call::post("/v1/pairing/initiate", body.to_string());
+        let call = GatewayCall::post("/v1/pairing/initiate", body.to_string());
         let deadline = Instant::now() + PATIENCE;
         let answer = self.client.expect(&call, &[200], deadline).await?.json()?;
         let text = |member: &str| answer[member].as_str().unwrap_or_default();
         let expected = || ClientError::answer("a code, a nonce and when they expire");
-        Ok(Attempt {
+        Ok(PairingAttempt {
             link: PairingLink {
                 code: PairingCode::parse(text("code")).ok_or_else(expected)?,
                 secret: PairingSecret::generate(&mut random)?,
@@ -101,9 +101,9 @@ impl Enforcer {
     /// be a second guess.
     pub async fn wait_for_answer(
         &self,
-        attempt: Attempt,
-    ) -> Result<Option<Completed>, ClientError> {
-        let call = Call::get(path(&["v1", "pairing", "status", attempt.nonce.as_str()]));
+        attempt: PairingAttempt,
+    ) -> Result<Option<PairingCompletion>, ClientError> {
+        let call = GatewayCall::get(path(&["v1", "pairing", "status", attempt.nonce.as_str()]));
         // Whatever the gateway says about when the code expires.
         let until = Instant::now() + LONGEST_WAIT;
         loop {
@@ -120,7 +120,11 @@ impl Enforcer {
         }
     }
 
-    async fn receive(&self, attempt: Attempt, status: &Value) -> Result<Completed, ClientError> {
+    async fn receive(
+        &self,
+        attempt: PairingAttempt,
+        status: &Value,
+    ) -> Result<PairingCompletion, ClientError> {
         let text = |member: &str| status[member].as_str().unwrap_or_default();
         let expected = || ClientError::answer("an approver and its key");
         let approver = ApproverId::parse(text("approverId")).ok_or_else(expected)?;
@@ -129,13 +133,13 @@ impl Enforcer {
             let approver = approver.to_string();
             return Err(ClientError::Unpaired { approver });
         };
-        let answer = Answer::parse(text("publicKey"));
+        let answer = PairingAnswer::parse(text("publicKey"));
         let received = answer.and_then(|answer| {
             let (offer, secret) = (attempt.offer, attempt.link.secret);
             receive_answer(&offer, &secret, &attempt.nonce, &approver, answer)
         });
         match received {
-            Ok(received) => Ok(Completed {
+            Ok(received) => Ok(PairingCompletion {
                 received,
                 approver,
                 pairing: PairingToken(routing_token),

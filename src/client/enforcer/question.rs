@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::client::error::ClientError;
 use crate::client::visible::visible;
-use crate::e2e::{self, Approval, PlainArtifact, Rejection};
+use crate::e2e::{self, PlainArtifact, VerifiedApproval, VerifiedRejection};
 use crate::protocol::timestamp::Timestamp;
 
 /// What is to be decided.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct ApprovalRequest {
     /// One of the types of the protocol, such as `command.review`.
     pub artifact_type: String,
     pub repository: String,
@@ -29,8 +29,8 @@ pub struct Question {
 
 /// An approval that passed every check.
 #[derive(Debug, Clone)]
-pub struct Accepted {
-    pub approval: Approval,
+pub struct AcceptedApproval {
+    pub approval: VerifiedApproval,
     /// The signed body, byte for byte.
     pub decision: String,
     /// The artifact that was asked about.
@@ -40,8 +40,8 @@ pub struct Accepted {
 
 /// Why something does not happen.
 #[derive(Debug)]
-pub enum Denial {
-    Rejected(Rejection),
+pub enum ApprovalDenial {
+    Rejected(VerifiedRejection),
     /// The exchange ended without a decision: `expired`, `withdrawn` or `cancelled`.
     Ended(String),
     TimedOut,
@@ -54,7 +54,7 @@ pub enum Denial {
     NotPaired,
 }
 
-impl fmt::Display for Denial {
+impl fmt::Display for ApprovalDenial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rejected(rejection) => {
@@ -83,14 +83,14 @@ impl fmt::Display for Denial {
     }
 }
 
-impl Denial {
+impl ApprovalDenial {
     /// Whether nobody decided in time, by whichever clock noticed it first.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut) || matches!(self, Self::Ended(state) if state == "expired")
     }
 }
 
-impl From<ClientError> for Denial {
+impl From<ClientError> for ApprovalDenial {
     fn from(error: ClientError) -> Self {
         match error {
             error if error.is_unavailable() => Self::Unavailable(error),
@@ -99,7 +99,7 @@ impl From<ClientError> for Denial {
     }
 }
 
-impl From<e2e::Error> for Denial {
+impl From<e2e::Error> for ApprovalDenial {
     fn from(error: e2e::Error) -> Self {
         Self::Refused(ClientError::Crypto(error))
     }

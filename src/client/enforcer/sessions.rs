@@ -7,7 +7,7 @@ use uuid::Builder;
 
 use super::Enforcer;
 use crate::client::error::ClientError;
-use crate::client::gateway::Call;
+use crate::client::gateway::GatewayCall;
 use crate::client::wire;
 use crate::protocol::canonical::{Sha256Hex, canonical};
 use crate::protocol::id::{RequestId, SessionId, TextId};
@@ -109,7 +109,7 @@ impl Enforcer {
         let about: RequestId = text_id(session.as_str())?;
         let envelope =
             wire::envelope(&self.clock, kind, &about, self.sender(), &event.to_string())?;
-        let call = Call::post("/v1/session/event", envelope);
+        let call = GatewayCall::post("/v1/session/event", envelope);
         // Started before, or ended: an agent may take up a session again that the gateway has closed.
         let done = self.client.expect(&call, &[202, 409], deadline).await;
         done.map(drop)

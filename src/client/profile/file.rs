@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use super::Profile;
-use crate::client::private_file::{PrivateFile, Unreadable};
+use crate::client::private_file::{FileProblem, PrivateFile};
 
 const HEAD: &str =
     "# A profile of Countersign. It has private keys: whoever reads it can act in your name.\n\n";
@@ -107,9 +107,9 @@ impl ProfileFile {
     fn read(&self) -> Result<Option<Profile>, ProfileError> {
         let path = || self.path().to_owned();
         let text = self.file.read().map_err(|problem| match problem {
-            Unreadable::Exposed(mode) => ProfileError::Exposed { path: path(), mode },
-            Unreadable::Foreign => ProfileError::Foreign(path()),
-            Unreadable::Io(error) => self.io(error),
+            FileProblem::Exposed(mode) => ProfileError::Exposed { path: path(), mode },
+            FileProblem::Foreign => ProfileError::Foreign(path()),
+            FileProblem::Io(error) => self.io(error),
         })?;
         let Some(text) = text else {
             return Ok(None);

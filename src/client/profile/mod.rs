@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 pub use self::approver::{ApproverProfile, EnforcerRecord, UnpairedRecord};
 pub use self::file::{ProfileError, ProfileFile};
 pub use self::sealed::{SealedKeys, read_passphrase};
-use super::gateway::{GatewayClient, Location};
+use super::gateway::{GatewayClient, GatewayLocation};
 use super::{ClientError, decode_key, encode_key};
 use crate::e2e::{self, DeviceBundle, DeviceId, DeviceTrust, EnforcerKeys};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId};
@@ -66,7 +66,7 @@ pub struct GatewayProfile {
 
 impl GatewayProfile {
     pub fn client(&self) -> Result<GatewayClient, ClientError> {
-        let location = Location {
+        let location = GatewayLocation {
             urls: &self.urls,
             ca: self.ca.as_deref(),
             allow_http: self.allow_http,

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::ProfileError;
 use crate::client::error::ClientError;
-use crate::client::private_file::{PrivateFile, Unreadable};
+use crate::client::private_file::{FileProblem, PrivateFile};
 use crate::client::random;
 use crate::e2e::{DeviceBundle, DeviceKeys};
 
@@ -123,15 +123,15 @@ pub fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, ProfileError> {
     let text = match PrivateFile::at(path.to_owned()).read() {
         Ok(Some(text)) => text,
         Ok(None) => return Err(unusable("there is no such file".to_owned())),
-        Err(Unreadable::Exposed(mode)) => {
+        Err(FileProblem::Exposed(mode)) => {
             return Err(unusable(format!(
                 "others can read it (mode {mode:o}); chmod 600 it"
             )));
         }
-        Err(Unreadable::Foreign) => {
+        Err(FileProblem::Foreign) => {
             return Err(unusable("it belongs to another user".to_owned()));
         }
-        Err(Unreadable::Io(error)) => return Err(unusable(error.to_string())),
+        Err(FileProblem::Io(error)) => return Err(unusable(error.to_string())),
     };
     let line = text.lines().next().unwrap_or_default();
     Ok(Zeroizing::new(line.to_owned()))

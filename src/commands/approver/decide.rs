@@ -4,17 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use countersign::client::approver::{Approver, Choice, Decided, DeliveryConfirmation, Item};
+use countersign::client::approver::{
+    AcceptedDecision, Approver, ApproverChoice, DeliveryConfirmation, InboxItem,
+};
 use countersign::client::{ClientError, visible};
-use countersign::e2e::{DenialCause, GrantMatch, Hints, MAX_GRANT, OutcomeEffect, Scope};
+use countersign::e2e::{
+    ArtifactHints, DecisionScope, DenialCause, GrantMatch, MAX_GRANT, OutcomeEffect,
+};
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
 use super::view::{headline, item_json, render};
 use super::{find, is_interactive, only, open, says_yes};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending, FAILURE};
-use crate::commands::terminal::{Colour, Screen, output_has_colour, parse_duration};
+use crate::commands::ending::{DENIED, ExitAction, FAILURE};
+use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, parse_duration};
 use crate::commands::{print_json, print_line, save};
 
 pub const APPROVE_EXAMPLES: &str = "\
@@ -41,7 +45,7 @@ enum ScopeName {
 }
 
 #[derive(Args)]
-struct Common {
+struct DecisionOptions {
     #[command(flatten)]
     options: ClientOptions,
     /// The request's id, or as much of it as is unique.
@@ -63,7 +67,7 @@ struct Common {
 #[derive(Args)]
 pub struct ApproveArgs {
     #[command(flatten)]
-    common: Common,
+    common: DecisionOptions,
     /// How far the approval goes; with --for or --grant, timebox.
     #[arg(long, value_enum)]
     scope: Option<ScopeName>,
@@ -79,7 +83,7 @@ pub struct ApproveArgs {
 #[derive(Args)]
 pub struct RejectArgs {
     #[command(flatten)]
-    common: Common,
+    common: DecisionOptions,
 }
 
 fn usage(problem: &'static str) -> anyhow::Error {
@@ -105,7 +109,7 @@ fn read_grant(words: &[String]) -> anyhow::Result<Option<GrantMatch>> {
     }
 }
 
-pub async fn approve(args: ApproveArgs) -> anyhow::Result<Ending> {
+pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
     let grant = read_grant(&args.grant)?;
     let beyond = args.lasts.is_some() || grant.is_some();
     let scope = match (args.scope, beyond) {
@@ -114,38 +118,40 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<Ending> {
                 "--scope once is for this request only, without --for and --grant",
             ));
         }
-        (Some(ScopeName::Once) | None, false) => Scope::Once,
-        (Some(ScopeName::Timebox), _) | (None, true) => Scope::Timebox,
-        (Some(ScopeName::Session), _) => Scope::Session,
+        (Some(ScopeName::Once) | None, false) => DecisionScope::Once,
+        (Some(ScopeName::Timebox), _) | (None, true) => DecisionScope::Timebox,
+        (Some(ScopeName::Session), _) => DecisionScope::Session,
     };
     let lasts = match (scope, args.lasts) {
-        (Scope::Once, _) => None,
-        (Scope::Session, None) => Some(MAX_GRANT),
-        (Scope::Timebox, None) => return Err(usage("say for how long, such as --for 1h")),
+        (DecisionScope::Once, _) => None,
+        (DecisionScope::Session, None) => Some(MAX_GRANT),
+        (DecisionScope::Timebox, None) => return Err(usage("say for how long, such as --for 1h")),
         (_, lasts) => lasts,
     };
-    let choice = Choice {
+    let choice = ApproverChoice {
         verdict: Verdict::Approve,
         scope,
         lasts,
-        hints: Hints {
+        hints: ArtifactHints {
             reason: args.common.reason.clone(),
             action_id: args.common.action.clone(),
             grant: match scope {
-                Scope::Once => None,
-                Scope::Timebox | Scope::Session => Some(grant.unwrap_or(GrantMatch::Same)),
+                DecisionScope::Once => None,
+                DecisionScope::Timebox | DecisionScope::Session => {
+                    Some(grant.unwrap_or(GrantMatch::Same))
+                }
             },
         },
     };
     decide(&args.common, choice).await
 }
 
-pub async fn reject(args: RejectArgs) -> anyhow::Result<Ending> {
-    let choice = Choice {
+pub async fn reject(args: RejectArgs) -> anyhow::Result<ExitAction> {
+    let choice = ApproverChoice {
         verdict: Verdict::Reject,
-        scope: Scope::Once,
+        scope: DecisionScope::Once,
         lasts: None,
-        hints: Hints {
+        hints: ArtifactHints {
             reason: args.common.reason.clone(),
             action_id: args.common.action.clone(),
             grant: None,
@@ -155,10 +161,10 @@ pub async fn reject(args: RejectArgs) -> anyhow::Result<Ending> {
 }
 
 /// What an approval permits beyond the request.
-fn beyond(choice: &Choice) -> Option<String> {
+fn beyond(choice: &ApproverChoice) -> Option<String> {
     let session = match choice.scope {
-        Scope::Session => ", in the agent's session",
-        Scope::Once | Scope::Timebox => "",
+        DecisionScope::Session => ", in the agent's session",
+        DecisionScope::Once | DecisionScope::Timebox => "",
     };
     Some(match choice.hints.grant.as_ref()? {
         GrantMatch::Same => format!("the same again{session}"),
@@ -172,16 +178,16 @@ fn beyond(choice: &Choice) -> Option<String> {
     })
 }
 
-async fn decide(args: &Common, choice: Choice) -> anyhow::Result<Ending> {
+async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
-    let mut screen = Screen::new(args.options.json);
+    let mut screen = TerminalScreen::new(args.options.json);
     let item = match &args.id {
         Some(id) => Some(find(&approver, id).await?),
         None => only(&approver).await?,
     };
     let Some(item) = item else {
         screen.say("nothing waits for a decision");
-        return Ok(Ending::code(DENIED));
+        return Ok(ExitAction::code(DENIED));
     };
     // Ids begin with the time: by now another request may be the one that begins so.
     let sure = match choice.verdict {
@@ -190,7 +196,7 @@ async fn decide(args: &Common, choice: Choice) -> anyhow::Result<Ending> {
     };
     if !sure && !confirmed(&approver, &item, &mut screen, &choice).await? {
         screen.say("nothing was decided");
-        return Ok(Ending::code(DENIED));
+        return Ok(ExitAction::code(DENIED));
     }
     if args.save.is_some() && item.content.is_err() {
         return Err(usage(
@@ -226,12 +232,12 @@ async fn decide(args: &Common, choice: Choice) -> anyhow::Result<Ending> {
 }
 
 fn report(
-    args: &Common,
-    screen: &mut Screen,
-    item: &Item,
-    decided: &Decided,
+    args: &DecisionOptions,
+    screen: &mut TerminalScreen,
+    item: &InboxItem,
+    decided: &AcceptedDecision,
     delivered: Result<DeliveryConfirmation, ClientError>,
-) -> anyhow::Result<Ending> {
+) -> anyhow::Result<ExitAction> {
     let state = match &delivered {
         Ok(
             DeliveryConfirmation::ByGateway
@@ -270,14 +276,14 @@ fn report(
         Ok(DeliveryConfirmation::Forged) => {
             let alarm = "the gateway shows a confirmation that does not belong to this decision; someone may be interfering: tell the operator of the gateway";
             screen.say(&screen.paint(Colour::Red, alarm));
-            return Ok(Ending::code(FAILURE));
+            return Ok(ExitAction::code(FAILURE));
         }
         Ok(DeliveryConfirmation::Missing) => {
             screen.remark("decided; the agent's machine has not confirmed it yet");
         }
         Err(error) => screen.remark(&format!("decided; the confirmation failed: {error}")),
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
 fn outcome_text(effect: OutcomeEffect) -> &'static str {
@@ -302,9 +308,9 @@ fn outcome_text(effect: OutcomeEffect) -> &'static str {
 /// Shows the item, and asks.
 async fn confirmed(
     approver: &Approver,
-    item: &Item,
-    screen: &mut Screen,
-    choice: &Choice,
+    item: &InboxItem,
+    screen: &mut TerminalScreen,
+    choice: &ApproverChoice,
 ) -> anyhow::Result<bool> {
     if !is_interactive() {
         return Err(usage(

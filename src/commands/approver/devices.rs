@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::pair::share;
 use super::{argument_or_input, open, says_yes};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
-use crate::commands::terminal::{Colour, Screen, output_has_colour, paint};
+use crate::commands::ending::{DENIED, ExitAction};
+use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
 use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ enum DevicesCommand {
     },
 }
 
-pub async fn run(args: DevicesArgs) -> anyhow::Result<Ending> {
+pub async fn run(args: DevicesArgs) -> anyhow::Result<ExitAction> {
     match args.command {
         None => list(&args.options).await,
         Some(DevicesCommand::List { options }) => list(&options).await,
@@ -78,11 +78,11 @@ fn device_json(device: &ListedDevice) -> Value {
     })
 }
 
-async fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
+async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let devices = open(options)?.devices().await?;
     if options.json {
         print_json(&devices.listed.iter().map(device_json).collect::<Vec<_>>())?;
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     let colour = output_has_colour();
     for device in &devices.listed {
@@ -101,16 +101,16 @@ async fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
     }
     let unverified = |device: &ListedDevice| device.standing == DeviceStanding::Unverified;
     if devices.listed.iter().any(unverified) {
-        let mut screen = Screen::new(false);
+        let mut screen = TerminalScreen::new(false);
         screen.say("\nNo device that this one trusts has added those that are not verified. If you do not know one, revoke it.");
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-async fn add(options: &ClientOptions, link: &str, yes: bool) -> anyhow::Result<Ending> {
+async fn add(options: &ClientOptions, link: &str, yes: bool) -> anyhow::Result<ExitAction> {
     let approver = open(options)?;
     let request = EndorsementRequest::parse(&argument_or_input(link)?)?;
-    let mut screen = Screen::new(options.json);
+    let mut screen = TerminalScreen::new(options.json);
     let (name, id) = (
         visible(request.bundle().name().as_str()),
         request.bundle().id(),
@@ -124,7 +124,7 @@ async fn add(options: &ClientOptions, link: &str, yes: bool) -> anyhow::Result<E
         ));
         if !says_yes("Does the new device show this name and id, and shall it be added?").await? {
             screen.say("nothing was added");
-            return Ok(Ending::code(DENIED));
+            return Ok(ExitAction::code(DENIED));
         }
     }
     approver.add_device(&request).await?;
@@ -135,12 +135,12 @@ async fn add(options: &ClientOptions, link: &str, yes: bool) -> anyhow::Result<E
             &json!({ "deviceId": id.to_string(), "name": request.bundle().name().as_str() }),
         )?;
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<Ending> {
+async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<ExitAction> {
     let approver = open(options)?;
-    let mut screen = Screen::new(options.json);
+    let mut screen = TerminalScreen::new(options.json);
     let devices = approver.devices().await?;
     let whole = DeviceId::parse(id).ok();
     let known = whole.and_then(|id| devices.find(id));
@@ -167,14 +167,14 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     }
     if !yes && !confirmed(&approver, device, &name).await? {
         screen.say("nothing was revoked");
-        return Ok(Ending::code(DENIED));
+        return Ok(ExitAction::code(DENIED));
     }
     approver.revoke_known(device, &devices).await?;
     screen.remark(&format!("revoked {name} ({device})"));
     if options.json {
         print_json(&json!({ "deviceId": device.to_string(), "inForce": false }))?;
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
 async fn confirmed(approver: &Approver, device: DeviceId, name: &str) -> anyhow::Result<bool> {

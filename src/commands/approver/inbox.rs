@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use countersign::client::Pushed;
-use countersign::client::approver::{Approver, Item};
+use countersign::client::PushedEvent;
+use countersign::client::approver::{Approver, InboxItem};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::view::{item_json, render, summary};
 use super::{find, only, open};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
-use crate::commands::terminal::{Screen, output_has_colour};
+use crate::commands::ending::{DENIED, ExitAction};
+use crate::commands::terminal::{TerminalScreen, output_has_colour};
 use crate::commands::{plain_json, print_json, print_line, remark};
 
 pub const EXAMPLES: &str = "\
@@ -38,7 +38,7 @@ pub struct ShowArgs {
     id: Option<String>,
 }
 
-pub async fn run(args: InboxArgs) -> anyhow::Result<Ending> {
+pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
     if args.watch {
         return watch(&approver, args.options.json).await;
@@ -56,33 +56,33 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<Ending> {
         .await?;
     if args.options.json {
         print_json(&Value::Array(list))?;
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     if lines.is_empty() {
-        Screen::new(false).say("nothing waits for a decision");
-        return Ok(Ending::DONE);
+        TerminalScreen::new(false).say("nothing waits for a decision");
+        return Ok(ExitAction::DONE);
     }
     print_line(&lines.join("\n"))?;
-    Screen::new(false)
+    TerminalScreen::new(false)
         .say("\nread one: countersign show ID; then: countersign approve ID, or reject ID");
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-async fn watch(approver: &Approver, json: bool) -> anyhow::Result<Ending> {
+async fn watch(approver: &Approver, json: bool) -> anyhow::Result<ExitAction> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut screen = Screen::new(json);
+    let mut screen = TerminalScreen::new(json);
     let mut shown = BTreeSet::new();
     let mut channel = approver.watch();
     let mut quiet = false;
     loop {
         let pushed = tokio::select! {
             pushed = channel.next() => pushed?,
-            _ = interrupt.recv() => return Ok(Ending::DONE),
-            _ = terminate.recv() => return Ok(Ending::DONE),
+            _ = interrupt.recv() => return Ok(ExitAction::DONE),
+            _ = terminate.recv() => return Ok(ExitAction::DONE),
         };
         match pushed {
-            Pushed::Open => {
+            PushedEvent::Open => {
                 quiet = false;
                 // What came while no channel was open.
                 let mut printed = Ok(());
@@ -94,8 +94,8 @@ async fn watch(approver: &Approver, json: bool) -> anyhow::Result<Ending> {
                 });
                 let read = tokio::select! {
                     read = reading => read,
-                    _ = interrupt.recv() => return Ok(Ending::DONE),
-                    _ = terminate.recv() => return Ok(Ending::DONE),
+                    _ = interrupt.recv() => return Ok(ExitAction::DONE),
+                    _ = terminate.recv() => return Ok(ExitAction::DONE),
                 };
                 printed?;
                 match read {
@@ -106,12 +106,12 @@ async fn watch(approver: &Approver, json: bool) -> anyhow::Result<Ending> {
                 }
                 screen.progress("waiting for requests, until Ctrl-C …");
             }
-            Pushed::Envelope(text) => {
+            PushedEvent::Envelope(text) => {
                 // Something else than a request, or nothing that can be read, is not for this list.
                 let read = tokio::select! {
                     read = approver.read_pushed(&text) => read,
-                    _ = interrupt.recv() => return Ok(Ending::DONE),
-                    _ = terminate.recv() => return Ok(Ending::DONE),
+                    _ = interrupt.recv() => return Ok(ExitAction::DONE),
+                    _ = terminate.recv() => return Ok(ExitAction::DONE),
                 };
                 if let Ok(Some(item)) = read {
                     screen.clear();
@@ -120,7 +120,7 @@ async fn watch(approver: &Approver, json: bool) -> anyhow::Result<Ending> {
                     screen.progress("waiting for requests, until Ctrl-C …");
                 }
             }
-            Pushed::Interrupted(error) => {
+            PushedEvent::Interrupted(error) => {
                 if !std::mem::replace(&mut quiet, true) {
                     screen.remark(&format!("interrupted: {error}; trying again …"));
                 }
@@ -131,7 +131,7 @@ async fn watch(approver: &Approver, json: bool) -> anyhow::Result<Ending> {
 
 fn announce(
     approver: &Approver,
-    item: &Item,
+    item: &InboxItem,
     shown: &mut BTreeSet<String>,
     json: bool,
 ) -> anyhow::Result<()> {
@@ -146,7 +146,7 @@ fn announce(
     })
 }
 
-pub async fn show(args: ShowArgs) -> anyhow::Result<Ending> {
+pub async fn show(args: ShowArgs) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
     let item = match &args.id {
         Some(id) => Some(find(&approver, id).await?),
@@ -154,12 +154,12 @@ pub async fn show(args: ShowArgs) -> anyhow::Result<Ending> {
     };
     let Some(item) = item else {
         remark("nothing waits for a decision");
-        return Ok(Ending::code(DENIED));
+        return Ok(ExitAction::code(DENIED));
     };
     if args.options.json {
         print_json(&item_json(&item))?;
     } else {
         print_line(&render(&item, approver.now(), output_has_colour()))?;
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }

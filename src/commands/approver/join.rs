@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use countersign::client::approver::{Approver, Enrolment, Invitation, Joined, join};
+use countersign::client::approver::{
+    Approver, EnrolmentProgress, InvitationLink, JoinOutcome, join,
+};
 use countersign::client::profile::ProfileFile;
-use countersign::client::{ClientError, Location, visible};
+use countersign::client::{ClientError, GatewayLocation, visible};
 use countersign::clock::Clock;
 use countersign::e2e::{DeviceName, EndorsementRequest, Error};
 use serde_json::json;
@@ -14,8 +16,8 @@ use serde_json::json;
 use super::pair::share;
 use super::{argument_or_input, open};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{Ending, NO_DECISION};
-use crate::commands::terminal::{Colour, Screen, parse_duration, qr_code};
+use crate::commands::ending::{ExitAction, NO_DECISION};
+use crate::commands::terminal::{Colour, TerminalScreen, parse_duration, qr_code};
 use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
@@ -54,20 +56,20 @@ pub struct JoinArgs {
     wait: Duration,
 }
 
-pub async fn run(args: JoinArgs) -> anyhow::Result<Ending> {
-    let mut screen = Screen::new(args.options.json);
+pub async fn run(args: JoinArgs) -> anyhow::Result<ExitAction> {
+    let mut screen = TerminalScreen::new(args.options.json);
     let Some(link) = &args.link else {
         let approver = open(&args.options)?;
         return enrol(&args, &approver, &mut screen).await;
     };
-    let invitation = Invitation::parse(&argument_or_input(link)?)?;
+    let invitation = InvitationLink::parse(&argument_or_input(link)?)?;
     let urls = match (args.gateway.is_empty(), invitation.page()) {
         (false, _) => args.gateway.clone(),
         (true, Some(page)) => vec![page.to_owned()],
         (true, None) => return Err(ClientError::Invitation.into()),
     };
     let ca = args.ca.as_deref().map(std::path::absolute).transpose()?;
-    let location = Location {
+    let location = GatewayLocation {
         urls: &urls,
         ca: ca.as_deref(),
         allow_http: args.allow_http,
@@ -80,7 +82,7 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<Ending> {
     let keep = (&file, args.replace);
     let joined = join(keep, &Clock::system(), &invitation, &location, &name).await?;
     match joined {
-        Joined::Approver(approver) => {
+        JoinOutcome::Approver(approver) => {
             let id = visible(approver.id().as_str());
             screen.remark(&format!(
                 "joined as the approver {id}; this device is called {}",
@@ -89,7 +91,7 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<Ending> {
             elsewhere(&mut screen, &file, approver.profile());
             enrol(&args, &approver, &mut screen).await
         }
-        Joined::Enforcer(id, kept) => {
+        JoinOutcome::Enforcer(id, kept) => {
             screen.remark(&format!("joined as the enforcer {}", visible(id.as_str())));
             elsewhere(&mut screen, &file, &kept);
             screen.remark("pair it with an approver: countersign pair");
@@ -97,9 +99,9 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<Ending> {
                 let profile = kept.path();
                 print_json(&json!({ "role": "enforcer", "enforcerId": id, "profile": profile }))?;
             }
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
-        Joined::Administrator(api_key) => {
+        JoinOutcome::Administrator(api_key) => {
             screen.remark(
                 "The API key of an administrator, which is not shown again and kept in no profile:",
             );
@@ -108,13 +110,13 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<Ending> {
             } else {
                 print_line(api_key.expose())?;
             }
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
     }
 }
 
 /// The profile that was named had this role already.
-fn elsewhere(screen: &mut Screen, wanted: &ProfileFile, kept: &ProfileFile) {
+fn elsewhere(screen: &mut TerminalScreen, wanted: &ProfileFile, kept: &ProfileFile) {
     if wanted.path() != kept.path() {
         let name = kept
             .path()
@@ -130,13 +132,13 @@ fn elsewhere(screen: &mut Screen, wanted: &ProfileFile, kept: &ProfileFile) {
 async fn enrol(
     args: &JoinArgs,
     approver: &Approver,
-    screen: &mut Screen,
-) -> anyhow::Result<Ending> {
+    screen: &mut TerminalScreen,
+) -> anyhow::Result<ExitAction> {
     let until = tokio::time::Instant::now() + args.wait;
     loop {
         let request = match approver.enrol().await? {
-            Enrolment::InForce => break,
-            Enrolment::Asks(request) => request,
+            EnrolmentProgress::InForce => break,
+            EnrolmentProgress::Asks(request) => request,
         };
         let link = request.link(&approver.page())?;
         if args.options.json {
@@ -159,7 +161,7 @@ async fn enrol(
         }
         if tokio::time::Instant::now() + Duration::from_secs(1) >= until {
             screen.say("no device has added this one in time; go on with: countersign join");
-            return Ok(Ending::code(NO_DECISION));
+            return Ok(ExitAction::code(NO_DECISION));
         }
         screen.remark("the link has expired; here is another:");
     }
@@ -177,10 +179,15 @@ async fn enrol(
     } else if approver.enforcers().is_empty() {
         screen.remark("pair it with an enforcer, unless another device of yours is paired: countersign pair LINK");
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-fn explain(screen: &mut Screen, approver: &Approver, request: &EndorsementRequest, link: &str) {
+fn explain(
+    screen: &mut TerminalScreen,
+    approver: &Approver,
+    request: &EndorsementRequest,
+    link: &str,
+) {
     screen.say("This approver has a device already, which has to add this one. Open this link there, within ten minutes:\n");
     if screen.is_terminal()
         // A long link does not fit into a code that a camera could read.

@@ -17,11 +17,11 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use anyhow::Context as _;
 use clap::Subcommand;
 use countersign::client::ClientError;
-use countersign::client::approver::{Approver, Item};
+use countersign::client::approver::{Approver, InboxItem};
 use countersign::client::visible;
 
 use super::client::ClientOptions;
-use super::ending::Ending;
+use super::ending::ExitAction;
 use super::terminal::ask;
 
 pub use self::pair::{pair, pairings, unpair};
@@ -79,7 +79,7 @@ pub enum ApproverCommand {
     Verify(verify::VerifyArgs),
 }
 
-pub async fn run(command: ApproverCommand) -> anyhow::Result<Ending> {
+pub async fn run(command: ApproverCommand) -> anyhow::Result<ExitAction> {
     match command {
         ApproverCommand::Join(args) => join::run(args).await,
         ApproverCommand::Inbox(args) => inbox::run(args).await,
@@ -121,7 +121,7 @@ fn is_interactive() -> bool {
 }
 
 /// The only item that waits, if any does.
-async fn only(approver: &Approver) -> anyhow::Result<Option<Item>> {
+async fn only(approver: &Approver) -> anyhow::Result<Option<InboxItem>> {
     let mut found = approver.find("").await?;
     let problem = "more than one request waits; say which: countersign inbox";
     anyhow::ensure!(found.len() <= 1, ClientError::Choice(problem));
@@ -129,7 +129,7 @@ async fn only(approver: &Approver) -> anyhow::Result<Option<Item>> {
 }
 
 /// The one item whose id begins so.
-async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<Item> {
+async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<InboxItem> {
     anyhow::ensure!(
         !prefix.is_empty(),
         ClientError::Choice("an id is not empty")

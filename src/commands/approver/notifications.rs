@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{argument_or_input, open};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
-use crate::commands::terminal::{Colour, Screen, output_has_colour, paint};
+use crate::commands::ending::{DENIED, ExitAction};
+use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
 use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
@@ -56,7 +56,7 @@ enum NotificationsCommand {
     },
 }
 
-pub async fn run(args: NotificationsArgs) -> anyhow::Result<Ending> {
+pub async fn run(args: NotificationsArgs) -> anyhow::Result<ExitAction> {
     match args.command {
         None => list(&args.options).await,
         Some(NotificationsCommand::List { options }) => list(&options).await,
@@ -73,7 +73,7 @@ fn line_json(line: &ListedNotification) -> Value {
     })
 }
 
-async fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
+async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let found = open(options)?.notifications().await?;
     if options.json {
         print_json(
@@ -83,7 +83,7 @@ async fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
                 .map(line_json)
                 .collect::<Vec<_>>(),
         )?;
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     let colour = output_has_colour();
     for line in &found.notifications {
@@ -105,22 +105,22 @@ async fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
     }
     if !found.enabled {
         let reason = visible(found.reason.as_deref().unwrap_or("no reason given"));
-        let mut screen = Screen::new(false);
+        let mut screen = TerminalScreen::new(false);
         screen.say(&format!("this gateway sends no notifications: {reason}"));
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-async fn add(options: &ClientOptions, url: &str) -> anyhow::Result<Ending> {
+async fn add(options: &ClientOptions, url: &str) -> anyhow::Result<ExitAction> {
     let approver = open(options)?;
     let added = approver.add_webhook(&argument_or_input(url)?).await?;
     if options.json {
         let (id, secret) = (added.notification_id, added.secret);
         print_json(&json!({ "notificationId": id, "secret": secret }))?;
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     print_line(&visible(&added.notification_id))?;
-    let mut screen = Screen::new(false);
+    let mut screen = TerminalScreen::new(false);
     match added.secret {
         Some(secret) => screen.say(&format!(
             "requests are signed with {}\nKeep it: it is not shown again.",
@@ -128,7 +128,7 @@ async fn add(options: &ClientOptions, url: &str) -> anyhow::Result<Ending> {
         )),
         None => screen.say("this URL was added before; its secret stays as it is"),
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
 /// The id of the one that begins so.
@@ -149,19 +149,19 @@ async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<String> {
     }
 }
 
-async fn remove(options: &ClientOptions, id: &str) -> anyhow::Result<Ending> {
+async fn remove(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {
     let approver = open(options)?;
     let id = find(&approver, id).await?;
     approver.remove_notification(&id).await?;
-    let mut screen = Screen::new(options.json);
+    let mut screen = TerminalScreen::new(options.json);
     screen.remark(&format!("removed {}", visible(&id)));
     if options.json {
         print_json(&json!({ "notificationId": id, "removed": true }))?;
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-async fn test(options: &ClientOptions, id: &str) -> anyhow::Result<Ending> {
+async fn test(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {
     let approver = open(options)?;
     let id = find(&approver, id).await?;
     let tested = approver.test_notification(&id).await?;
@@ -170,7 +170,7 @@ async fn test(options: &ClientOptions, id: &str) -> anyhow::Result<Ending> {
             "notificationId": id, "delivered": tested.delivered, "status": tested.status, "failure": tested.failure,
         }))?;
     } else {
-        let mut screen = Screen::new(false);
+        let mut screen = TerminalScreen::new(false);
         screen.say(&match &tested.failure {
             _ if tested.delivered => "the test got through".to_owned(),
             Some(failure) => format!("the test did not get through: {}", visible(failure)),
@@ -178,8 +178,8 @@ async fn test(options: &ClientOptions, id: &str) -> anyhow::Result<Ending> {
         });
     }
     Ok(if tested.delivered {
-        Ending::DONE
+        ExitAction::DONE
     } else {
-        Ending::code(DENIED)
+        ExitAction::code(DENIED)
     })
 }

@@ -1,7 +1,7 @@
 //! `pair LINK|CODE`, `pairings` and `unpair` from the approver's side.
 
 use anyhow::Context as _;
-use countersign::client::approver::{Approver, Enrolment, KnownKey};
+use countersign::client::approver::{Approver, EnrolmentProgress, KnownKey};
 use countersign::client::profile::{EnforcerRecord, ProfileFile};
 use countersign::client::{ClientError, visible};
 use countersign::e2e::PairingLink;
@@ -10,27 +10,27 @@ use serde_json::{Value, json};
 
 use super::{argument_or_input, open, passphrase};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
+use crate::commands::ending::{DENIED, ExitAction};
 use crate::commands::print_json;
-use crate::commands::terminal::{Colour, Screen, confirm};
+use crate::commands::terminal::{Colour, TerminalScreen, confirm};
 
 /// Answers a pairing that an enforcer has begun.
 pub async fn pair(
     options: &ClientOptions,
     answer: &str,
     known: KnownKey,
-) -> anyhow::Result<Ending> {
+) -> anyhow::Result<ExitAction> {
     let mut approver = open(options)?;
-    let mut screen = Screen::new(options.json);
+    let mut screen = TerminalScreen::new(options.json);
     let text = argument_or_input(answer)?;
     // An enforcer must not pin a device whose decisions the gateway would refuse.
-    if !matches!(approver.enrol().await?, Enrolment::InForce) {
+    if !matches!(approver.enrol().await?, EnrolmentProgress::InForce) {
         return Err(ClientError::DeviceNotInForce.into());
     }
     let record = if let Some(code) = PairingCode::parse(&text) {
         match by_code(&mut approver, &mut screen, code, known).await? {
             Some(record) => record,
-            None => return Ok(Ending::code(DENIED)),
+            None => return Ok(ExitAction::code(DENIED)),
         }
     } else {
         let link = PairingLink::parse(&text)?;
@@ -42,11 +42,11 @@ pub async fn pair(
     if options.json {
         print_json(&json!({ "enforcerId": record.id, "enforcerLabel": record.label }))?;
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
 /// Tells the approver's other devices which enforcers this one knows, and the other way round. Nothing else depends on it.
-pub async fn share(approver: &Approver, screen: &mut Screen) {
+pub async fn share(approver: &Approver, screen: &mut TerminalScreen) {
     if let Err(error) = approver.share_enforcers().await {
         screen.say(&format!(
             "your other devices could not be told about this device's enforcers: {error}; try again with: countersign join"
@@ -62,7 +62,7 @@ fn shown(record: &EnforcerRecord) -> String {
 
 async fn by_code(
     approver: &mut Approver,
-    screen: &mut Screen,
+    screen: &mut TerminalScreen,
     code: PairingCode,
     known: KnownKey,
 ) -> anyhow::Result<Option<EnforcerRecord>> {

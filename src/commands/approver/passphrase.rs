@@ -12,7 +12,7 @@ use countersign::clock::Clock;
 use zeroize::Zeroizing;
 
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::Ending;
+use crate::commands::ending::ExitAction;
 use crate::commands::remark;
 
 pub const EXAMPLES: &str = "\
@@ -35,14 +35,14 @@ pub struct PassphraseArgs {
     new_file: Option<PathBuf>,
 }
 
-pub fn run(args: &PassphraseArgs) -> anyhow::Result<Ending> {
+pub fn run(args: &PassphraseArgs) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options.file()?)?;
     if args.remove {
         approver.set_passphrase(None)?;
         remark(
             "the keys are no longer encrypted: anyone who reads the profile can decide in your name",
         );
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     let new = match &args.new_file {
         Some(file) => read_passphrase(file)?,
@@ -52,7 +52,7 @@ pub fn run(args: &PassphraseArgs) -> anyhow::Result<Ending> {
     remark(
         "the keys are encrypted. The passphrase cannot be recovered. Earlier copies of the profile still have unencrypted keys",
     );
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
 /// Opens a profile, and asks for its passphrase if it has one.

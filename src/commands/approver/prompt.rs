@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::open;
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending, NO_DECISION};
+use crate::commands::ending::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::print_json;
-use crate::commands::terminal::{Screen, parse_duration};
+use crate::commands::terminal::{TerminalScreen, parse_duration};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub struct PromptArgs {
     text: Vec<String>,
 }
 
-pub async fn run(args: PromptArgs) -> anyhow::Result<Ending> {
+pub async fn run(args: PromptArgs) -> anyhow::Result<ExitAction> {
     let text = match args.text.as_slice() {
         [dash] if dash == "-" => read_input()?,
         words => words.join(" "),
@@ -52,7 +52,7 @@ pub async fn run(args: PromptArgs) -> anyhow::Result<Ending> {
         return Err(ClientError::Choice("there is nothing to send").into());
     }
     let approver = open(&args.options)?;
-    let mut screen = Screen::new(args.options.json);
+    let mut screen = TerminalScreen::new(args.options.json);
     let session = args.session.as_deref();
     let mut sent = approver.prompt(&args.enforcer, session, &text).await?;
     if let Some(time) = args.wait {
@@ -74,7 +74,11 @@ fn read_input() -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn report(args: &PromptArgs, screen: &mut Screen, sent: &SentPrompt) -> anyhow::Result<Ending> {
+fn report(
+    args: &PromptArgs,
+    screen: &mut TerminalScreen,
+    sent: &SentPrompt,
+) -> anyhow::Result<ExitAction> {
     if args.options.json {
         print_json(&json!({
             "requestId": sent.request_id,
@@ -100,5 +104,5 @@ fn report(args: &PromptArgs, screen: &mut Screen, sent: &SentPrompt) -> anyhow::
         (PromptStatus::Error, _) => ("the enforcer could not pass it on", DENIED),
     };
     screen.remark(&format!("{line}{reason}"));
-    Ok(Ending::code(code))
+    Ok(ExitAction::code(code))
 }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use countersign::client::profile::{Profile, ProfileError};
-use countersign::client::{ClientError, MAX_RECORD_BYTES, Record, Verified, visible};
+use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, VerifiedRecord, visible};
 use countersign::e2e::{DeviceId, DeviceTrust, Error};
 use serde_json::json;
 
 use super::view::{members_of, render_artifact};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
-use crate::commands::terminal::{Colour, Screen, output_has_colour, paint};
+use crate::commands::ending::{DENIED, ExitAction};
+use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
 use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
@@ -32,9 +32,9 @@ pub struct VerifyArgs {
     device: Option<String>,
 }
 
-pub fn run(args: &VerifyArgs) -> anyhow::Result<Ending> {
-    let record = Record::parse(&read(&args.file)?)?;
-    let mut screen = Screen::new(args.options.json);
+pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
+    let record = DecisionRecord::parse(&read(&args.file)?)?;
+    let mut screen = TerminalScreen::new(args.options.json);
     let outcome = record.verify().map_err(|error| error.to_string());
     let trust = match &args.device {
         Some(id) => by_id(&record, id)?,
@@ -47,7 +47,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<Ending> {
     match outcome {
         Ok(verified) => {
             print(&record, &verified, args.options.json)?;
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
         Err(problem) => {
             if args.options.json {
@@ -55,7 +55,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<Ending> {
             }
             let word = screen.paint(Colour::Red, "not trusted");
             screen.remark(&format!("{word}: {problem}"));
-            Ok(Ending::code(DENIED))
+            Ok(ExitAction::code(DENIED))
         }
     }
 }
@@ -74,7 +74,7 @@ fn read(file: &PathBuf) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn by_id(record: &Record, id: &str) -> anyhow::Result<Result<(), String>> {
+fn by_id(record: &DecisionRecord, id: &str) -> anyhow::Result<Result<(), String>> {
     let id = DeviceId::parse(id).map_err(|_| {
         ClientError::Choice("the id of a device has 22 characters; see: countersign devices")
     })?;
@@ -86,7 +86,10 @@ fn by_id(record: &Record, id: &str) -> anyhow::Result<Result<(), String>> {
 }
 
 /// Whether the profile has pinned the device, or its own devices lead to it.
-fn by_profile(record: &Record, options: &ClientOptions) -> anyhow::Result<Result<(), String>> {
+fn by_profile(
+    record: &DecisionRecord,
+    options: &ClientOptions,
+) -> anyhow::Result<Result<(), String>> {
     let profile = match options.file()?.load() {
         Ok(profile) => profile,
         Err(ProfileError::Missing(_)) => Profile::default(),
@@ -119,7 +122,7 @@ fn trusts(profile: &Profile) -> anyhow::Result<Vec<DeviceTrust>> {
     Ok(trusts)
 }
 
-fn print(record: &Record, verified: &Verified, json: bool) -> anyhow::Result<()> {
+fn print(record: &DecisionRecord, verified: &VerifiedRecord, json: bool) -> anyhow::Result<()> {
     let (device, signed) = (record.device(), &verified.verdict);
     let artifact = &verified.artifact;
     if json {

@@ -3,12 +3,12 @@
 use countersign::config::Oidc;
 use serde_json::Value;
 
-use super::super::findings::Report;
+use super::super::findings::FindingReport;
 use super::fetch;
 
 const CHECK: &str = "sign-in";
 
-pub async fn check(oidc: &Oidc, report: &mut Report) {
+pub async fn check(oidc: &Oidc, report: &mut FindingReport) {
     let issuer = &oidc.issuer;
     let base = issuer.strip_suffix('/').unwrap_or(issuer);
     let document = match fetch(&format!("{base}/.well-known/openid-configuration")).await {

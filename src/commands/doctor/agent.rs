@@ -8,17 +8,17 @@ use countersign::agent::Agent;
 use countersign::client::visible;
 use tokio::process::Command;
 
-use super::config::{self, Configuration};
+use super::config::{self, AgentConfiguration};
 use super::{canary, holes, switches};
-use crate::commands::findings::Report;
+use crate::commands::findings::FindingReport;
 use crate::commands::guard::GuardAddress;
-use crate::commands::install::place::{Places, Scope};
+use crate::commands::install::place::{InstallPlaces, InstallScope};
 use crate::commands::install::shell::guard_of;
 
 const VERSION_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Whether there is anything of it on this machine.
-pub fn is_here(agent: Agent, places: &Places) -> bool {
+pub fn is_here(agent: Agent, places: &InstallPlaces) -> bool {
     let configuration = config::read(agent, places);
     program(agent).is_some()
         || !configuration.installed.is_empty()
@@ -27,9 +27,9 @@ pub fn is_here(agent: Agent, places: &Places) -> bool {
 
 pub async fn check(
     agent: Agent,
-    places: &Places,
+    places: &InstallPlaces,
     guard: Option<&GuardAddress>,
-    report: &mut Report,
+    report: &mut FindingReport,
 ) {
     version(agent, report).await;
     let configuration = config::read(agent, places);
@@ -66,7 +66,8 @@ pub async fn check(
             canary::check(agent, &found.command, places, report).await;
         }
     }
-    let managed = (configuration.installed.iter()).any(|found| found.scope == Scope::Managed);
+    let managed =
+        (configuration.installed.iter()).any(|found| found.scope == InstallScope::Managed);
     report.warn(
         format!("{agent} holes"),
         format!(
@@ -78,7 +79,12 @@ pub async fn check(
 }
 
 /// Whether a hook asks through the guard that is checked, or through none.
-fn check_guard(agent: Agent, command: &str, guard: Option<&GuardAddress>, report: &mut Report) {
+fn check_guard(
+    agent: Agent,
+    command: &str,
+    guard: Option<&GuardAddress>,
+    report: &mut FindingReport,
+) {
     let check = format!("{agent} guard");
     match (guard_of(command), guard.map(ToString::to_string)) {
         (None, None) => {}
@@ -101,7 +107,7 @@ fn check_guard(agent: Agent, command: &str, guard: Option<&GuardAddress>, report
     }
 }
 
-fn installed(agent: Agent, configuration: &Configuration, report: &mut Report) {
+fn installed(agent: Agent, configuration: &AgentConfiguration, report: &mut FindingReport) {
     let check = format!("{agent} hook");
     let remedy = format!("run: countersign install {agent}");
     if configuration.installed.is_empty() {
@@ -113,7 +119,7 @@ fn installed(agent: Agent, configuration: &Configuration, report: &mut Report) {
     }
     // Claude and Codex run nothing else beside managed hooks.
     let alone = matches!(agent, Agent::Claude | Agent::Codex)
-        && (configuration.installed.iter()).any(|found| found.scope == Scope::Managed);
+        && (configuration.installed.iter()).any(|found| found.scope == InstallScope::Managed);
     let places = configuration.installed.len();
     if places > 1 && !alone {
         report.warn(
@@ -129,9 +135,9 @@ fn installed(agent: Agent, configuration: &Configuration, report: &mut Report) {
         } else {
             let message = format!("{path}: {}", found.problems.join("; "));
             let option = match found.scope {
-                Scope::User => "",
-                Scope::Project => " --project",
-                Scope::Managed => " --managed",
+                InstallScope::User => "",
+                InstallScope::Project => " --project",
+                InstallScope::Managed => " --managed",
             };
             report.fail(check.clone(), message, format!("{remedy}{option}"));
         }
@@ -151,7 +157,7 @@ fn program(agent: Agent) -> Option<PathBuf> {
     candidates.find(|path| path.is_file())
 }
 
-async fn version(agent: Agent, report: &mut Report) {
+async fn version(agent: Agent, report: &mut FindingReport) {
     let check = format!("{agent} program");
     let Some(program) = program(agent) else {
         let message = format!("{} is not in the search path", agent.title());

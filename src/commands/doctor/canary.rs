@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-use crate::commands::findings::Report;
-use crate::commands::install::place::Places;
+use crate::commands::findings::FindingReport;
+use crate::commands::install::place::InstallPlaces;
 use crate::commands::install::shell::guard_of;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,7 +22,12 @@ const NOWHERE: &str = "/dev/null/countersign-doctor";
 /// More than any answer.
 const SHOWN: usize = 200;
 
-pub async fn check(agent: Agent, command: &str, places: &Places, report: &mut Report) {
+pub async fn check(
+    agent: Agent,
+    command: &str,
+    places: &InstallPlaces,
+    report: &mut FindingReport,
+) {
     let name = format!("{agent} canary");
     let remedy = format!("run: countersign install {agent}; then doctor again");
     let Some(command) = without_guard(command) else {
@@ -55,9 +60,9 @@ fn without_guard(command: &str) -> Option<String> {
 }
 
 /// Kills the hook with all that it started, if nobody waits any more.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             let _gone = killpg(group, Signal::SIGKILL);
@@ -65,7 +70,7 @@ impl Drop for Group {
     }
 }
 
-async fn run(agent: Agent, command: &str, places: &Places) -> std::io::Result<Output> {
+async fn run(agent: Agent, command: &str, places: &InstallPlaces) -> std::io::Result<Output> {
     let mut child = Command::new("/bin/sh")
         .arg("-c")
         .arg(command)
@@ -78,7 +83,7 @@ async fn run(agent: Agent, command: &str, places: &Places) -> std::io::Result<Ou
         .kill_on_drop(true)
         .spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
-    let mut group = Group(id.map(Pid::from_raw));
+    let mut group = ProcessGroup(id.map(Pid::from_raw));
     let input = call(agent, &places.directory.to_string_lossy()).to_string();
     if let Some(mut stdin) = child.stdin.take() {
         // A hook that does not read is judged by its answer.

@@ -10,17 +10,21 @@ use serde_json::Value;
 
 use crate::commands::install::file;
 use crate::commands::install::hooks;
-use crate::commands::install::place::{Places, Scope};
+use crate::commands::install::place::{InstallPlaces, InstallScope};
 use crate::commands::install::shell::{AGENT_SECONDS, HOOK_TIMEOUT, command_of, program_of, words};
 use crate::commands::install::{codex, codex_managed, opencode};
 use crate::commands::terminal::parse_duration;
 
 /// Larger ones overflow in Node.js, and the hook is given up at once.
 const LARGEST_MILLISECONDS: f64 = 2_147_483_647.0;
-const SCOPES: [Scope; 3] = [Scope::Managed, Scope::User, Scope::Project];
+const SCOPES: [InstallScope; 3] = [
+    InstallScope::Managed,
+    InstallScope::User,
+    InstallScope::Project,
+];
 
 /// How an agent's configuration says what our hook needs.
-struct Form {
+struct ConfigForm {
     event: &'static str,
     timeout: &'static str,
     milliseconds: f64,
@@ -28,8 +32,8 @@ struct Form {
     blocks: Option<(&'static str, Value)>,
 }
 
-fn form(agent: Agent) -> Form {
-    let form = |event, timeout, milliseconds, blocks| Form {
+fn form(agent: Agent) -> ConfigForm {
+    let form = |event, timeout, milliseconds, blocks| ConfigForm {
         event,
         timeout,
         milliseconds,
@@ -56,8 +60,8 @@ fn form(agent: Agent) -> Form {
 }
 
 /// Our hook, where it was found.
-pub struct Installed {
-    pub scope: Scope,
+pub struct InstalledHook {
+    pub scope: InstallScope,
     pub path: PathBuf,
     /// For a call; what a shell runs.
     pub command: String,
@@ -66,21 +70,21 @@ pub struct Installed {
 }
 
 /// A file of the agent's.
-pub struct Settings {
-    pub scope: Scope,
+pub struct SettingsFile {
+    pub scope: InstallScope,
     pub path: PathBuf,
     pub value: Value,
 }
 
 #[derive(Default)]
-pub struct Configuration {
-    pub settings: Vec<Settings>,
+pub struct AgentConfiguration {
+    pub settings: Vec<SettingsFile>,
     /// Files that the agent cannot read either.
     pub malformed: Vec<String>,
-    pub installed: Vec<Installed>,
+    pub installed: Vec<InstalledHook>,
 }
 
-pub fn path(agent: Agent, scope: Scope, places: &Places) -> Option<PathBuf> {
+pub fn path(agent: Agent, scope: InstallScope, places: &InstallPlaces) -> Option<PathBuf> {
     Some(match agent {
         Agent::Claude => places.claude(scope),
         Agent::Codex => places.codex(scope),
@@ -91,8 +95,8 @@ pub fn path(agent: Agent, scope: Scope, places: &Places) -> Option<PathBuf> {
     })
 }
 
-pub fn read(agent: Agent, places: &Places) -> Configuration {
-    let mut found = Configuration::default();
+pub fn read(agent: Agent, places: &InstallPlaces) -> AgentConfiguration {
+    let mut found = AgentConfiguration::default();
     for scope in SCOPES {
         let Some(path) = path(agent, scope, places) else {
             continue;
@@ -114,7 +118,7 @@ pub fn read(agent: Agent, places: &Places) -> Configuration {
                 found
                     .installed
                     .extend(installed(agent, scope, &path, &value, places));
-                found.settings.push(Settings { scope, path, value });
+                found.settings.push(SettingsFile { scope, path, value });
             }
             Err(error) => found.malformed.push(format!("{}, {error}", path.display())),
         }
@@ -122,12 +126,12 @@ pub fn read(agent: Agent, places: &Places) -> Configuration {
     found
 }
 
-fn parse(agent: Agent, scope: Scope, text: &str) -> Result<Value, String> {
+fn parse(agent: Agent, scope: InstallScope, text: &str) -> Result<Value, String> {
     if agent == Agent::Codex {
         return match scope {
-            Scope::Managed => codex_managed::value(text),
+            InstallScope::Managed => codex_managed::value(text),
             // It takes no comments.
-            Scope::User | Scope::Project => {
+            InstallScope::User | InstallScope::Project => {
                 serde_json::from_str(text).map_err(|error| error.to_string())
             }
         };
@@ -139,15 +143,15 @@ fn parse(agent: Agent, scope: Scope, text: &str) -> Result<Value, String> {
 /// The best of our entries for a call: others do not matter.
 fn installed(
     agent: Agent,
-    scope: Scope,
+    scope: InstallScope,
     path: &Path,
     settings: &Value,
-    places: &Places,
-) -> Option<Installed> {
+    places: &InstallPlaces,
+) -> Option<InstalledHook> {
     let form = form(agent);
     let ours = hooks::find(agent, settings).into_iter();
     let ours = ours.filter(|found| found.event == form.event);
-    let mut all: Vec<Installed> = ours
+    let mut all: Vec<InstalledHook> = ours
         .filter_map(|found| {
             let element = found.element(settings);
             let hook = match (&element["hooks"], found.inner) {
@@ -156,10 +160,10 @@ fn installed(
             };
             let command = command_of(hook)?;
             let mut problems = problems(agent, &form, element, hook, &command);
-            if agent == Agent::Codex && scope != Scope::Managed {
+            if agent == Agent::Codex && scope != InstallScope::Managed {
                 problems.extend(codex::distrust(path, settings, &found, places));
             }
-            Some(Installed {
+            Some(InstalledHook {
                 scope,
                 path: path.to_owned(),
                 command,
@@ -173,7 +177,7 @@ fn installed(
 
 fn problems(
     agent: Agent,
-    form: &Form,
+    form: &ConfigForm,
     element: &Value,
     hook: &Value,
     command: &str,
@@ -249,13 +253,13 @@ fn unusable(program: &Path) -> Option<String> {
 }
 
 /// Our plugin for opencode.
-fn plugin(scope: Scope, path: PathBuf, text: &str) -> Option<Installed> {
-    let plugin = opencode::Plugin::read(text)?;
+fn plugin(scope: InstallScope, path: PathBuf, text: &str) -> Option<InstalledHook> {
+    let plugin = opencode::InstalledPlugin::read(text)?;
     let mut problems: Vec<_> = unusable(&plugin.program).into_iter().collect();
     if !plugin.is_current {
         problems.push("it was written by another version, or changed".to_owned());
     }
-    Some(Installed {
+    Some(InstalledHook {
         scope,
         path,
         command: plugin.command,

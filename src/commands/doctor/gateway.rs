@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::ProfileFile;
-use countersign::client::{Answer, Call, ClientError, visible};
+use countersign::client::{ClientError, GatewayAnswer, GatewayCall, visible};
 use countersign::clock::Clock;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use crate::commands::findings::{Report, Status};
+use crate::commands::findings::{FindingReport, FindingStatus};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The header has whole seconds.
@@ -18,14 +18,14 @@ const SAME_TIME: i64 = 3;
 /// Requests and decisions last minutes; a gateway refuses clients that are further ahead.
 const TOO_FAR: i64 = 60;
 
-pub async fn check(file: &ProfileFile, report: &mut Report) {
+pub async fn check(file: &ProfileFile, report: &mut FindingReport) {
     let clock = Clock::system();
     let mut enforcer = match Enforcer::open(file, &clock) {
         Ok(enforcer) => enforcer,
-        Err(error) => return report.add("gateway", Status::Failed, error.to_string(), None),
+        Err(error) => return report.add("gateway", FindingStatus::Failed, error.to_string(), None),
     };
     // Nobody has this exchange. Whether the credential is good shows all the same.
-    let call = Call::get("/v1/exchanges/00000000-0000-7000-8000-000000000000");
+    let call = GatewayCall::get("/v1/exchanges/00000000-0000-7000-8000-000000000000");
     let answer = enforcer
         .client()
         .call(&call, Instant::now() + PATIENCE)
@@ -49,7 +49,7 @@ pub async fn check(file: &ProfileFile, report: &mut Report) {
 }
 
 /// Whether the gateway takes the credential.
-fn judge(url: &str, answer: &Answer, report: &mut Report) -> bool {
+fn judge(url: &str, answer: &GatewayAnswer, report: &mut FindingReport) -> bool {
     match answer.status {
         200 | 404 => {
             report.ok("gateway", format!("{url} takes the credential"));
@@ -74,7 +74,7 @@ fn judge(url: &str, answer: &Answer, report: &mut Report) -> bool {
     }
 }
 
-fn compare(answer: &Answer, now: OffsetDateTime, report: &mut Report) {
+fn compare(answer: &GatewayAnswer, now: OffsetDateTime, report: &mut FindingReport) {
     const REMEDY: &str = "synchronize this machine with a time server";
     let date = answer
         .headers
@@ -96,7 +96,7 @@ fn compare(answer: &Answer, now: OffsetDateTime, report: &mut Report) {
     }
 }
 
-async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut Report) {
+async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut FindingReport) {
     let approvers = enforcer.approvers().to_vec();
     if approvers.is_empty() {
         let message = "paired with nobody, so nobody can approve anything";
@@ -138,7 +138,7 @@ async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut Report) 
                 );
             }
             Err(error @ ClientError::Unpaired { .. }) => {
-                report.add(check, Status::Failed, error.to_string(), None);
+                report.add(check, FindingStatus::Failed, error.to_string(), None);
             }
             Err(error) => report.fail(
                 check,

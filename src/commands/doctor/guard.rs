@@ -6,7 +6,7 @@ use std::path::Path;
 use countersign::client::profile::ProfileFile;
 use nix::unistd::{AccessFlags, Uid, access};
 
-use crate::commands::findings::Report;
+use crate::commands::findings::FindingReport;
 use crate::commands::guard::GuardAddress;
 use crate::commands::hook::files::OwnPolicy;
 
@@ -16,7 +16,7 @@ const CHECK: &str = "guard";
 pub async fn check(
     address: &GuardAddress,
     file: &ProfileFile,
-    report: &mut Report,
+    report: &mut FindingReport,
 ) -> Result<OwnPolicy, String> {
     let text = match address.policy().await {
         Ok(text) => text,
@@ -52,7 +52,7 @@ pub async fn check(
 }
 
 /// Whether this user could put another socket in the guard's place.
-fn check_directory(address: &GuardAddress, report: &mut Report) {
+fn check_directory(address: &GuardAddress, report: &mut FindingReport) {
     if Uid::effective().is_root() {
         return report.warn(
             CHECK,

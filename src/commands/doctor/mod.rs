@@ -18,11 +18,11 @@ use countersign::agent::Agent;
 use countersign::client::visible;
 
 use super::client::ClientOptions;
-use super::ending::{Ending, FAILURE};
-use super::findings::{Report, Status};
+use super::ending::{ExitAction, FAILURE};
+use super::findings::{FindingReport, FindingStatus};
 use super::guard::GuardAddress;
 use super::hook::files::own_policy;
-use super::install::place::Places;
+use super::install::place::InstallPlaces;
 use super::terminal::{Colour, output_has_colour, paint};
 use super::{print_json, print_line};
 
@@ -47,9 +47,9 @@ pub struct DoctorArgs {
     system_root: Option<PathBuf>,
 }
 
-pub async fn run(args: DoctorArgs) -> anyhow::Result<Ending> {
-    let mut report = Report::default();
-    let places = Places::here(args.system_root.as_deref())?;
+pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitAction> {
+    let mut report = FindingReport::default();
+    let places = InstallPlaces::here(args.system_root.as_deref())?;
     let file = args.options.file()?;
     let own_policy = if let Some(address) = &args.guard {
         guard::check(address, &file, &mut report).await
@@ -84,14 +84,14 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Ending> {
         print_table(&report)?;
     }
     Ok(if report.failed() == 0 {
-        Ending::DONE
+        ExitAction::DONE
     } else {
-        Ending::code(FAILURE)
+        ExitAction::code(FAILURE)
     })
 }
 
 /// One row for each check: what was checked, the result, what was found, and what to do.
-fn print_table(report: &Report) -> anyhow::Result<()> {
+fn print_table(report: &FindingReport) -> anyhow::Result<()> {
     let colour = output_has_colour();
     let width = report
         .findings()
@@ -101,9 +101,9 @@ fn print_table(report: &Report) -> anyhow::Result<()> {
     for finding in report.findings() {
         let status = format!("{:<7}", finding.status.as_str());
         let status = match finding.status {
-            Status::Ok => paint(colour, Colour::Green, &status),
-            Status::Warning => paint(colour, Colour::Yellow, &status),
-            Status::Failed => paint(colour, Colour::Red, &status),
+            FindingStatus::Ok => paint(colour, Colour::Green, &status),
+            FindingStatus::Warning => paint(colour, Colour::Yellow, &status),
+            FindingStatus::Failed => paint(colour, Colour::Red, &status),
         };
         // It may repeat what a gateway or a file says.
         print_line(&format!(

@@ -2,12 +2,16 @@
 
 use countersign::client::profile::ProfileFile;
 
-use crate::commands::findings::Report;
+use crate::commands::findings::FindingReport;
 use crate::commands::hook::files::{self, OwnPolicy};
 
 const CHECK: &str = "policy";
 
-pub fn check(file: &ProfileFile, own_policy: Result<OwnPolicy, String>, report: &mut Report) {
+pub fn check(
+    file: &ProfileFile,
+    own_policy: Result<OwnPolicy, String>,
+    report: &mut FindingReport,
+) {
     let directory = std::env::current_dir().unwrap_or_default();
     let directory = directory.display().to_string();
     let places = files::places(&directory, file);

@@ -2,10 +2,10 @@
 
 use countersign::client::profile::ProfileFile;
 
-use crate::commands::findings::{Report, Status};
+use crate::commands::findings::{FindingReport, FindingStatus};
 
 /// Whether there is an enforcer to go on with.
-pub fn check(file: &ProfileFile, report: &mut Report) -> bool {
+pub fn check(file: &ProfileFile, report: &mut FindingReport) -> bool {
     let path = file.path().display();
     match file.load() {
         Ok(profile) => {
@@ -31,14 +31,14 @@ pub fn check(file: &ProfileFile, report: &mut Report) -> bool {
         }
         // The message says what to do.
         Err(error) => {
-            report.add("profile", Status::Failed, error.to_string(), None);
+            report.add("profile", FindingStatus::Failed, error.to_string(), None);
             false
         }
     }
 }
 
 /// Whoever can read an approver's keys can approve. An agent runs as the user who runs this.
-pub fn approvers(file: &ProfileFile, report: &mut Report) {
+pub fn approvers(file: &ProfileFile, report: &mut FindingReport) {
     let directory = file.path().parent().and_then(|path| path.read_dir().ok());
     let files = directory.into_iter().flatten().flatten();
     let files = files.map(|entry| entry.path());

@@ -7,13 +7,18 @@ use countersign::edit::json::Document;
 use serde_json::Value;
 use toml_edit::{DocumentMut, Item};
 
-use super::config::Configuration;
+use super::config::AgentConfiguration;
 use crate::commands::install::file;
-use crate::commands::install::place::{Places, Scope, variable};
+use crate::commands::install::place::{InstallPlaces, InstallScope, variable};
 
 /// Each as a sentence that says where it is.
-pub fn found(agent: Agent, places: &Places, configuration: &Configuration) -> Vec<String> {
-    let managed = (configuration.installed.iter()).any(|found| found.scope == Scope::Managed);
+pub fn found(
+    agent: Agent,
+    places: &InstallPlaces,
+    configuration: &AgentConfiguration,
+) -> Vec<String> {
+    let managed =
+        (configuration.installed.iter()).any(|found| found.scope == InstallScope::Managed);
     match agent {
         Agent::Claude => claude(places, configuration, managed),
         Agent::Codex => codex(places, configuration, managed),
@@ -25,11 +30,15 @@ pub fn found(agent: Agent, places: &Places, configuration: &Configuration) -> Ve
     }
 }
 
-fn claude(places: &Places, configuration: &Configuration, managed: bool) -> Vec<String> {
+fn claude(
+    places: &InstallPlaces,
+    configuration: &AgentConfiguration,
+    managed: bool,
+) -> Vec<String> {
     let mut found = Vec::new();
     for settings in &configuration.settings {
         let path = settings.path.display();
-        let in_policy = settings.scope == Scope::Managed;
+        let in_policy = settings.scope == InstallScope::Managed;
         if settings.value["disableAllHooks"] == true && (in_policy || !managed) {
             found.push(format!("{path} has disableAllHooks"));
         }
@@ -46,7 +55,7 @@ fn claude(places: &Places, configuration: &Configuration, managed: bool) -> Vec<
     found
 }
 
-fn codex(places: &Places, configuration: &Configuration, managed: bool) -> Vec<String> {
+fn codex(places: &InstallPlaces, configuration: &AgentConfiguration, managed: bool) -> Vec<String> {
     let mut found = Vec::new();
     let off = |path: &Path| {
         let features = toml(path)?
@@ -62,7 +71,7 @@ fn codex(places: &Places, configuration: &Configuration, managed: bool) -> Vec<S
     let policy = configuration
         .settings
         .iter()
-        .find(|settings| settings.scope == Scope::Managed);
+        .find(|settings| settings.scope == InstallScope::Managed);
     if let Some(policy) =
         policy.filter(|policy| policy.value["allow_managed_hooks_only"] == true && !managed)
     {
@@ -74,7 +83,7 @@ fn codex(places: &Places, configuration: &Configuration, managed: bool) -> Vec<S
     found
 }
 
-fn copilot(places: &Places) -> Vec<String> {
+fn copilot(places: &InstallPlaces) -> Vec<String> {
     let home = places.copilot_home();
     let project = places.repository().join(".github");
     let mut files = vec![
@@ -99,11 +108,11 @@ fn copilot(places: &Places) -> Vec<String> {
 }
 
 /// A project can switch off a hook by its name even where the system's settings have it.
-fn gemini(configuration: &Configuration) -> Vec<String> {
+fn gemini(configuration: &AgentConfiguration) -> Vec<String> {
     let pinned = configuration
         .settings
         .iter()
-        .find(|settings| settings.scope == Scope::Managed);
+        .find(|settings| settings.scope == InstallScope::Managed);
     let pinned = pinned.is_some_and(|settings| settings.value["hooksConfig"]["enabled"] == true);
     let mut found = Vec::new();
     for settings in &configuration.settings {

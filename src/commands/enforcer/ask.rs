@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{Accepted, Denial, Enforcer, Question};
-use countersign::client::{Record, visible};
+use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer};
+use countersign::client::{DecisionRecord, visible};
 use countersign::clock::Clock;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::interval;
 
-use super::content::{Content, Kind, MAX_CONTENT_BYTES, Wanted};
+use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
 use super::run::cause;
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending, NO_DECISION, UNAVAILABLE};
-use crate::commands::terminal::{Screen, minutes, parse_duration};
+use crate::commands::ending::{DENIED, ExitAction, NO_DECISION, UNAVAILABLE};
+use crate::commands::terminal::{TerminalScreen, minutes, parse_duration};
 use crate::commands::{print_json, save};
 
 pub const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ pub struct AskArgs {
     options: ClientOptions,
     /// What it is; by default a patch if the file is called so, else a plan.
     #[arg(long = "type", value_enum)]
-    kind: Option<Kind>,
+    kind: Option<ContentKind>,
     /// How long to wait for a decision.
     #[arg(long, default_value = "10m", value_parser = parse_duration)]
     timeout: Duration,
@@ -62,8 +62,8 @@ fn parse_action(text: &str) -> Result<Value, String> {
     }
 }
 
-pub async fn run(args: AskArgs) -> anyhow::Result<Ending> {
-    let mut screen = Screen::new(args.options.json);
+pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
+    let mut screen = TerminalScreen::new(args.options.json);
     if let Some(file) = &args.save {
         anyhow::ensure!(!file.exists(), "{} exists already", file.display());
     }
@@ -85,14 +85,14 @@ pub async fn run(args: AskArgs) -> anyhow::Result<Ending> {
                 "reason": approval.hints.reason,
                 "decision": decision,
             }))?;
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
-        Err(Interrupted::BySignal(code)) => Ok(Ending::code(code)),
-        Err(Interrupted::ByDenial(denial)) => {
+        Err(AskInterruption::BySignal(code)) => Ok(ExitAction::code(code)),
+        Err(AskInterruption::ByDenial(denial)) => {
             screen.say(&format!("countersign: denied: {denial}"));
             let reason = match &denial {
-                Denial::Rejected(rejection) => &rejection.hints,
-                _ => &countersign::e2e::Hints::default(),
+                ApprovalDenial::Rejected(rejection) => &rejection.hints,
+                _ => &countersign::e2e::ArtifactHints::default(),
             };
             print_json(&json!({
                 "outcome": "denied",
@@ -101,16 +101,16 @@ pub async fn run(args: AskArgs) -> anyhow::Result<Ending> {
                 "actionId": reason.action_id,
                 "reason": reason.reason,
             }))?;
-            Ok(Ending::code(match denial {
+            Ok(ExitAction::code(match denial {
                 denial if denial.is_timeout() => NO_DECISION,
-                Denial::Unavailable(_) => UNAVAILABLE,
+                ApprovalDenial::Unavailable(_) => UNAVAILABLE,
                 _ => DENIED,
             }))
         }
     }
 }
 
-fn question(args: &AskArgs) -> anyhow::Result<Question> {
+fn question(args: &AskArgs) -> anyhow::Result<ApprovalRequest> {
     let name =
         (args.file.as_deref()).map_or("standard input".into(), |file| file.display().to_string());
     let mut text = String::new();
@@ -129,17 +129,19 @@ fn question(args: &AskArgs) -> anyhow::Result<Question> {
     let extension = args.file.as_deref().and_then(Path::extension);
     let is_patch = extension.is_some_and(|it| it == "patch" || it == "diff");
     let content = match serde_json::from_str(&text) {
-        Ok(payload) => Content::Object(payload),
-        Err(_) => Content::Text {
+        Ok(payload) => RequestContent::Object(payload),
+        Err(_) => RequestContent::Text {
             text,
             title: None,
             directory: None,
         },
     };
-    let wanted = Wanted {
-        kind: args
-            .kind
-            .unwrap_or(if is_patch { Kind::Patch } else { Kind::Plan }),
+    let wanted = ContentOptions {
+        kind: args.kind.unwrap_or(if is_patch {
+            ContentKind::Patch
+        } else {
+            ContentKind::Plan
+        }),
         content,
         actions: args.actions.clone(),
         approver: args.approver.clone(),
@@ -150,8 +152,8 @@ fn question(args: &AskArgs) -> anyhow::Result<Question> {
 }
 
 /// Why there is no approval.
-pub(super) enum Interrupted {
-    ByDenial(Denial),
+pub(super) enum AskInterruption {
+    ByDenial(ApprovalDenial),
     /// With the exit status.
     BySignal(u8),
 }
@@ -172,7 +174,7 @@ pub fn signals() -> std::io::Result<impl Future<Output = u8>> {
 
 /// Does `work`, and says once if the gateway does not answer meanwhile.
 pub(super) async fn say_trouble<T>(
-    screen: &mut Screen,
+    screen: &mut TerminalScreen,
     mut trouble: watch::Receiver<Option<String>>,
     work: impl Future<Output = T>,
 ) -> T {
@@ -191,20 +193,20 @@ pub(super) async fn say_trouble<T>(
 /// Asks and waits, with one line of progress. A signal takes the question back.
 pub(super) async fn await_decision(
     enforcer: &mut Enforcer,
-    question: Question,
-    screen: &mut Screen,
-) -> anyhow::Result<Result<(Accepted, Record), Interrupted>> {
+    question: ApprovalRequest,
+    screen: &mut TerminalScreen,
+) -> anyhow::Result<Result<(AcceptedApproval, DecisionRecord), AskInterruption>> {
     let stopped = signals()?;
     tokio::pin!(stopped);
     let trouble = enforcer.client().trouble();
     let preparing = say_trouble(screen, trouble.clone(), enforcer.prepare(question));
     let prepared = tokio::select! {
         prepared = preparing => prepared,
-        code = &mut stopped => return Ok(Err(Interrupted::BySignal(code))),
+        code = &mut stopped => return Ok(Err(AskInterruption::BySignal(code))),
     };
     let mut pending = match prepared {
         Ok(pending) => pending,
-        Err(denial) => return Ok(Err(Interrupted::ByDenial(denial))),
+        Err(denial) => return Ok(Err(AskInterruption::ByDenial(denial))),
     };
     let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
     let (asked, until) = (
@@ -219,8 +221,8 @@ pub(super) async fn await_decision(
         let mut second = interval(Duration::from_secs(1));
         loop {
             tokio::select! {
-                outcome = &mut deciding => break outcome.map_err(Interrupted::ByDenial),
-                code = &mut stopped => break Err(Interrupted::BySignal(code)),
+                outcome = &mut deciding => break outcome.map_err(AskInterruption::ByDenial),
+                code = &mut stopped => break Err(AskInterruption::BySignal(code)),
                 _ = second.tick() => {}
             }
             let trouble = trouble.borrow().clone();
@@ -244,7 +246,7 @@ pub(super) async fn await_decision(
         }
     };
     screen.clear();
-    if let Err(Interrupted::BySignal(_)) = outcome {
+    if let Err(AskInterruption::BySignal(_)) = outcome {
         match pending.withdraw("interrupted").await {
             Ok(()) => screen.say("countersign: withdrawn"),
             Err(error) => screen.say(&format!(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use countersign::client::enforcer::Question;
+use countersign::client::enforcer::ApprovalRequest;
 use serde_json::{Map, Value, json};
 
 use super::pair::host_name;
@@ -13,7 +13,7 @@ use super::pair::host_name;
 pub const MAX_CONTENT_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum ContentKind {
     Plan,
     Task,
     Patch,
@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 #[derive(Debug)]
-pub enum Content {
+pub enum RequestContent {
     Text {
         text: String,
         title: Option<String>,
@@ -34,9 +34,9 @@ pub enum Content {
 }
 
 #[derive(Debug)]
-pub struct Wanted {
-    pub kind: Kind,
-    pub content: Content,
+pub struct ContentOptions {
+    pub kind: ContentKind,
+    pub content: RequestContent,
     /// Choices to offer the approver.
     pub actions: Vec<Value>,
     pub approver: Option<String>,
@@ -44,12 +44,12 @@ pub struct Wanted {
     pub submit_timeout: Duration,
 }
 
-impl Wanted {
-    pub fn question(self) -> anyhow::Result<Question> {
+impl ContentOptions {
+    pub fn question(self) -> anyhow::Result<ApprovalRequest> {
         let here = std::env::current_dir()?;
         let payload = match self.content {
-            Content::Object(payload) => payload,
-            Content::Text {
+            RequestContent::Object(payload) => payload,
+            RequestContent::Text {
                 text,
                 title,
                 directory,
@@ -68,7 +68,7 @@ impl Wanted {
                 json!({ "org.proto.requestedActions": actions }),
             );
         }
-        Ok(Question {
+        Ok(ApprovalRequest {
             artifact_type: artifact_type(self.kind).to_owned(),
             repository: repository_name(&here),
             payload,
@@ -80,23 +80,23 @@ impl Wanted {
     }
 }
 
-fn artifact_type(kind: Kind) -> &'static str {
+fn artifact_type(kind: ContentKind) -> &'static str {
     match kind {
-        Kind::Plan => "plan.review",
-        Kind::Task => "task.review",
-        Kind::Patch => "patch.review",
-        Kind::Command => "command.review",
-        Kind::Checkpoint => "checkpoint.review",
+        ContentKind::Plan => "plan.review",
+        ContentKind::Task => "task.review",
+        ContentKind::Patch => "patch.review",
+        ContentKind::Command => "command.review",
+        ContentKind::Checkpoint => "checkpoint.review",
     }
 }
 
-fn payload(kind: Kind, text: String, directory: &Path) -> Map<String, Value> {
+fn payload(kind: ContentKind, text: String, directory: &Path) -> Map<String, Value> {
     let members = match kind {
-        Kind::Plan | Kind::Task | Kind::Checkpoint => {
+        ContentKind::Plan | ContentKind::Task | ContentKind::Checkpoint => {
             vec![("kind", "plan".into()), ("text", text.into())]
         }
-        Kind::Patch => vec![("kind", "patch".into()), ("patch", text.into())],
-        Kind::Command => vec![
+        ContentKind::Patch => vec![("kind", "patch".into()), ("patch", text.into())],
+        ContentKind::Command => vec![
             ("kind", "command".into()),
             ("command", text.into()),
             ("directory", directory.to_string_lossy().into()),

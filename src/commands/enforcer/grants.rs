@@ -1,14 +1,14 @@
 //! `grants`: what people have permitted this enforcer beyond one request.
 
 use clap::{Args, Subcommand};
-use countersign::client::enforcer::{Act, Enforcer, KeptGrant};
+use countersign::client::enforcer::{Enforcer, GrantSubject, KeptGrant};
 use countersign::client::{ClientError, visible};
 use countersign::clock::Clock;
 use countersign::e2e::{Grant, GrantMatch};
 use serde_json::{Value, json};
 
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
+use crate::commands::ending::{DENIED, ExitAction};
 use crate::commands::{print_json, print_line, remark};
 
 pub const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ enum GrantsCommand {
     },
 }
 
-pub fn run(args: &GrantsArgs) -> anyhow::Result<Ending> {
+pub fn run(args: &GrantsArgs) -> anyhow::Result<ExitAction> {
     match &args.command {
         None => list(&args.options),
         Some(GrantsCommand::List { options }) => list(options),
@@ -90,9 +90,9 @@ fn as_json(kept: &KeptGrant) -> Value {
         "requestId": kept.request_id,
         "approverId": kept.approver,
         "acceptedAt": kept.accepted_at,
-        "repoRef": act.map(Act::repository),
-        "tool": act.map(Act::tool),
-        "words": act.map(Act::words),
+        "repoRef": act.map(GrantSubject::repository),
+        "tool": act.map(GrantSubject::tool),
+        "words": act.map(GrantSubject::words),
         "sessionId": kept.session,
     });
     match &kept.standing {
@@ -108,12 +108,12 @@ fn as_json(kept: &KeptGrant) -> Value {
     line
 }
 
-fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
+fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let grants = open(options)?.grants()?;
     if options.json {
         let lines: Vec<_> = grants.iter().map(as_json).collect();
         print_json(&lines)?;
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     if grants.is_empty() {
         remark("there are no grants; everything is asked");
@@ -134,15 +134,15 @@ fn list(options: &ClientOptions) -> anyhow::Result<Ending> {
         let (id, who) = (visible(&kept.request_id), visible(&kept.approver));
         print_line(&format!("{id}  {who}{asked}: {standing}"))?;
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<Ending> {
+fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<ExitAction> {
     let enforcer = open(options)?;
     let Some(prefix) = id else {
         enforcer.forget_all_grants()?;
         remark("every grant is forgotten");
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     };
     let grants = enforcer.grants()?;
     let found = grants
@@ -156,12 +156,12 @@ fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<Ending> {
                 "there is no grant {}; see: countersign grants",
                 visible(prefix)
             ));
-            Ok(Ending::code(DENIED))
+            Ok(ExitAction::code(DENIED))
         }
         [one] => {
             enforcer.forget_grant(one)?;
             remark(&format!("forgotten: {}", visible(one)));
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
         _ => Err(ClientError::Choice("the id is not unique; give more of it").into()),
     }

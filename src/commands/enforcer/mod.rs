@@ -8,11 +8,12 @@ mod run;
 
 use clap::Subcommand;
 
-use super::ending::Ending;
+use super::ending::ExitAction;
 
 pub use self::ask::signals;
 pub use self::content::{
-    Content, Kind, MAX_CONTENT_BYTES, Wanted, repository_name, repository_root,
+    ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent, repository_name,
+    repository_root,
 };
 pub use self::grants::describe;
 pub use self::pair::{PairArgs, pair, pairings, unpair};
@@ -37,7 +38,7 @@ pub enum EnforcerCommand {
     Grants(grants::GrantsArgs),
 }
 
-pub async fn run(command: EnforcerCommand) -> anyhow::Result<Ending> {
+pub async fn run(command: EnforcerCommand) -> anyhow::Result<ExitAction> {
     match command {
         EnforcerCommand::Run(args) => run::run(args).await,
         EnforcerCommand::Ask(args) => ask::run(args).await,

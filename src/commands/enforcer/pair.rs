@@ -4,17 +4,17 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{Completed, Enforcer};
+use countersign::client::enforcer::{Enforcer, PairingCompletion};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use countersign::clock::Clock;
-use countersign::e2e::{MAX_LABEL_CHARS, Received, is_label};
+use countersign::e2e::{MAX_LABEL_CHARS, ReceivedAnswer, is_label};
 use serde_json::json;
 
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending, NO_DECISION};
+use crate::commands::ending::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::print_json;
-use crate::commands::terminal::{Colour, Screen, confirm, minutes, qr_code};
+use crate::commands::terminal::{Colour, TerminalScreen, confirm, minutes, qr_code};
 
 #[derive(Args)]
 pub struct PairArgs {
@@ -52,24 +52,24 @@ fn parse_label(text: &str) -> Result<String, String> {
 }
 
 /// Begins a pairing and waits for its end.
-pub async fn pair(args: PairArgs) -> anyhow::Result<Ending> {
+pub async fn pair(args: PairArgs) -> anyhow::Result<ExitAction> {
     let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
-    let mut screen = Screen::new(false);
+    let mut screen = TerminalScreen::new(false);
     let paired = pair_on(&mut enforcer, &mut screen, &args.offer).await?;
     match (paired, args.options.json) {
         (Ok(approver), true) => {
             print_json(&json!({ "approverId": approver }))?;
-            Ok(Ending::DONE)
+            Ok(ExitAction::DONE)
         }
-        (Ok(_), false) => Ok(Ending::DONE),
-        (Err(code), _) => Ok(Ending::code(code)),
+        (Ok(_), false) => Ok(ExitAction::DONE),
+        (Err(code), _) => Ok(ExitAction::code(code)),
     }
 }
 
 /// The approver that this enforcer is paired with now, or the exit status.
 pub(super) async fn pair_on(
     enforcer: &mut Enforcer,
-    screen: &mut Screen,
+    screen: &mut TerminalScreen,
     args: &OfferArgs,
 ) -> anyhow::Result<Result<String, u8>> {
     let label = args.label.clone().or_else(host_name);
@@ -108,15 +108,15 @@ pub(super) async fn pair_on(
 
 async fn settle(
     enforcer: &mut Enforcer,
-    screen: &mut Screen,
-    completed: Completed,
+    screen: &mut TerminalScreen,
+    completed: PairingCompletion,
 ) -> anyhow::Result<Result<String, u8>> {
     let approver = completed.approver().to_string();
     let shown = visible(&approver);
     let (received, pairing) = completed.split();
     let device = match received {
-        Received::Proven(device) => device,
-        Received::ToCompare(comparison) => {
+        ReceivedAnswer::Proven(device) => device,
+        ReceivedAnswer::ToCompare(comparison) => {
             screen.say(&format!(
                 "{shown} answered with the code. If the link or the QR code was used instead, someone is interfering: answer no.\n\
                  Compare these digits, all fifteen, with those on the other screen:\n\n  {}\n",

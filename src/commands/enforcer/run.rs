@@ -8,20 +8,20 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
-use countersign::client::enforcer::{Act, Denial, Enforcer, Question};
+use countersign::client::enforcer::{ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject};
 use countersign::client::visible;
 use countersign::clock::Clock;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{Interrupted, await_decision, say_trouble, signals};
+use super::ask::{AskInterruption, await_decision, say_trouble, signals};
 use super::content::repository_name;
 use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
 use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, Ending};
+use crate::commands::ending::{DENIED, ExitAction};
 use crate::commands::guard::{AskCall, AskOutcome, GuardAddress};
-use crate::commands::terminal::{Colour, Screen, parse_duration};
+use crate::commands::terminal::{Colour, TerminalScreen, parse_duration};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -57,25 +57,25 @@ pub struct RunArgs {
     command: Vec<OsString>,
 }
 
-pub async fn run(args: RunArgs) -> anyhow::Result<Ending> {
+pub async fn run(args: RunArgs) -> anyhow::Result<ExitAction> {
     let json = args.options.json;
-    let mut screen = Screen::new(args.quiet || json);
+    let mut screen = TerminalScreen::new(args.quiet || json);
     match approved(&args, &mut screen, json).await {
-        Ok(Ok(command)) => Ok(Ending::Become(Box::new(command))),
+        Ok(Ok(command)) => Ok(ExitAction::Become(Box::new(command))),
         Ok(Err(ending)) => Ok(ending),
         // Whatever goes wrong, the command does not run.
         Err(error) => {
             report(&mut screen, json, "error", &format!("{error:#}"));
-            Ok(Ending::code(DENIED))
+            Ok(ExitAction::code(DENIED))
         }
     }
 }
 
 async fn approved(
     args: &RunArgs,
-    screen: &mut Screen,
+    screen: &mut TerminalScreen,
     json: bool,
-) -> anyhow::Result<Result<Command, Ending>> {
+) -> anyhow::Result<Result<Command, ExitAction>> {
     let Some(argv) = words(&args.command) else {
         report(
             screen,
@@ -83,7 +83,7 @@ async fn approved(
             "error",
             "an argument is not UTF-8 and could not be shown to an approver",
         );
-        return Ok(Err(Ending::code(DENIED)));
+        return Ok(Err(ExitAction::code(DENIED)));
     };
     let directory = std::env::current_dir()?;
     let program = match find_program(argv[0], &directory) {
@@ -94,7 +94,7 @@ async fn approved(
                 visible(argv[0]),
                 problem.message()
             ));
-            return Ok(Err(Ending::code(problem.code())));
+            return Ok(Err(ExitAction::code(problem.code())));
         }
     };
     let payload = json!({
@@ -104,7 +104,7 @@ async fn approved(
         "directory": text(&directory)?,
     });
     let payload = payload.as_object().cloned().unwrap_or_default();
-    let Some(act) = Act::of(&payload, &repository_name(&directory)) else {
+    let Some(act) = GrantSubject::of(&payload, &repository_name(&directory)) else {
         anyhow::bail!("the command cannot be described");
     };
     if let Some(guard) = &args.guard {
@@ -118,16 +118,16 @@ async fn approved(
         let pairing = pair_on(&mut enforcer, screen, &offer);
         let Ok(paired) = timeout_at(until, pairing).await else {
             report(screen, json, "timeout", "nobody was paired with in time");
-            return Ok(Err(Ending::code(DENIED)));
+            return Ok(Err(ExitAction::code(DENIED)));
         };
         if let Err(code) = paired? {
-            return Ok(Err(Ending::code(code)));
+            return Ok(Err(ExitAction::code(code)));
         }
     }
     if !args.always_ask && is_granted(&mut enforcer, args, &act, screen).await {
         return Ok(Ok(become_command(&program, &argv)));
     }
-    let question = Question {
+    let question = ApprovalRequest {
         artifact_type: "command.review".to_owned(),
         repository: act.repository().to_owned(),
         payload,
@@ -139,10 +139,10 @@ async fn approved(
     let decided = await_decision(&mut enforcer, question, screen).await?;
     let accepted = match decided {
         Ok((accepted, _)) => accepted,
-        Err(Interrupted::BySignal(code)) => return Ok(Err(Ending::code(code))),
-        Err(Interrupted::ByDenial(denial)) => {
+        Err(AskInterruption::BySignal(code)) => return Ok(Err(ExitAction::code(code))),
+        Err(AskInterruption::ByDenial(denial)) => {
             report(screen, json, cause(&denial), &denial.to_string());
-            return Ok(Err(Ending::code(DENIED)));
+            return Ok(Err(ExitAction::code(DENIED)));
         }
     };
     let who = visible(accepted.approval.approver.as_str());
@@ -170,10 +170,10 @@ async fn ask_guard(
     guard: &GuardAddress,
     args: &RunArgs,
     payload: Map<String, Value>,
-    act: &Act,
-    screen: &mut Screen,
+    act: &GrantSubject,
+    screen: &mut TerminalScreen,
     json: bool,
-) -> anyhow::Result<Result<(), Ending>> {
+) -> anyhow::Result<Result<(), ExitAction>> {
     let time = args.timeout.as_millis().try_into().unwrap_or(u64::MAX);
     let call = AskCall {
         artifact_type: "command.review".to_owned(),
@@ -192,21 +192,21 @@ async fn ask_guard(
     };
     let replied = tokio::select! {
         replied = guard.ask(call, asked, async || Ok(())) => replied,
-        code = signals()? => return Ok(Err(Ending::code(code))),
+        code = signals()? => return Ok(Err(ExitAction::code(code))),
     };
     screen.clear();
     let reply = match replied {
         Ok(reply) => reply,
         Err(problem) => {
             report(screen, json, "unavailable", &problem);
-            return Ok(Err(Ending::code(DENIED)));
+            return Ok(Err(ExitAction::code(DENIED)));
         }
     };
     let who = reply.approver.unwrap_or_default();
     match reply.outcome {
         AskOutcome::Denied { cause, message } => {
             report(screen, json, &cause, &message);
-            Ok(Err(Ending::code(DENIED)))
+            Ok(Err(ExitAction::code(DENIED)))
         }
         AskOutcome::Approved { .. } if json => {
             screen.say(&json!({ "outcome": "approved", "approverId": who }).to_string());
@@ -234,8 +234,8 @@ async fn ask_guard(
 async fn is_granted(
     enforcer: &mut Enforcer,
     args: &RunArgs,
-    act: &Act,
-    screen: &mut Screen,
+    act: &GrantSubject,
+    screen: &mut TerminalScreen,
 ) -> bool {
     let deadline = Instant::now() + args.timeout.min(GRANT_WITHIN);
     let only = args.approver.as_deref();
@@ -268,7 +268,7 @@ fn become_command(program: &Path, argv: &[&str]) -> Command {
     command
 }
 
-fn report(screen: &mut Screen, json: bool, cause: &str, message: &str) {
+fn report(screen: &mut TerminalScreen, json: bool, cause: &str, message: &str) {
     if json {
         let outcome = json!({ "outcome": "denied", "cause": cause, "message": message });
         screen.say(&outcome.to_string());
@@ -279,16 +279,16 @@ fn report(screen: &mut Screen, json: bool, cause: &str, message: &str) {
 }
 
 /// One word for programs.
-pub fn cause(denial: &Denial) -> &'static str {
+pub fn cause(denial: &ApprovalDenial) -> &'static str {
     match denial {
-        Denial::Rejected(_) => "rejected",
+        ApprovalDenial::Rejected(_) => "rejected",
         denial if denial.is_timeout() => "timeout",
-        Denial::Ended(_) | Denial::TimedOut => "ended",
-        Denial::Unavailable(_) => "unavailable",
-        Denial::Refused(_) => "refused",
-        Denial::Untrusted(_) => "untrusted",
-        Denial::Changed(_) => "changed",
-        Denial::NotPaired => "unpaired",
+        ApprovalDenial::Ended(_) | ApprovalDenial::TimedOut => "ended",
+        ApprovalDenial::Unavailable(_) => "unavailable",
+        ApprovalDenial::Refused(_) => "refused",
+        ApprovalDenial::Untrusted(_) => "untrusted",
+        ApprovalDenial::Changed(_) => "changed",
+        ApprovalDenial::NotPaired => "unpaired",
     }
 }
 

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use countersign::client::enforcer::{Accepted, Act, Denial, Enforcer, Question};
+use countersign::client::enforcer::{
+    AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject,
+};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use countersign::clock::Clock;
-use countersign::e2e::Hints;
+use countersign::e2e::ArtifactHints;
 use serde_json::Map;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::message::{AskCall, AskOutcome, AskReply};
 use crate::commands::enforcer::{cause, describe};
-use crate::commands::hook::report::{Waiting, session_of};
+use crate::commands::hook::report::{WaitingNotice, session_of};
 
 /// If no grant is found in this time, a person is asked.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,13 +50,15 @@ pub async fn answer(
     if let Some(reply) = granted {
         return reply;
     }
-    let waiting = call.session.map(|it| Waiting::begin(it, file.clone()));
+    let waiting = call
+        .session
+        .map(|it| WaitingNotice::begin(it, file.clone()));
     let mut members: Map<_, _> = call.members;
     if let Some(session) = &session {
         members.insert("sessionId".to_owned(), session.as_str().into());
     }
     let left = until.saturating_duration_since(Instant::now());
-    let question = Question {
+    let question = ApprovalRequest {
         artifact_type: call.artifact_type,
         repository: call.repository,
         payload: call.payload,
@@ -95,7 +99,7 @@ async fn granted(
     session: Option<&countersign::protocol::id::SessionId>,
     until: Instant,
 ) -> Option<AskReply> {
-    let act = Act::of(&call.payload, &call.repository).filter(|_| call.may_be_granted)?;
+    let act = GrantSubject::of(&call.payload, &call.repository).filter(|_| call.may_be_granted)?;
     let deadline = until.min(Instant::now() + GRANT_TIMEOUT);
     let only = call.approver.as_deref();
     let used = enforcer.granted_by(only, &act, session, deadline).await;
@@ -115,7 +119,7 @@ async fn granted(
 
 async fn decide(
     enforcer: &mut Enforcer,
-    question: Question,
+    question: ApprovalRequest,
     may_keep: bool,
     until: Instant,
     stop: &CancellationToken,
@@ -159,7 +163,7 @@ async fn decide(
     }
 }
 
-fn approved(id: String, accepted: &Accepted, kept: Option<String>) -> AskReply {
+fn approved(id: String, accepted: &AcceptedApproval, kept: Option<String>) -> AskReply {
     let approval = &accepted.approval;
     AskReply {
         outcome: AskOutcome::Approved { until: None, kept },
@@ -171,10 +175,10 @@ fn approved(id: String, accepted: &Accepted, kept: Option<String>) -> AskReply {
     }
 }
 
-fn denied(id: Option<String>, denial: &Denial) -> AskReply {
-    let none = Hints::default();
+fn denied(id: Option<String>, denial: &ApprovalDenial) -> AskReply {
+    let none = ArtifactHints::default();
     let (approver, hints) = match denial {
-        Denial::Rejected(rejection) => (Some(&rejection.approver), &rejection.hints),
+        ApprovalDenial::Rejected(rejection) => (Some(&rejection.approver), &rejection.hints),
         _ => (None, &none),
     };
     AskReply {

@@ -13,7 +13,7 @@ use clap::Args;
 use nix::unistd::User;
 
 use super::client::ClientOptions;
-use super::ending::Ending;
+use super::ending::ExitAction;
 use super::{remark, stop_signals};
 
 pub use self::answer::{INTERRUPTED, answer};
@@ -37,7 +37,7 @@ pub struct GuardArgs {
     user: String,
 }
 
-pub async fn run(args: GuardArgs) -> anyhow::Result<Ending> {
+pub async fn run(args: GuardArgs) -> anyhow::Result<ExitAction> {
     let file = args.options.file()?;
     // A guard without an enforcer would deny everything.
     let profile = file.load()?;
@@ -53,5 +53,5 @@ pub async fn run(args: GuardArgs) -> anyhow::Result<Ending> {
     remark(&format!("listening on {}", args.socket.display()));
     server::serve(&listener, &file, user.uid, &stop).await;
     std::fs::remove_file(&args.socket).context("the socket")?;
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::agent::{Action, Agent, Event, Output, Verdict, takes_context};
+use countersign::agent::{Agent, HookEvent, HookOutput, HookVerdict, ToolAction, takes_context};
 use countersign::client::profile::ProfileFile;
 use serde_json::Map;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::files::{self, OwnPolicy};
-use super::prepare::{Ask, Prepared, prepare};
+use super::prepare::{PreparedCall, PreparedRequest, prepare};
 use crate::commands::enforcer::repository_name;
 use crate::commands::guard::{
     AgentSession, AskCall, AskOutcome, AskReply, GuardAddress, INTERRUPTED, answer,
@@ -20,7 +20,7 @@ use crate::commands::guard::{
 /// Files are read in this time, or the answer is no: a disk that is away may keep a program waiting for ever.
 const FILES_WITHIN: Duration = Duration::from_secs(20);
 
-pub struct Asking<'a> {
+pub struct HookRequest<'a> {
     pub agent: Agent,
     /// Whatever the policy says.
     pub every_call: bool,
@@ -32,14 +32,14 @@ pub struct Asking<'a> {
 }
 
 /// A call that was let pass, or not, and what else the model should hear.
-struct Answered {
-    verdict: Verdict,
+struct HookAnswer {
+    verdict: HookVerdict,
     context: Option<String>,
     remark: Option<String>,
 }
 
 /// The session that an event belongs to.
-pub fn agent_session(agent: Agent, event: &Event) -> Option<AgentSession> {
+pub fn agent_session(agent: Agent, event: &HookEvent) -> Option<AgentSession> {
     Some(AgentSession {
         agent: agent.to_string(),
         id: event.session.clone()?,
@@ -47,12 +47,12 @@ pub fn agent_session(agent: Agent, event: &Event) -> Option<AgentSession> {
     })
 }
 
-impl Asking<'_> {
-    pub async fn answer(&self, event: Event) -> Output {
+impl HookRequest<'_> {
+    pub async fn answer(&self, event: HookEvent) -> HookOutput {
         let event = Arc::new(event);
-        let answered = self.decide(&event).await.unwrap_or_else(Answered::denied);
+        let answered = self.decide(&event).await.unwrap_or_else(HookAnswer::denied);
         let context = answered.context.as_deref();
-        let mut output = Output::of(self.agent, &event, &answered.verdict, context);
+        let mut output = HookOutput::of(self.agent, &event, &answered.verdict, context);
         if let Some(remark) = answered.remark {
             output.stderr = format!("{}\n{remark}", output.stderr);
         }
@@ -60,7 +60,7 @@ impl Asking<'_> {
     }
 
     /// An error is why it is denied before anyone was asked.
-    async fn decide(&self, event: &Arc<Event>) -> Result<Answered, String> {
+    async fn decide(&self, event: &Arc<HookEvent>) -> Result<HookAnswer, String> {
         let (agent, every_call) = (self.agent, self.every_call);
         let (file, known) = (self.file.clone(), event.clone());
         let preparing = async {
@@ -81,24 +81,24 @@ impl Asking<'_> {
             () = self.stop.cancelled() => return Err(INTERRUPTED.to_owned()),
         };
         let ask = match prepared {
-            Prepared::NotAsked => return Ok(Verdict::NotAsked.into()),
-            Prepared::Denied(reason) => return Err(reason),
-            Prepared::Ask(ask) => Arc::new(*ask),
+            PreparedCall::NotAsked => return Ok(HookVerdict::NotAsked.into()),
+            PreparedCall::Denied(reason) => return Err(reason),
+            PreparedCall::Ask(ask) => Arc::new(*ask),
         };
         let reply = self.ask(event, &ask).await?;
-        let mut answered = Answered::from(reply);
+        let mut answered = HookAnswer::from(reply);
         answered.remark = (ask.ask_all_reason.as_ref())
             .map(|reason| format!("countersign: everything is asked: {reason}"));
         // Checked again: a file can change while the acknowledgement is sent.
-        if let Verdict::Approved(_) = answered.verdict
+        if let HookVerdict::Approved(_) = answered.verdict
             && let Err(changed) = still_holds(&ask).await
         {
-            answered.verdict = Verdict::Denied(changed);
+            answered.verdict = HookVerdict::Denied(changed);
         }
         Ok(answered)
     }
 
-    async fn ask(&self, event: &Event, ask: &Arc<Ask>) -> Result<AskReply, String> {
+    async fn ask(&self, event: &HookEvent, ask: &Arc<PreparedRequest>) -> Result<AskReply, String> {
         let (directory, is_real) = call_directory(event);
         let left = self.deadline.saturating_duration_since(Instant::now());
         let left = left.as_millis().try_into().unwrap_or(u64::MAX);
@@ -127,14 +127,14 @@ impl Asking<'_> {
     }
 }
 
-impl Answered {
+impl HookAnswer {
     fn denied(reason: String) -> Self {
-        Verdict::Denied(reason).into()
+        HookVerdict::Denied(reason).into()
     }
 }
 
-impl From<Verdict> for Answered {
-    fn from(verdict: Verdict) -> Self {
+impl From<HookVerdict> for HookAnswer {
+    fn from(verdict: HookVerdict) -> Self {
         Self {
             verdict,
             context: None,
@@ -143,16 +143,18 @@ impl From<Verdict> for Answered {
     }
 }
 
-impl From<AskReply> for Answered {
+impl From<AskReply> for HookAnswer {
     fn from(reply: AskReply) -> Self {
         let who = reply.approver.unwrap_or_default();
         let verdict = match reply.outcome {
-            AskOutcome::Approved { until, .. } => Verdict::Approved(match (until, reply.reason) {
-                (Some(until), _) => format!("{who}, until {until}"),
-                (None, Some(reason)) => format!("{who}: {reason}"),
-                (None, None) => who,
-            }),
-            AskOutcome::Denied { message, .. } => Verdict::Denied(message),
+            AskOutcome::Approved { until, .. } => {
+                HookVerdict::Approved(match (until, reply.reason) {
+                    (Some(until), _) => format!("{who}, until {until}"),
+                    (None, Some(reason)) => format!("{who}: {reason}"),
+                    (None, None) => who,
+                })
+            }
+            AskOutcome::Denied { message, .. } => HookVerdict::Denied(message),
         };
         Self {
             context: reply.context,
@@ -162,10 +164,10 @@ impl From<AskReply> for Answered {
 }
 
 /// Where the call works, and whether links were followed to get there: `..` and links can lead out of a repository.
-fn call_directory(event: &Event) -> (PathBuf, bool) {
+fn call_directory(event: &HookEvent) -> (PathBuf, bool) {
     let agents = event.directory.as_deref().unwrap_or_default();
     let directory = match event.call().map(|call| &call.action) {
-        Some(Action::Command { directory, .. }) => directory.as_deref().unwrap_or("."),
+        Some(ToolAction::Command { directory, .. }) => directory.as_deref().unwrap_or("."),
         _ => ".",
     };
     let directory = Path::new(agents).join(directory);
@@ -176,7 +178,7 @@ fn call_directory(event: &Event) -> (PathBuf, bool) {
 }
 
 /// Whether the call would still do what was shown.
-async fn still_holds(ask: &Arc<Ask>) -> Result<(), String> {
+async fn still_holds(ask: &Arc<PreparedRequest>) -> Result<(), String> {
     let ask = ask.clone();
     in_background(move || ask.still_holds()).await?
 }

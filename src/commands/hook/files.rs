@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use countersign::agent::{Base, Named, Places, Policy, normal};
+use countersign::agent::{BaseFile, HookPolicy, NamedPath, WorkDirectories, normal};
 use countersign::client::profile::ProfileFile;
 
 use crate::commands::enforcer::repository_root;
@@ -17,7 +17,7 @@ const MAX_POLICY_BYTES: u64 = 256 << 10;
 const PROJECT_FILE: &str = ".countersign.toml";
 
 /// Where the agent works.
-pub fn places(directory: &str, file: &ProfileFile) -> Result<Places, String> {
+pub fn places(directory: &str, file: &ProfileFile) -> Result<WorkDirectories, String> {
     let directory = PathBuf::from(directory);
     if !directory.is_absolute() {
         return Err("the agent does not say in which directory it works".to_owned());
@@ -26,7 +26,7 @@ pub fn places(directory: &str, file: &ProfileFile) -> Result<Places, String> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let own = file.path().parent().unwrap_or(Path::new("/"));
     let followed = |path: &Path| self::real(path).unwrap_or_else(|| path.to_owned());
-    Ok(Places {
+    Ok(WorkDirectories {
         project: repository_root(&real).to_owned(),
         directory,
         home: home.map(|home| followed(Path::new(&home))),
@@ -77,11 +77,11 @@ pub fn own_policy(file: &ProfileFile) -> Result<OwnPolicy, String> {
 }
 
 /// The user's policy, made stricter by the project's. An error is why everything is denied.
-pub fn policy(places: &Places, own: &OwnPolicy) -> Result<Policy, String> {
+pub fn policy(places: &WorkDirectories, own: &OwnPolicy) -> Result<HookPolicy, String> {
     let wrong = |problem: String| format!("{}: {problem}", own.source);
     let mut policy = match &own.text {
-        Some(text) => Policy::parse(text, places).map_err(wrong)?,
-        None => Policy::default(),
+        Some(text) => HookPolicy::parse(text, places).map_err(wrong)?,
+        None => HookPolicy::default(),
     };
     let real = real(&places.directory).unwrap_or_default();
     let is_repository = places.project.join(".git").exists();
@@ -102,20 +102,20 @@ pub fn policy(places: &Places, own: &OwnPolicy) -> Result<Policy, String> {
 
 /// Each as often as there are places where it could be: the system follows links before it takes out `..`, and many agents the
 /// other way round. `None` if one of them cannot be followed to where it is.
-pub fn named(places: &Places, names: &[String]) -> Option<Vec<Named>> {
+pub fn named(places: &WorkDirectories, names: &[String]) -> Option<Vec<NamedPath>> {
     let mut named = Vec::new();
     for written in names.iter().flat_map(|name| places.readings(name)) {
         let path = normal(&written);
         for real in [real(&written)?, real(&path)?] {
             let path = path.clone();
-            named.push(Named { path, real });
+            named.push(NamedPath { path, real });
         }
     }
     Some(named)
 }
 
 /// The files that a call changes, as they are now.
-pub fn bases(places: &Places, names: &[&str]) -> Result<Vec<Base>, String> {
+pub fn bases(places: &WorkDirectories, names: &[&str]) -> Result<Vec<BaseFile>, String> {
     let mut left = MAX_SUM_BYTES;
     let read = |name: &&str| {
         let written = places.directory.join(name);
@@ -137,7 +137,7 @@ pub fn bases(places: &Places, names: &[&str]) -> Result<Vec<Base>, String> {
             let text = path.into_os_string().into_string();
             text.map_err(|_| format!("{name}: the path is not UTF-8, so it cannot be shown"))
         };
-        Ok(Base {
+        Ok(BaseFile {
             given: (*name).to_owned(),
             path: text(path)?,
             real: text(real)?,

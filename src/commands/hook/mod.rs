@@ -13,17 +13,19 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use countersign::agent::guarded;
-use countersign::agent::{Agent, BLOCK, Event, EventKind, MAX_INPUT_BYTES, Output, Verdict};
+use countersign::agent::{
+    Agent, BLOCK, EventKind, HookEvent, HookOutput, HookVerdict, MAX_INPUT_BYTES,
+};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible_lines;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::ask::{Asking, agent_session};
+use self::ask::{HookRequest, agent_session};
 use self::report::observe;
 use self::turn::{AgentWatch, TurnMark};
-use super::ending::Ending;
+use super::ending::ExitAction;
 use super::guard::{GuardAddress, INTERRUPTED, ObservedEvent};
 use super::stop_signals;
 use super::terminal::parse_duration;
@@ -65,52 +67,52 @@ fn agents() -> impl clap::builder::TypedValueParser<Value = Agent> {
     PossibleValuesParser::new(Agent::ALL.map(Agent::as_str)).try_map(|name| name.parse::<Agent>())
 }
 
-pub async fn run(args: HookArgs) -> Ending {
+pub async fn run(args: HookArgs) -> ExitAction {
     let output = guarded(args.agent, gate(&args)).await;
-    Ending::code(print(&output))
+    ExitAction::code(print(&output))
 }
 
-async fn gate(args: &HookArgs) -> Output {
+async fn gate(args: &HookArgs) -> HookOutput {
     let agent = args.agent;
     let deadline = Instant::now() + args.timeout;
     let stop = match stop_signals() {
         Ok(stop) => stop,
-        Err(error) => return Output::denied(agent, None, &error.to_string()),
+        Err(error) => return HookOutput::denied(agent, None, &error.to_string()),
     };
     let event = tokio::select! {
-        input = input() => input.and_then(|text| Event::read(agent, &text).map_err(|error| error.to_string())),
+        input = input() => input.and_then(|text| HookEvent::read(agent, &text).map_err(|error| error.to_string())),
         () = stop.cancelled() => Err(INTERRUPTED.to_owned()),
     };
     let event = match event {
         Ok(event) => event,
-        Err(problem) => return Output::denied(agent, None, &visible_lines(&problem)),
+        Err(problem) => return HookOutput::denied(agent, None, &visible_lines(&problem)),
     };
     let output = match ProfileFile::named(&args.profile) {
         Ok(file) => answer(args, event.clone(), file, deadline, &stop).await,
         Err(error) if event.call().is_some() => {
-            Output::denied(agent, Some(&event), &error.to_string())
+            HookOutput::denied(agent, Some(&event), &error.to_string())
         }
-        Err(_) => Output::of(agent, &event, &Verdict::NotAsked, None),
+        Err(_) => HookOutput::of(agent, &event, &HookVerdict::NotAsked, None),
     };
     // Whoever ends this program does not wait for its answer, or wants none that permits anything.
     if stop.is_cancelled() && event.call().is_some() && output.status == 0 {
-        return Output::denied(agent, Some(&event), INTERRUPTED);
+        return HookOutput::denied(agent, Some(&event), INTERRUPTED);
     }
     output
 }
 
 async fn answer(
     args: &HookArgs,
-    event: Event,
+    event: HookEvent,
     file: ProfileFile,
     deadline: Instant,
     stop: &CancellationToken,
-) -> Output {
+) -> HookOutput {
     let agent = args.agent;
     let mark = TurnMark::of(agent, &event, &file);
     if let EventKind::Call(_) = event.kind {
         tokio::spawn(AgentWatch::begin(mark).cancel_with_agent(stop.clone()));
-        let asking = Asking {
+        let asking = HookRequest {
             agent,
             every_call: args.every_call,
             file,
@@ -127,9 +129,9 @@ async fn answer(
         let problem = format!(
             "countersign: cannot record the end of the turn: {error}; its requests stay in the inbox"
         );
-        return Output {
+        return HookOutput {
             stderr: problem,
-            ..Output::of(agent, &event, &Verdict::NotAsked, None)
+            ..HookOutput::of(agent, &event, &HookVerdict::NotAsked, None)
         };
     }
     let observing = async {
@@ -149,7 +151,7 @@ async fn answer(
         context = observing => context,
         () = stop.cancelled() => None,
     };
-    Output::of(agent, &event, &Verdict::NotAsked, context.as_deref())
+    HookOutput::of(agent, &event, &HookVerdict::NotAsked, context.as_deref())
 }
 
 async fn input() -> Result<Vec<u8>, String> {
@@ -164,7 +166,7 @@ async fn input() -> Result<Vec<u8>, String> {
 }
 
 /// Writes everything in one go. What cannot be written must not be taken for permission.
-fn print(output: &Output) -> u8 {
+fn print(output: &HookOutput) -> u8 {
     let mut status = output.status;
     let mut remarks = output.stderr.clone();
     if !output.stdout.is_empty() {

@@ -1,44 +1,46 @@
 //! What is known of a call before anyone is asked: whether anyone needs to be, and what they would see. It reads files, so it
 //! runs beside the rest.
 
-use countersign::agent::{Agent, Base, Event, Judgement, Places, Proposal};
+use countersign::agent::{
+    Agent, BaseFile, ChangeProposal, HookEvent, PolicyJudgement, WorkDirectories,
+};
 use countersign::client::profile::ProfileFile;
 
 use super::files::{self, OwnPolicy};
 
-pub enum Prepared {
+pub enum PreparedCall {
     Denied(String),
     /// Nobody needs to be asked.
     NotAsked,
-    Ask(Box<Ask>),
+    Ask(Box<PreparedRequest>),
 }
 
-pub struct Ask {
-    pub proposal: Proposal,
+pub struct PreparedRequest {
+    pub proposal: ChangeProposal,
     pub may_be_granted: bool,
     /// Something is wrong with a file that says what is to be asked.
     pub ask_all_reason: Option<String>,
-    places: Places,
-    bases: Vec<Base>,
+    places: WorkDirectories,
+    bases: Vec<BaseFile>,
 }
 
 pub fn prepare(
     agent: Agent,
-    event: &Event,
+    event: &HookEvent,
     file: &ProfileFile,
     own_policy: &OwnPolicy,
     every_call: bool,
-) -> Prepared {
-    prepared(agent, event, file, own_policy, every_call).unwrap_or_else(Prepared::Denied)
+) -> PreparedCall {
+    prepared(agent, event, file, own_policy, every_call).unwrap_or_else(PreparedCall::Denied)
 }
 
 fn prepared(
     agent: Agent,
-    event: &Event,
+    event: &HookEvent,
     file: &ProfileFile,
     own_policy: &OwnPolicy,
     every_call: bool,
-) -> Result<Prepared, String> {
+) -> Result<PreparedCall, String> {
     let call = event.call().ok_or("it is not a call")?;
     let directory = event.directory.as_deref().unwrap_or_default();
     let places = files::places(directory, file)?;
@@ -46,13 +48,13 @@ fn prepared(
     let names = call.named_paths();
     let named = names.and_then(|names| files::named(&places, &names));
     let may_be_granted = match policy.judge(agent, call, &places, named.as_deref()) {
-        Judgement::NotAsked if !every_call => return Ok(Prepared::NotAsked),
-        Judgement::Denied(reason) => return Ok(Prepared::Denied(reason)),
-        Judgement::AlwaysAsked => false,
-        Judgement::NotAsked | Judgement::Asked => true,
+        PolicyJudgement::NotAsked if !every_call => return Ok(PreparedCall::NotAsked),
+        PolicyJudgement::Denied(reason) => return Ok(PreparedCall::Denied(reason)),
+        PolicyJudgement::AlwaysAsked => false,
+        PolicyJudgement::NotAsked | PolicyJudgement::Asked => true,
     };
     let bases = files::bases(&places, &call.changed_files()?)?;
-    Ok(Prepared::Ask(Box::new(Ask {
+    Ok(PreparedCall::Ask(Box::new(PreparedRequest {
         proposal: call.propose(agent, directory, &bases)?,
         may_be_granted,
         ask_all_reason: policy.ask_all_reason().map(str::to_owned),
@@ -61,7 +63,7 @@ fn prepared(
     })))
 }
 
-impl Ask {
+impl PreparedRequest {
     /// Whether every file is still what the approver was shown a change of.
     pub fn still_holds(&self) -> Result<(), String> {
         let names: Vec<_> = self.bases.iter().map(|base| base.given.as_str()).collect();

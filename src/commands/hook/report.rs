@@ -61,19 +61,19 @@ fn title_of(session: &AgentSession) -> &str {
 }
 
 /// Says that an agent waits, until it does not wait any more. It has a connection of its own, so that asking never waits for it.
-pub struct Waiting {
-    decided: oneshot::Sender<Decided>,
+pub struct WaitingNotice {
+    decided: oneshot::Sender<WaitingEnd>,
     reporting: JoinHandle<Option<String>>,
 }
 
 /// How the waiting ended.
-enum Decided {
+enum WaitingEnd {
     /// A person has answered, so the gateway can be reached.
     Answered,
     Not,
 }
 
-impl Waiting {
+impl WaitingNotice {
     pub fn begin(session: AgentSession, file: ProfileFile) -> Self {
         let (decided, until) = oneshot::channel();
         let reporting = tokio::spawn(async move {
@@ -83,7 +83,7 @@ impl Waiting {
             let state = SessionState::WaitingApproval;
             let deadline = Instant::now() + WITHIN;
             let _unheard = enforcer.session_status(&id, state, deadline).await;
-            let Ok(Decided::Answered) = until.await else {
+            let Ok(WaitingEnd::Answered) = until.await else {
                 return None;
             };
             let deadline = Instant::now() + AFTER_DECISION;
@@ -96,12 +96,12 @@ impl Waiting {
 
     /// What people have to tell the agent.
     pub async fn answered(self) -> Option<String> {
-        let _gone = self.decided.send(Decided::Answered);
+        let _gone = self.decided.send(WaitingEnd::Answered);
         self.reporting.await.ok().flatten()
     }
 
     pub fn not_answered(self) {
-        let _gone = self.decided.send(Decided::Not);
+        let _gone = self.decided.send(WaitingEnd::Not);
         self.reporting.abort();
     }
 }

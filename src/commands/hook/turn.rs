@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use countersign::agent::{Agent, Event};
+use countersign::agent::{Agent, HookEvent};
 use countersign::client::profile::ProfileFile;
 use countersign::protocol::canonical::Sha256Hex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -24,7 +24,7 @@ pub struct TurnMark(PathBuf);
 
 impl TurnMark {
     /// None for agents that do not name their turns.
-    pub fn of(agent: Agent, event: &Event, file: &ProfileFile) -> Option<Self> {
+    pub fn of(agent: Agent, event: &HookEvent, file: &ProfileFile) -> Option<Self> {
         let (session, turn) = (event.session.as_deref()?, event.turn.as_deref()?);
         let name = Sha256Hex::of(format!("{agent}\n{session}\n{turn}").as_bytes());
         let directory = file.path().with_extension("turns");

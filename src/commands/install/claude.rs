@@ -1,51 +1,54 @@
 //! Claude Code: `settings.json`.
 
-use super::file::Change;
-use super::hooks::{Command, Element, Entry};
-use super::place::{Places, Scope};
+use super::file::FileChange;
+use super::hooks::{HookCommand, HookEntry, ListElement};
+use super::place::{InstallPlaces, InstallScope};
 use super::shell::{AGENT_SECONDS, SESSION_SECONDS};
-use super::{Needed, Refused, Request, Setting, edited};
+use super::{InstallRefusal, InstallRequest, RequiredSetting, SettingNeed, edited};
 
-pub const MANAGED: [Setting; 1] = [Setting {
+pub const MANAGED: [RequiredSetting; 1] = [RequiredSetting {
     path: &[],
     name: "allowManagedHooksOnly",
-    value: Needed::True,
+    value: SettingNeed::True,
 }];
 
-pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+pub fn plan(
+    request: &InstallRequest,
+    places: &InstallPlaces,
+) -> Result<Vec<FileChange>, InstallRefusal> {
     let settings = match request.scope {
-        Scope::Managed => &MANAGED[..],
-        Scope::User | Scope::Project => &[],
+        InstallScope::Managed => &MANAGED[..],
+        InstallScope::User | InstallScope::Project => &[],
     };
     let path = places.claude(request.scope);
     Ok(vec![edited(request, path, &entries(request), settings)?])
 }
 
-fn entries(request: &Request) -> Vec<Entry> {
+fn entries(request: &InstallRequest) -> Vec<HookEntry> {
     let hook = &request.hook;
-    let call = Entry {
+    let call = HookEntry {
         event: "PreToolUse",
-        element: Element::Group {
+        element: ListElement::Group {
             matcher: Some("*"),
-            hooks: [Command {
+            hooks: [HookCommand {
                 kind: Some("command"),
                 command: Some(hook.guarded()),
                 timeout: Some(AGENT_SECONDS),
                 // Old versions do not know it: the command guards itself.
                 on_failure: Some("block"),
-                ..Command::default()
+                ..HookCommand::default()
             }],
         },
     };
-    let session = ["SessionStart", "SessionEnd", "UserPromptSubmit"].map(|event| Entry {
+    let session = ["SessionStart", "SessionEnd", "UserPromptSubmit"].map(|event| HookEntry {
         event,
-        element: Element::Group {
+        element: ListElement::Group {
             matcher: None,
-            hooks: [Command {
+            hooks: [HookCommand {
                 kind: Some("command"),
                 command: Some(hook.plain()),
                 timeout: Some(SESSION_SECONDS),
-                ..Command::default()
+                ..HookCommand::default()
             }],
         },
     });

@@ -7,22 +7,25 @@ use countersign::protocol::canonical::Sha256Hex;
 use serde_json::{Value, json};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::file::{self, Change};
-use super::hooks::{self, Command, Element, Entry, Found};
-use super::place::{Places, Scope};
+use super::file::{self, FileChange};
+use super::hooks::{self, FoundHook, HookCommand, HookEntry, ListElement};
+use super::place::{InstallPlaces, InstallScope};
 use super::shell::{AGENT_SECONDS, CODEX_SESSION_END_SECONDS, SESSION_SECONDS};
-use super::{Refused, Request, codex_managed, edited, malformed_toml};
+use super::{InstallRefusal, InstallRequest, codex_managed, edited, malformed_toml};
 use crate::commands::ending::MALFORMED;
 
-pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+pub fn plan(
+    request: &InstallRequest,
+    places: &InstallPlaces,
+) -> Result<Vec<FileChange>, InstallRefusal> {
     let path = places.codex(request.scope);
-    if request.scope == Scope::Managed {
+    if request.scope == InstallScope::Managed {
         return Ok(vec![codex_managed::plan(request, path, &entries(request))?]);
     }
     let hooks = edited(request, path, &entries(request), &[])?;
     // It reads no comments, and then has no hooks at all.
     if let Some(Err(error)) = hooks.after.as_deref().map(serde_json::from_str::<Value>) {
-        return Err(Refused {
+        return Err(InstallRefusal {
             code: MALFORMED,
             message: format!(
                 "{} is not plain JSON, so Codex ignores all of it: {error}. Nothing was changed",
@@ -34,7 +37,7 @@ pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> 
     Ok(vec![hooks, trust])
 }
 
-fn entries(request: &Request) -> Vec<Entry> {
+fn entries(request: &InstallRequest) -> Vec<HookEntry> {
     let hook = &request.hook;
     let calls = [
         ("PreToolUse", Some("*"), hook.guarded(), AGENT_SECONDS),
@@ -43,15 +46,15 @@ fn entries(request: &Request) -> Vec<Entry> {
         ("UserPromptSubmit", None, hook.plain(), SESSION_SECONDS),
         ("Stop", None, hook.plain(), SESSION_SECONDS),
     ];
-    let entries = calls.map(|(event, matcher, command, seconds)| Entry {
+    let entries = calls.map(|(event, matcher, command, seconds)| HookEntry {
         event,
-        element: Element::Group {
+        element: ListElement::Group {
             matcher,
-            hooks: [Command {
+            hooks: [HookCommand {
                 kind: Some("command"),
                 command: Some(command),
                 timeout: Some(seconds),
-                ..Command::default()
+                ..HookCommand::default()
             }],
         },
     });
@@ -80,7 +83,12 @@ pub fn trusted(path: &Path, settings: &Value) -> Vec<(String, String)> {
 }
 
 /// Why Codex skips one of our hooks, if it does.
-pub fn distrust(path: &Path, settings: &Value, found: &Found, places: &Places) -> Option<String> {
+pub fn distrust(
+    path: &Path,
+    settings: &Value,
+    found: &FoundHook,
+    places: &InstallPlaces,
+) -> Option<String> {
     let config = places.codex_home().join("config.toml");
     let shown = config.display();
     let text = match file::read(&config) {
@@ -141,7 +149,7 @@ fn snake_case(event: &str) -> String {
 }
 
 /// Puts trust where our hooks are now, and takes it away from where they were.
-fn trust(hooks: &Change, path: PathBuf) -> Result<Change, Refused> {
+fn trust(hooks: &FileChange, path: PathBuf) -> Result<FileChange, InstallRefusal> {
     let before = file::read(&path)?;
     let settings = |text: &Option<String>| -> Value {
         let text = text.as_deref().unwrap_or_default();
@@ -169,7 +177,7 @@ fn trust(hooks: &Change, path: PathBuf) -> Result<Change, Refused> {
         .map_err(|error| malformed_toml(&path, &text, &error))?;
     let after = (before.is_some() || !text.is_empty()).then_some(text);
     let after = after.filter(|text| !(text.is_empty() && !old.is_empty() && new.is_empty()));
-    Ok(Change {
+    Ok(FileChange {
         path,
         before,
         after,

@@ -7,18 +7,22 @@ use serde_json::Value;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
 use super::codex::printed;
-use super::file::{self, Change};
-use super::hooks::{Element, Entry};
+use super::file::{self, FileChange};
+use super::hooks::{HookEntry, ListElement};
 use super::shell::program_of;
-use super::{Refused, Request, malformed_toml};
+use super::{InstallRefusal, InstallRequest, malformed_toml};
 use crate::commands::ending::MALFORMED;
 
-pub fn plan(request: &Request, path: PathBuf, entries: &[Entry]) -> Result<Change, Refused> {
+pub fn plan(
+    request: &InstallRequest,
+    path: PathBuf,
+    entries: &[HookEntry],
+) -> Result<FileChange, InstallRefusal> {
     let before = file::read(&path)?;
     let text = before.clone().unwrap_or_default();
     let mut document: DocumentMut =
         (text.parse()).map_err(|error| malformed_toml(&path, &text, &error))?;
-    let wrong = |what: &str| Refused {
+    let wrong = |what: &str| InstallRefusal {
         code: MALFORMED,
         message: format!("{}: {what}; nothing was changed", path.display()),
     };
@@ -37,7 +41,7 @@ pub fn plan(request: &Request, path: PathBuf, entries: &[Entry]) -> Result<Chang
         Some(text) => Some(text).filter(|text| !text.trim().is_empty()),
         None => before.clone(),
     };
-    Ok(Change {
+    Ok(FileChange {
         path,
         before,
         after,
@@ -59,7 +63,7 @@ fn table<'d>(document: &'d mut DocumentMut, name: &str) -> Option<&'d mut Table>
 
 fn install(
     document: &mut DocumentMut,
-    entries: &[Entry],
+    entries: &[HookEntry],
     directory: &str,
 ) -> Result<bool, &'static str> {
     let original = document.to_string();
@@ -155,9 +159,9 @@ fn is_ours(group: &Table) -> bool {
         .is_some_and(|first| first && commands.all(|ours| ours))
 }
 
-fn group(element: &Element) -> Table {
+fn group(element: &ListElement) -> Table {
     let mut group = Table::new();
-    if let Element::Group {
+    if let ListElement::Group {
         matcher,
         hooks: [hook],
     } = element
@@ -184,10 +188,10 @@ fn group(element: &Element) -> Table {
 }
 
 /// The matcher, and each command with its time-out.
-type Facts<'g> = (Option<&'g str>, Vec<(Option<&'g str>, Option<i64>)>);
+type HookFacts<'g> = (Option<&'g str>, Vec<(Option<&'g str>, Option<i64>)>);
 
 /// What a group says, without its layout.
-fn facts(group: &Table) -> Facts<'_> {
+fn facts(group: &Table) -> HookFacts<'_> {
     let hooks = group.get("hooks").and_then(Item::as_array_of_tables);
     let hooks = hooks.into_iter().flatten().map(|hook| {
         let command = hook.get("command").and_then(Item::as_str);

@@ -1,30 +1,33 @@
 //! Copilot CLI: a file of our own in a directory of hooks. The policy of the system has the same form.
 
-use super::file::Change;
-use super::hooks::{Command, Element, Entry};
-use super::place::Places;
+use super::file::FileChange;
+use super::hooks::{HookCommand, HookEntry, ListElement};
+use super::place::InstallPlaces;
 use super::shell::{AGENT_SECONDS, SESSION_SECONDS};
-use super::{Refused, Request, VERSION_1, edited};
+use super::{InstallRefusal, InstallRequest, VERSION_1, edited};
 
-pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+pub fn plan(
+    request: &InstallRequest,
+    places: &InstallPlaces,
+) -> Result<Vec<FileChange>, InstallRefusal> {
     let path = places.copilot(request.scope);
     Ok(vec![edited(request, path, &entries(request), &VERSION_1)?])
 }
 
-fn entries(request: &Request) -> Vec<Entry> {
+fn entries(request: &InstallRequest) -> Vec<HookEntry> {
     let hook = &request.hook;
     let calls = [
         ("preToolUse", hook.guarded(), AGENT_SECONDS),
         ("sessionStart", hook.plain(), SESSION_SECONDS),
         ("sessionEnd", hook.plain(), SESSION_SECONDS),
     ];
-    let entries = calls.map(|(event, command, seconds)| Entry {
+    let entries = calls.map(|(event, command, seconds)| HookEntry {
         event,
-        element: Element::Single(Command {
+        element: ListElement::Single(HookCommand {
             kind: Some("command"),
             bash: Some(command),
             timeout_sec: Some(seconds),
-            ..Command::default()
+            ..HookCommand::default()
         }),
     });
     entries.into()

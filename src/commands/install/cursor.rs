@@ -1,31 +1,34 @@
 //! Cursor: `hooks.json`. Its format is taken from its documentation; it was not tried with the program itself.
 
-use super::file::Change;
-use super::hooks::{Command, Element, Entry};
-use super::place::Places;
+use super::file::FileChange;
+use super::hooks::{HookCommand, HookEntry, ListElement};
+use super::place::InstallPlaces;
 use super::shell::{AGENT_SECONDS, SESSION_SECONDS};
-use super::{Refused, Request, VERSION_1, edited};
+use super::{InstallRefusal, InstallRequest, VERSION_1, edited};
 
-pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+pub fn plan(
+    request: &InstallRequest,
+    places: &InstallPlaces,
+) -> Result<Vec<FileChange>, InstallRefusal> {
     let path = places.cursor(request.scope);
     Ok(vec![edited(request, path, &entries(request), &VERSION_1)?])
 }
 
 /// `preToolUse` sees every tool. The events for single kinds of tools would ask a second time.
-fn entries(request: &Request) -> Vec<Entry> {
+fn entries(request: &InstallRequest) -> Vec<HookEntry> {
     let hook = &request.hook;
     let calls = [
         ("preToolUse", hook.guarded(), AGENT_SECONDS, Some(true)),
         ("sessionStart", hook.plain(), SESSION_SECONDS, None),
         ("sessionEnd", hook.plain(), SESSION_SECONDS, None),
     ];
-    let entries = calls.map(|(event, command, seconds, fail_closed)| Entry {
+    let entries = calls.map(|(event, command, seconds, fail_closed)| HookEntry {
         event,
-        element: Element::Single(Command {
+        element: ListElement::Single(HookCommand {
             command: Some(command),
             timeout: Some(seconds),
             fail_closed,
-            ..Command::default()
+            ..HookCommand::default()
         }),
     });
     entries.into()

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use super::Refused;
+use super::InstallRefusal;
 use crate::commands::ending::{FAILURE, MALFORMED};
 
 /// More than any configuration.
@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// A file as it is and as it should be. `None` is a file that does not exist.
 #[derive(Clone)]
-pub struct Change {
+pub struct FileChange {
     /// As people know it; it may be a link.
     pub path: PathBuf,
     pub before: Option<String>,
@@ -22,13 +22,13 @@ pub struct Change {
     pub public: bool,
 }
 
-impl Change {
+impl FileChange {
     pub fn is_any(&self) -> bool {
         self.before != self.after
     }
 
     /// Replaces the file at once, with the mode and the owner that it had.
-    pub fn write(&self) -> Result<(), Refused> {
+    pub fn write(&self) -> Result<(), InstallRefusal> {
         let failed = |error: io::Error| unwritable(&self.path, &error);
         let target = target_of(&self.path).map_err(failed)?;
         let directory = target.parent().unwrap_or(Path::new("/"));
@@ -37,7 +37,7 @@ impl Change {
         let handle = File::open(directory).map_err(failed)?;
         handle.lock().map_err(failed)?;
         if read(&target)? != self.before {
-            return Err(Refused {
+            return Err(InstallRefusal {
                 code: FAILURE,
                 message: format!(
                     "{} has changed meanwhile, so it was not written; run this again",
@@ -118,12 +118,12 @@ impl Change {
     }
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Refused {
+fn unwritable(path: &Path, error: &io::Error) -> InstallRefusal {
     let help = match error.kind() {
         io::ErrorKind::PermissionDenied => "; files of the system need root: use sudo",
         _ => "",
     };
-    Refused {
+    InstallRefusal {
         code: FAILURE,
         message: format!("{} cannot be written: {error}{help}", path.display()),
     }
@@ -143,8 +143,8 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// The text of a file, or none if it does not exist.
-pub fn read(path: &Path) -> Result<Option<String>, Refused> {
-    let refused = |message: String| Refused {
+pub fn read(path: &Path) -> Result<Option<String>, InstallRefusal> {
+    let refused = |message: String| InstallRefusal {
         code: MALFORMED,
         message: format!("{}: {message}; nothing was changed", path.display()),
     };

@@ -1,43 +1,46 @@
 //! Gemini CLI: `settings.json`. Its time-outs are in milliseconds.
 
-use super::file::Change;
-use super::hooks::{Command, Element, Entry};
-use super::place::{Places, Scope};
+use super::file::FileChange;
+use super::hooks::{HookCommand, HookEntry, ListElement};
+use super::place::{InstallPlaces, InstallScope};
 use super::shell::{AGENT_SECONDS, SESSION_SECONDS};
-use super::{Needed, Refused, Request, Setting, edited};
+use super::{InstallRefusal, InstallRequest, RequiredSetting, SettingNeed, edited};
 
-pub const MANAGED: [Setting; 1] = [Setting {
+pub const MANAGED: [RequiredSetting; 1] = [RequiredSetting {
     path: &["hooksConfig"],
     name: "enabled",
-    value: Needed::True,
+    value: SettingNeed::True,
 }];
 
-pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+pub fn plan(
+    request: &InstallRequest,
+    places: &InstallPlaces,
+) -> Result<Vec<FileChange>, InstallRefusal> {
     let settings = match request.scope {
-        Scope::Managed => &MANAGED[..],
-        Scope::User | Scope::Project => &[],
+        InstallScope::Managed => &MANAGED[..],
+        InstallScope::User | InstallScope::Project => &[],
     };
     let path = places.gemini(request.scope);
     Ok(vec![edited(request, path, &entries(request), settings)?])
 }
 
-fn entries(request: &Request) -> Vec<Entry> {
+fn entries(request: &InstallRequest) -> Vec<HookEntry> {
     let hook = &request.hook;
     let calls = [
         ("BeforeTool", Some(".*"), hook.guarded(), AGENT_SECONDS),
         ("SessionStart", None, hook.plain(), SESSION_SECONDS),
         ("SessionEnd", None, hook.plain(), SESSION_SECONDS),
     ];
-    let entries = calls.map(|(event, matcher, command, seconds)| Entry {
+    let entries = calls.map(|(event, matcher, command, seconds)| HookEntry {
         event,
-        element: Element::Group {
+        element: ListElement::Group {
             matcher,
-            hooks: [Command {
+            hooks: [HookCommand {
                 kind: Some("command"),
                 name: Some("countersign"),
                 command: Some(command),
                 timeout: Some(seconds * 1_000),
-                ..Command::default()
+                ..HookCommand::default()
             }],
         },
     });

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use nix::unistd::User;
 
-use super::Refused;
-use super::file::{Change, read};
+use super::InstallRefusal;
+use super::file::{FileChange, read};
 use super::warnings::is_passing;
 use crate::commands::ending::{FAILURE, USAGE};
 use crate::commands::guard::{GuardAddress, USER_PLACEHOLDER};
@@ -28,7 +28,7 @@ pub struct GuardSetup {
     /// The program of guard and hooks, which only root can replace.
     pub program: PathBuf,
     pub address: GuardAddress,
-    pub unit: Change,
+    pub unit: FileChange,
     /// Before and after the unit is written.
     before: Vec<Vec<String>>,
     after: Vec<Vec<String>>,
@@ -37,7 +37,7 @@ pub struct GuardSetup {
 
 impl GuardSetup {
     /// Plans a guard for the agents of `user`. `system` is `/`, or another directory in tests.
-    pub fn plan(user: &str, program: &Path, system: &Path) -> Result<Self, Refused> {
+    pub fn plan(user: &str, program: &Path, system: &Path) -> Result<Self, InstallRefusal> {
         if !system.join("run/systemd/system").exists() {
             let message = "this system does not run systemd; docs/agents/guard.md says how to run a guard without it";
             return refuse(FAILURE, message.to_owned());
@@ -77,7 +77,7 @@ impl GuardSetup {
             before.push(words(&[&["mv", "-f", &new, UNIT_PROGRAM]]));
         }
         let path = system.join(UNIT_PATH);
-        let unit = Change {
+        let unit = FileChange {
             before: read(&path)?,
             after: Some(UNIT_TEXT.replace(UNIT_PROGRAM, &target.to_string_lossy())),
             path,
@@ -90,7 +90,7 @@ impl GuardSetup {
             words(&[&["systemctl", "restart", &instance]]),
         ];
         let address = format!("{GUARD_USER}:/run/countersign-guard/{USER_PLACEHOLDER}/socket");
-        let address = address.parse().map_err(|error: &str| Refused {
+        let address = address.parse().map_err(|error: &str| InstallRefusal {
             code: USAGE,
             message: error.to_owned(),
         })?;
@@ -112,7 +112,7 @@ impl GuardSetup {
     }
 
     /// Makes the user and its places, writes the unit and starts the guard. The guard starts again every second until it has a profile.
-    pub fn carry_out(&self) -> Result<(), Refused> {
+    pub fn carry_out(&self) -> Result<(), InstallRefusal> {
         if self.is_real && !nix::unistd::geteuid().is_root() {
             let message = "a guard runs as another user, so setting it up needs root: use sudo";
             return refuse(FAILURE, message.to_owned());
@@ -143,8 +143,8 @@ impl GuardSetup {
         )
     }
 
-    fn run(&self, words: &[String]) -> Result<(), Refused> {
-        let failed = |problem: &str| Refused {
+    fn run(&self, words: &[String]) -> Result<(), InstallRefusal> {
+        let failed = |problem: &str| InstallRefusal {
             code: FAILURE,
             message: format!(
                 "{}: {problem}; the steps before it stay done",
@@ -165,11 +165,11 @@ impl GuardSetup {
     }
 }
 
-fn refuse<T>(code: u8, message: String) -> Result<T, Refused> {
-    Err(Refused { code, message })
+fn refuse<T>(code: u8, message: String) -> Result<T, InstallRefusal> {
+    Err(InstallRefusal { code, message })
 }
 
-fn check_user(user: &str) -> Result<(), Refused> {
+fn check_user(user: &str) -> Result<(), InstallRefusal> {
     let found = User::from_name(user).ok().flatten();
     match found {
         None => refuse(USAGE, format!("there is no user {user}")),

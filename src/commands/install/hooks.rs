@@ -11,19 +11,19 @@ use super::shell::is_ours;
 /// The element of an event's list.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub enum Element {
+pub enum ListElement {
     Group {
         #[serde(skip_serializing_if = "Option::is_none")]
         matcher: Option<&'static str>,
-        hooks: [Command; 1],
+        hooks: [HookCommand; 1],
     },
-    Single(Command),
+    Single(HookCommand),
 }
 
 /// A hook, with the members that one or another agent knows.
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
-pub struct Command {
+pub struct HookCommand {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,21 +42,21 @@ pub struct Command {
     pub fail_closed: Option<bool>,
 }
 
-pub struct Entry {
+pub struct HookEntry {
     pub event: &'static str,
-    pub element: Element,
+    pub element: ListElement,
 }
 
 /// Where one of ours is.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundHook {
     pub event: String,
     pub index: usize,
     /// The place in its group, if the group has others too.
     pub inner: Option<usize>,
 }
 
-impl Found {
+impl FoundHook {
     fn steps(&self) -> Vec<Step> {
         let mut steps = vec![
             Step::Key("hooks".to_owned()),
@@ -75,12 +75,12 @@ impl Found {
 }
 
 /// All of ours in the settings of an agent.
-pub fn find(agent: Agent, settings: &Value) -> Vec<Found> {
+pub fn find(agent: Agent, settings: &Value) -> Vec<FoundHook> {
     let mut found = Vec::new();
     let events = settings["hooks"].as_object().into_iter().flatten();
     for (event, elements) in events {
         for (index, element) in elements.as_array().into_iter().flatten().enumerate() {
-            let place = |inner| Found {
+            let place = |inner| FoundHook {
                 event: event.clone(),
                 index,
                 inner,
@@ -107,7 +107,11 @@ pub fn find(agent: Agent, settings: &Value) -> Vec<Found> {
 }
 
 /// Makes our entries these, and no others.
-pub fn install(document: &mut Document, agent: Agent, entries: &[Entry]) -> Result<(), EditError> {
+pub fn install(
+    document: &mut Document,
+    agent: Agent,
+    entries: &[HookEntry],
+) -> Result<(), EditError> {
     let unprintable = |error: serde_json::Error| EditError {
         line: 1,
         problem: error.to_string(),

@@ -28,14 +28,14 @@ use countersign::edit::EditError;
 use countersign::edit::json::{Document, Left};
 use serde_json::Value;
 
-use self::file::Change;
+use self::file::FileChange;
 use self::guard::GuardSetup;
-use self::hooks::Entry;
-use self::place::{Places, Scope};
-use self::shell::{Hook, Limiter};
+use self::hooks::HookEntry;
+use self::place::{InstallPlaces, InstallScope};
+use self::shell::{HookInvocation, TimeoutCommand};
 use self::show::{report, show};
 use self::warnings::warnings;
-use super::ending::{Ending, FAILURE, MALFORMED, USAGE};
+use super::ending::{ExitAction, FAILURE, MALFORMED, USAGE};
 use super::guard::GuardAddress;
 use super::remark;
 use super::terminal::confirm;
@@ -95,55 +95,55 @@ pub struct InstallArgs {
 }
 
 /// What is to be done for an agent.
-pub struct Request {
-    hook: Hook,
-    scope: Scope,
+pub struct InstallRequest {
+    hook: HookInvocation,
+    scope: InstallScope,
     remove: bool,
 }
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Refused {
+pub struct InstallRefusal {
     code: u8,
     message: String,
 }
 
 /// A member that must be there besides the hooks.
-pub struct Setting {
+pub struct RequiredSetting {
     path: &'static [&'static str],
     name: &'static str,
-    value: Needed,
+    value: SettingNeed,
 }
 
-pub enum Needed {
+pub enum SettingNeed {
     True,
     /// Only if it is missing.
     One,
 }
 
 /// The version of the format.
-const VERSION_1: [Setting; 1] = [Setting {
+const VERSION_1: [RequiredSetting; 1] = [RequiredSetting {
     path: &[],
     name: "version",
-    value: Needed::One,
+    value: SettingNeed::One,
 }];
 
-pub async fn run(args: InstallArgs) -> anyhow::Result<Ending> {
+pub async fn run(args: InstallArgs) -> anyhow::Result<ExitAction> {
     match carry_out(&args).await {
         Ok(ending) => Ok(ending),
-        Err(error) => match error.downcast_ref::<Refused>() {
+        Err(error) => match error.downcast_ref::<InstallRefusal>() {
             Some(refused) => {
                 remark(&format!("countersign: {}", visible_lines(&refused.message)));
-                Ok(Ending::code(refused.code))
+                Ok(ExitAction::code(refused.code))
             }
             None => Err(error),
         },
     }
 }
 
-async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
-    let places = Places::here(args.system_root.as_deref())?;
+async fn carry_out(args: &InstallArgs) -> anyhow::Result<ExitAction> {
+    let places = InstallPlaces::here(args.system_root.as_deref())?;
     let program = std::env::current_exe().and_then(|path| path.canonicalize());
     let program = program.context("the path of this program")?;
     let setup = match &args.guard_for {
@@ -151,8 +151,8 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
         None => None,
     };
     let address = setup.as_ref().map(|setup| setup.address.clone());
-    let request = Request {
-        hook: Hook {
+    let request = InstallRequest {
+        hook: HookInvocation {
             agent: args.agent,
             program: setup
                 .as_ref()
@@ -160,17 +160,17 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
             profile: args.profile.clone(),
             guard: address.or_else(|| args.guard.clone()),
             every_call: args.every_call,
-            limiter: Limiter::find(),
+            limiter: TimeoutCommand::find(),
         },
         scope: match (args.project, args.managed) {
-            (true, _) => Scope::Project,
-            (_, true) => Scope::Managed,
-            _ => Scope::User,
+            (true, _) => InstallScope::Project,
+            (_, true) => InstallScope::Managed,
+            _ => InstallScope::User,
         },
         remove: args.remove,
     };
     let mut hook_changes = plan(&request, &places)?;
-    hook_changes.retain(Change::is_any);
+    hook_changes.retain(FileChange::is_any);
     let commands: Vec<_> = setup.iter().flat_map(GuardSetup::commands).collect();
     let mut warnings = if args.remove {
         Vec::new()
@@ -182,7 +182,7 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
     }
     let unit = setup.iter().map(|setup| setup.unit.clone());
     let changes: Vec<_> = unit
-        .filter(Change::is_any)
+        .filter(FileChange::is_any)
         .chain(hook_changes.iter().cloned())
         .collect();
     if !args.json {
@@ -192,7 +192,7 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
         if args.json {
             report(args, &changes, &commands, &warnings, false)?;
         }
-        return Ok(Ending::DONE);
+        return Ok(ExitAction::DONE);
     }
     if args.json && !args.yes {
         let expected = "--json shows nothing to agree to; add --yes or --dry-run";
@@ -200,7 +200,7 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
     }
     if !args.yes && !agreed().await? {
         remark("nothing was changed");
-        return Ok(Ending::code(FAILURE));
+        return Ok(ExitAction::code(FAILURE));
     }
     if let Some(setup) = &setup {
         setup.carry_out()?;
@@ -217,10 +217,13 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<Ending> {
             remark(&setup.next_steps());
         }
     }
-    Ok(Ending::DONE)
+    Ok(ExitAction::DONE)
 }
 
-fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+fn plan(
+    request: &InstallRequest,
+    places: &InstallPlaces,
+) -> Result<Vec<FileChange>, InstallRefusal> {
     match request.hook.agent {
         Agent::Claude => claude::plan(request, places),
         Agent::Codex => codex::plan(request, places),
@@ -233,11 +236,11 @@ fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
 
 /// A JSON file with our entries and settings in it, or without them.
 fn edited(
-    request: &Request,
+    request: &InstallRequest,
     path: PathBuf,
-    entries: &[Entry],
-    settings: &[Setting],
-) -> Result<Change, Refused> {
+    entries: &[HookEntry],
+    settings: &[RequiredSetting],
+) -> Result<FileChange, InstallRefusal> {
     let before = file::read(&path)?;
     let agent = request.hook.agent;
     let edit = || {
@@ -258,7 +261,7 @@ fn edited(
             for setting in settings {
                 let value = setting.value.value();
                 let found = document.value()?.get(setting.name).is_some();
-                if !(found && matches!(setting.value, Needed::One)) {
+                if !(found && matches!(setting.value, SettingNeed::One)) {
                     hooks::set(&mut document, setting.path, setting.name, &value)?;
                 }
             }
@@ -266,19 +269,19 @@ fn edited(
         }
         Ok((left == Left::Something).then(|| document.text()))
     };
-    let after = edit().map_err(|error: EditError| Refused {
+    let after = edit().map_err(|error: EditError| InstallRefusal {
         code: MALFORMED,
         message: format!("{}, {error}; nothing was changed", path.display()),
     })?;
-    Ok(Change {
+    Ok(FileChange {
         path,
         before,
         after,
-        public: request.scope == Scope::Managed,
+        public: request.scope == InstallScope::Managed,
     })
 }
 
-impl Needed {
+impl SettingNeed {
     fn value(&self) -> Value {
         match self {
             Self::True => true.into(),
@@ -287,10 +290,10 @@ impl Needed {
     }
 }
 
-fn malformed_toml(path: &Path, text: &str, error: &toml_edit::TomlError) -> Refused {
+fn malformed_toml(path: &Path, text: &str, error: &toml_edit::TomlError) -> InstallRefusal {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-    Refused {
+    InstallRefusal {
         code: MALFORMED,
         message: format!(
             "{}, line {line}: {}; nothing was changed",
@@ -305,7 +308,7 @@ async fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         let message =
             "there is no terminal to ask on; look at it with --dry-run, then agree with --yes";
-        return Err(anyhow::Error::new(Refused {
+        return Err(anyhow::Error::new(InstallRefusal {
             code: USAGE,
             message: message.to_owned(),
         }));
@@ -313,7 +316,7 @@ async fn agreed() -> anyhow::Result<bool> {
     confirm("Write this?").await
 }
 
-fn done(request: &Request) -> String {
+fn done(request: &InstallRequest) -> String {
     let agent = request.hook.agent;
     let title = agent.title();
     if request.remove {

@@ -4,19 +4,22 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::file::{self, Change};
-use super::place::Places;
+use super::file::{self, FileChange};
+use super::place::InstallPlaces;
 use super::shell::command_of;
-use super::{Refused, Request};
+use super::{InstallRefusal, InstallRequest};
 use crate::commands::ending::{MALFORMED, USAGE};
 
 const PLUGIN: &str = include_str!("plugin.js");
 /// The beginning of every plugin that was ever written here.
 const MARK: &str = "// Countersign: ";
 
-pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> {
+pub fn plan(
+    request: &InstallRequest,
+    places: &InstallPlaces,
+) -> Result<Vec<FileChange>, InstallRefusal> {
     let Some(path) = places.opencode(request.scope) else {
-        return Err(Refused {
+        return Err(InstallRefusal {
             code: USAGE,
             message: "opencode has no settings that withstand its own switches (OPENCODE_PURE, --pure), so there is \
                       nothing to manage; install it for each user"
@@ -25,7 +28,7 @@ pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> 
     };
     let before = file::read(&path)?;
     if before.as_ref().is_some_and(|text| !text.starts_with(MARK)) {
-        return Err(Refused {
+        return Err(InstallRefusal {
             code: MALFORMED,
             message: format!(
                 "{} is not a plugin of ours; move it away first. Nothing was changed",
@@ -34,7 +37,7 @@ pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> 
         });
     }
     let after = (!request.remove).then(|| plugin(request));
-    Ok(vec![Change {
+    Ok(vec![FileChange {
         path,
         before,
         after,
@@ -42,7 +45,7 @@ pub fn plan(request: &Request, places: &Places) -> Result<Vec<Change>, Refused> 
     }])
 }
 
-fn plugin(request: &Request) -> String {
+fn plugin(request: &InstallRequest) -> String {
     let hook = &request.hook;
     let program = hook.program.to_string_lossy().into_owned();
     filled(
@@ -60,7 +63,7 @@ fn filled(program: &Value, call: &Value, session: &Value) -> String {
 }
 
 /// A plugin of ours, as it was found.
-pub struct Plugin {
+pub struct InstalledPlugin {
     pub program: PathBuf,
     /// What it runs for a call, as a shell would.
     pub command: String,
@@ -68,7 +71,7 @@ pub struct Plugin {
     pub is_current: bool,
 }
 
-impl Plugin {
+impl InstalledPlugin {
     pub fn read(text: &str) -> Option<Self> {
         let constant = |name: &str| {
             let mut lines = text.lines();

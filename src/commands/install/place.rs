@@ -8,7 +8,7 @@ use crate::commands::enforcer::repository_root;
 
 /// Whose configuration is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum InstallScope {
     /// This user's, in every project.
     User,
     /// That of the project in the current directory.
@@ -17,7 +17,7 @@ pub enum Scope {
     Managed,
 }
 
-pub struct Places {
+pub struct InstallPlaces {
     home: PathBuf,
     /// `/`, or another directory in tests.
     system: PathBuf,
@@ -25,7 +25,7 @@ pub struct Places {
     pub directory: PathBuf,
 }
 
-impl Places {
+impl InstallPlaces {
     pub fn here(system: Option<&Path>) -> anyhow::Result<Self> {
         let home =
             variable("HOME").context("HOME is not set, so the agents' files cannot be found")?;
@@ -55,13 +55,13 @@ impl Places {
         self.system.join(path)
     }
 
-    pub fn claude(&self, scope: Scope) -> PathBuf {
+    pub fn claude(&self, scope: InstallScope) -> PathBuf {
         match scope {
-            Scope::User => self
+            InstallScope::User => self
                 .own("CLAUDE_CONFIG_DIR", ".claude")
                 .join("settings.json"),
-            Scope::Project => self.directory.join(".claude/settings.json"),
-            Scope::Managed => self.system(
+            InstallScope::Project => self.directory.join(".claude/settings.json"),
+            InstallScope::Managed => self.system(
                 "etc/claude-code/managed-settings.json",
                 "Library/Application Support/ClaudeCode/managed-settings.json",
             ),
@@ -81,19 +81,19 @@ impl Places {
         }
     }
 
-    pub fn codex(&self, scope: Scope) -> PathBuf {
+    pub fn codex(&self, scope: InstallScope) -> PathBuf {
         match scope {
-            Scope::User => self.codex_home().join("hooks.json"),
-            Scope::Project => self.directory.join(".codex/hooks.json"),
-            Scope::Managed => self.system.join("etc/codex/requirements.toml"),
+            InstallScope::User => self.codex_home().join("hooks.json"),
+            InstallScope::Project => self.directory.join(".codex/hooks.json"),
+            InstallScope::Managed => self.system.join("etc/codex/requirements.toml"),
         }
     }
 
-    pub fn copilot(&self, scope: Scope) -> PathBuf {
+    pub fn copilot(&self, scope: InstallScope) -> PathBuf {
         let directory = match scope {
-            Scope::User => self.copilot_home().join("hooks"),
-            Scope::Project => self.repository().join(".github/hooks"),
-            Scope::Managed => self.system.join("etc/github-copilot/policy.d"),
+            InstallScope::User => self.copilot_home().join("hooks"),
+            InstallScope::Project => self.repository().join(".github/hooks"),
+            InstallScope::Managed => self.system.join("etc/github-copilot/policy.d"),
         };
         directory.join("countersign.json")
     }
@@ -102,37 +102,39 @@ impl Places {
         self.own("COPILOT_HOME", ".copilot")
     }
 
-    pub fn gemini(&self, scope: Scope) -> PathBuf {
+    pub fn gemini(&self, scope: InstallScope) -> PathBuf {
         match scope {
-            Scope::User => {
+            InstallScope::User => {
                 let home = variable("GEMINI_CLI_HOME").unwrap_or_else(|| self.home.clone());
                 home.join(".gemini/settings.json")
             }
-            Scope::Project => self.directory.join(".gemini/settings.json"),
-            Scope::Managed => variable("GEMINI_CLI_SYSTEM_SETTINGS_PATH").unwrap_or_else(|| {
-                self.system(
-                    "etc/gemini-cli/settings.json",
-                    "Library/Application Support/GeminiCli/settings.json",
-                )
-            }),
+            InstallScope::Project => self.directory.join(".gemini/settings.json"),
+            InstallScope::Managed => {
+                variable("GEMINI_CLI_SYSTEM_SETTINGS_PATH").unwrap_or_else(|| {
+                    self.system(
+                        "etc/gemini-cli/settings.json",
+                        "Library/Application Support/GeminiCli/settings.json",
+                    )
+                })
+            }
         }
     }
 
     /// opencode loads every script in `plugin` and `plugins`. It has no place that withstands its own switches.
-    pub fn opencode(&self, scope: Scope) -> Option<PathBuf> {
+    pub fn opencode(&self, scope: InstallScope) -> Option<PathBuf> {
         let directory = match scope {
-            Scope::User => self.own("XDG_CONFIG_HOME", ".config").join("opencode"),
-            Scope::Project => self.repository().join(".opencode"),
-            Scope::Managed => return None,
+            InstallScope::User => self.own("XDG_CONFIG_HOME", ".config").join("opencode"),
+            InstallScope::Project => self.repository().join(".opencode"),
+            InstallScope::Managed => return None,
         };
         Some(directory.join("plugin/countersign.js"))
     }
 
-    pub fn cursor(&self, scope: Scope) -> PathBuf {
+    pub fn cursor(&self, scope: InstallScope) -> PathBuf {
         match scope {
-            Scope::User => self.home.join(".cursor/hooks.json"),
-            Scope::Project => self.directory.join(".cursor/hooks.json"),
-            Scope::Managed => self.system(
+            InstallScope::User => self.home.join(".cursor/hooks.json"),
+            InstallScope::Project => self.directory.join(".cursor/hooks.json"),
+            InstallScope::Managed => self.system(
                 "etc/cursor/hooks.json",
                 "Library/Application Support/Cursor/hooks.json",
             ),

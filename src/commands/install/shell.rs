@@ -21,22 +21,22 @@ pub const SESSION_SECONDS: u64 = 10;
 pub const CODEX_SESSION_END_SECONDS: u64 = 3;
 
 /// What goes into the command.
-pub struct Hook {
+pub struct HookInvocation {
     pub agent: Agent,
     /// The absolute path of this program.
     pub program: PathBuf,
     pub profile: Option<String>,
     pub guard: Option<GuardAddress>,
     pub every_call: bool,
-    pub limiter: Option<Limiter>,
+    pub limiter: Option<TimeoutCommand>,
 }
 
 /// `timeout` of this system, which not every system has. By its absolute path: a project may have something else of this name
 /// in `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limiter(String);
+pub struct TimeoutCommand(String);
 
-impl Limiter {
+impl TimeoutCommand {
     /// The first form that works. With `--foreground` the hook still gets Ctrl-C; some systems do not know it.
     pub fn find() -> Option<Self> {
         let works = |form: &String| {
@@ -56,7 +56,7 @@ impl Limiter {
     }
 }
 
-impl Hook {
+impl HookInvocation {
     fn arguments(&self) -> String {
         let mut text = format!("hook {}", self.agent);
         if let Some(profile) = &self.profile {

@@ -5,13 +5,13 @@ use serde_json::json;
 use similar::TextDiff;
 
 use super::InstallArgs;
-use super::file::Change;
+use super::file::FileChange;
 use crate::commands::terminal::{Colour, output_has_colour, paint};
 use crate::commands::{print_json, print_line, remark};
 
 pub fn report(
     args: &InstallArgs,
-    changes: &[Change],
+    changes: &[FileChange],
     commands: &[String],
     warnings: &[String],
     changed: bool,
@@ -34,7 +34,7 @@ pub fn report(
 
 pub fn show(
     args: &InstallArgs,
-    changes: &[Change],
+    changes: &[FileChange],
     commands: &[String],
     warnings: &[String],
 ) -> anyhow::Result<()> {
@@ -70,7 +70,7 @@ pub fn show(
     Ok(())
 }
 
-fn action(change: &Change) -> &'static str {
+fn action(change: &FileChange) -> &'static str {
     match (&change.before, &change.after) {
         (None, _) => "create",
         (_, None) => "delete",
@@ -78,7 +78,7 @@ fn action(change: &Change) -> &'static str {
     }
 }
 
-fn diff(change: &Change) -> String {
+fn diff(change: &FileChange) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let (before, after) = (text(&change.before), text(&change.after));
     let diff = TextDiff::from_lines(&before, &after);

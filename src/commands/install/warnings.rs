@@ -5,10 +5,10 @@ use std::path::Path;
 use countersign::agent::Agent;
 use countersign::client::profile::ProfileFile;
 
-use super::Request;
-use super::place::Scope;
+use super::InstallRequest;
+use super::place::InstallScope;
 
-pub fn warnings(request: &Request) -> anyhow::Result<Vec<String>> {
+pub fn warnings(request: &InstallRequest) -> anyhow::Result<Vec<String>> {
     let mut warnings = Vec::new();
     let program = request.hook.program.display();
     if is_passing(&request.hook.program) {
@@ -24,7 +24,7 @@ pub fn warnings(request: &Request) -> anyhow::Result<Vec<String>> {
                 .to_owned(),
         );
     }
-    if request.scope == Scope::Project {
+    if request.scope == InstallScope::Project {
         warnings.push(format!(
             "the files of a project are shared: they will say {program}, which must exist wherever they are used"
         ));

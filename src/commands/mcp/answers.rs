@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::client::enforcer::{Accepted, Denial};
+use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial};
 use countersign::client::{ClientError, visible};
-use countersign::e2e::Hints;
+use countersign::e2e::ArtifactHints;
 use serde_json::{Value, json};
 
 use crate::commands::enforcer::cause;
@@ -18,7 +18,7 @@ fn answer(mut members: Value) -> Value {
     members
 }
 
-pub fn approved(id: &str, accepted: &Accepted) -> Value {
+pub fn approved(id: &str, accepted: &AcceptedApproval) -> Value {
     let approval = &accepted.approval;
     answer(json!({
         "outcome": "approved",
@@ -30,10 +30,10 @@ pub fn approved(id: &str, accepted: &Accepted) -> Value {
     }))
 }
 
-pub fn denied(id: Option<&str>, denial: &Denial) -> Value {
-    let none = Hints::default();
+pub fn denied(id: Option<&str>, denial: &ApprovalDenial) -> Value {
+    let none = ArtifactHints::default();
     let (approver, hints) = match denial {
-        Denial::Rejected(rejection) => (Some(&rejection.approver), &rejection.hints),
+        ApprovalDenial::Rejected(rejection) => (Some(&rejection.approver), &rejection.hints),
         _ => (None, &none),
     };
     answer(json!({

@@ -7,7 +7,7 @@ use clap::ValueEnum as _;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-use crate::commands::enforcer::{Content, Kind, MAX_CONTENT_BYTES, Wanted};
+use crate::commands::enforcer::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
 
 /// How long to wait for a decision if the caller does not say.
 const TIMEOUT: u64 = 600;
@@ -22,21 +22,21 @@ pub const MAX_ACTIONS: usize = 5;
 const MAX_WORD_BYTES: usize = 1_024;
 
 /// Which argument is wrong, and what was expected.
-type Invalid = String;
+type InvalidArgument = String;
 
-fn expected(name: &str, what: &str) -> Invalid {
+fn expected(name: &str, what: &str) -> InvalidArgument {
     format!("{name}: expected {what}")
 }
 
 /// Arguments that have not been read yet. `null` is the same as nothing: models write it for what they leave out.
-struct Arguments(JsonObject);
+struct ToolArguments(JsonObject);
 
-impl Arguments {
+impl ToolArguments {
     fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
-    fn text(&mut self, name: &str, most: usize) -> Result<Option<String>, Invalid> {
+    fn text(&mut self, name: &str, most: usize) -> Result<Option<String>, InvalidArgument> {
         let Some(value) = self.take(name) else {
             return Ok(None);
         };
@@ -49,7 +49,7 @@ impl Arguments {
         }
     }
 
-    fn request_id(&mut self) -> Result<String, Invalid> {
+    fn request_id(&mut self) -> Result<String, InvalidArgument> {
         let id = self.text("requestId", MAX_WORD_BYTES)?;
         id.ok_or_else(|| expected("requestId", "the id that request_approval gave"))
     }
@@ -58,7 +58,7 @@ impl Arguments {
         &mut self,
         name: &str,
         (least, default, most): (u64, u64, u64),
-    ) -> Result<Duration, Invalid> {
+    ) -> Result<Duration, InvalidArgument> {
         let Some(value) = self.take(name) else {
             return Ok(Duration::from_secs(default));
         };
@@ -70,7 +70,7 @@ impl Arguments {
             .ok_or_else(|| expected(name, &format!("a whole number from {least} to {most}")))
     }
 
-    fn flag(&mut self, name: &str, default: bool) -> Result<bool, Invalid> {
+    fn flag(&mut self, name: &str, default: bool) -> Result<bool, InvalidArgument> {
         match self.take(name) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -79,7 +79,7 @@ impl Arguments {
     }
 
     /// What is left is unknown: perhaps a misspelt restriction.
-    fn finish(self, known: &[&str]) -> Result<(), Invalid> {
+    fn finish(self, known: &[&str]) -> Result<(), InvalidArgument> {
         match self.0.into_iter().find(|(_, value)| !value.is_null()) {
             None => Ok(()),
             Some((name, _)) => {
@@ -94,13 +94,13 @@ impl Arguments {
 }
 
 pub struct RequestApproval {
-    pub wanted: Wanted,
+    pub wanted: ContentOptions,
     pub wait: bool,
 }
 
 impl RequestApproval {
-    pub fn read(arguments: JsonObject) -> Result<Self, Invalid> {
-        let mut arguments = Arguments(arguments);
+    pub fn read(arguments: JsonObject) -> Result<Self, InvalidArgument> {
+        let mut arguments = ToolArguments(arguments);
         let kind = kind(arguments.take("type").as_ref())?;
         let content = content(&mut arguments, kind)?;
         let actions = match arguments.take("actions") {
@@ -108,7 +108,7 @@ impl RequestApproval {
             Some(actions) => read_actions(actions)?,
         };
         let read = Self {
-            wanted: Wanted {
+            wanted: ContentOptions {
                 kind,
                 content,
                 actions,
@@ -134,31 +134,34 @@ impl RequestApproval {
 }
 
 pub fn kinds() -> Vec<String> {
-    let kinds = Kind::value_variants().iter();
+    let kinds = ContentKind::value_variants().iter();
     let names = kinds.filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned()));
     names.collect()
 }
 
-fn kind(value: Option<&Value>) -> Result<Kind, Invalid> {
+fn kind(value: Option<&Value>) -> Result<ContentKind, InvalidArgument> {
     let kind = value.and_then(Value::as_str);
-    let kind = kind.and_then(|name| Kind::from_str(name, false).ok());
+    let kind = kind.and_then(|name| ContentKind::from_str(name, false).ok());
     kind.ok_or_else(|| expected("type", &format!("one of {}", kinds().join(", "))))
 }
 
-fn content(arguments: &mut Arguments, kind: Kind) -> Result<Content, Invalid> {
+fn content(
+    arguments: &mut ToolArguments,
+    kind: ContentKind,
+) -> Result<RequestContent, InvalidArgument> {
     let text = arguments.text("text", MAX_CONTENT_BYTES)?;
     let title = arguments.text("title", MAX_WORD_BYTES)?;
     let directory = arguments.text("directory", MAX_WORD_BYTES)?;
     match (text, arguments.take("content")) {
         (Some(text), None) => {
             let directory = directory.map(PathBuf::from);
-            if directory.is_some() && kind != Kind::Command {
+            if directory.is_some() && kind != ContentKind::Command {
                 return Err(expected("directory", "nothing, since this is no command"));
             }
             if directory.as_ref().is_some_and(|path| path.is_relative()) {
                 return Err(expected("directory", "an absolute path"));
             }
-            Ok(Content::Text {
+            Ok(RequestContent::Text {
                 text,
                 title,
                 directory,
@@ -180,7 +183,7 @@ fn content(arguments: &mut Arguments, kind: Kind) -> Result<Content, Invalid> {
                 let most = format!("at most {MAX_CONTENT_BYTES} bytes");
                 return Err(expected("content", &most));
             }
-            Ok(Content::Object(payload))
+            Ok(RequestContent::Object(payload))
         }
         (None, Some(_)) => Err(expected("content", "an object; plain text goes into text")),
         (Some(_), Some(_)) => Err(expected("content", "nothing, since there is text already")),
@@ -188,7 +191,7 @@ fn content(arguments: &mut Arguments, kind: Kind) -> Result<Content, Invalid> {
     }
 }
 
-fn read_actions(value: Value) -> Result<Vec<Value>, Invalid> {
+fn read_actions(value: Value) -> Result<Vec<Value>, InvalidArgument> {
     let most = format!("a list of 1 to {MAX_ACTIONS} actions");
     let Value::Array(list) = value else {
         return Err(expected("actions", &most));
@@ -203,7 +206,7 @@ fn read_actions(value: Value) -> Result<Vec<Value>, Invalid> {
             let shape = "an object with id, caption and decision";
             return Err(expected(&format!("actions[{index}]"), shape));
         };
-        let mut members = Arguments(action);
+        let mut members = ToolArguments(action);
         let mut text = |name: &str| match members.text(name, MAX_WORD_BYTES) {
             Ok(Some(text)) => Ok(text),
             _ => Err(expected(
@@ -235,8 +238,8 @@ pub struct CheckApproval {
 }
 
 impl CheckApproval {
-    pub fn read(arguments: JsonObject) -> Result<Self, Invalid> {
-        let mut arguments = Arguments(arguments);
+    pub fn read(arguments: JsonObject) -> Result<Self, InvalidArgument> {
+        let mut arguments = ToolArguments(arguments);
         let read = Self {
             request_id: arguments.request_id()?,
             wait: arguments.seconds("wait_seconds", (0, 0, MAX_WAIT))?,
@@ -247,8 +250,8 @@ impl CheckApproval {
 }
 
 /// The request that is to be withdrawn.
-pub fn withdrawn_id(arguments: JsonObject) -> Result<String, Invalid> {
-    let mut arguments = Arguments(arguments);
+pub fn withdrawn_id(arguments: JsonObject) -> Result<String, InvalidArgument> {
+    let mut arguments = ToolArguments(arguments);
     let id = arguments.request_id()?;
     arguments.finish(&["requestId"])?;
     Ok(id)

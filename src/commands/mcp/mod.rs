@@ -20,13 +20,13 @@ use rmcp::{RoleServer, ServiceExt as _};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::requests::Requests;
-use self::server::Server;
+use self::requests::OpenRequests;
+use self::server::McpServer;
 use super::client::ClientOptions;
-use super::ending::{Ending, FAILURE};
+use super::ending::{ExitAction, FAILURE};
 use super::enforcer::signals;
 use super::guard::GuardAddress;
-use super::terminal::Screen;
+use super::terminal::TerminalScreen;
 
 pub const EXAMPLES: &str = r#"Examples:
   claude mcp add --scope user countersign -- countersign mcp
@@ -56,8 +56,8 @@ pub struct McpArgs {
 }
 
 /// Ends with its input, or by a signal.
-pub async fn run(args: McpArgs) -> anyhow::Result<Ending> {
-    let mut screen = Screen::new(true);
+pub async fn run(args: McpArgs) -> anyhow::Result<ExitAction> {
+    let mut screen = TerminalScreen::new(true);
     // What the SDK reports as an error, such as a message that is too long. It logs no content there.
     telemetry::start(&Log {
         filter: "error".to_owned(),
@@ -68,7 +68,7 @@ pub async fn run(args: McpArgs) -> anyhow::Result<Ending> {
     }
     let stop = CancellationToken::new();
     let is_guarded = args.guard.is_some();
-    let requests = Requests::new(args.options, args.guard, stop.clone());
+    let requests = OpenRequests::new(args.options, args.guard, stop.clone());
     if !is_guarded && let Err(problem) = requests.enforcer() {
         screen.say(&format!(
             "countersign: every request is denied: {problem:#}"
@@ -76,7 +76,7 @@ pub async fn run(args: McpArgs) -> anyhow::Result<Ending> {
     }
     let signals = signals()?;
     let stdio = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout());
-    let input = Input {
+    let input = ClosingInput {
         stdio: stdio.with_max_line_length(MAX_MESSAGE_BYTES),
         ended: stop.clone(),
     };
@@ -84,25 +84,25 @@ pub async fn run(args: McpArgs) -> anyhow::Result<Ending> {
         ending = serve(Arc::clone(&requests), input, &mut screen) => ending,
         code = signals => {
             let _left_to_expire = timeout(END_WITHIN, requests.end()).await;
-            Ending::code(code)
+            ExitAction::code(code)
         }
     };
     Ok(ending)
 }
 
 async fn serve(
-    requests: Arc<Requests>,
-    input: Input<impl Transport<RoleServer> + 'static>,
-    screen: &mut Screen,
-) -> Ending {
+    requests: Arc<OpenRequests>,
+    input: ClosingInput<impl Transport<RoleServer> + 'static>,
+    screen: &mut TerminalScreen,
+) -> ExitAction {
     let ended = input.ended.clone();
-    let serving = match Server::new(Arc::clone(&requests)).serve(input).await {
+    let serving = match McpServer::new(Arc::clone(&requests)).serve(input).await {
         Ok(serving) => serving,
-        Err(ServerInitializeError::ConnectionClosed(_)) => return Ending::DONE,
+        Err(ServerInitializeError::ConnectionClosed(_)) => return ExitAction::DONE,
         // Without the error's own text, which may have the whole message.
         Err(_) => {
             screen.say("countersign: the first message was no request to initialize");
-            return Ending::code(FAILURE);
+            return ExitAction::code(FAILURE);
         }
     };
     // The answers go out while requests are withdrawn, if anybody still reads them.
@@ -125,16 +125,16 @@ async fn serve(
         _ = ending => {}
         () = overdue => {}
     }
-    Ending::DONE
+    ExitAction::DONE
 }
 
 /// Tells of the end of the input at once: the SDK would first wait for calls that wait for people.
-struct Input<T> {
+struct ClosingInput<T> {
     stdio: T,
     ended: CancellationToken,
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Input<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for ClosingInput<T> {
     type Error = T::Error;
 
     fn send(

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use countersign::client::enforcer::{Enforcer, Question};
+use countersign::client::enforcer::{ApprovalRequest, Enforcer};
 use countersign::client::visible;
 use countersign::clock::Clock;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::answers;
 use crate::commands::client::ClientOptions;
-use crate::commands::enforcer::Wanted;
+use crate::commands::enforcer::ContentOptions;
 use crate::commands::guard::{AskCall, GuardAddress};
 
 /// So many may wait for a decision at once.
@@ -27,7 +27,7 @@ const REMEMBERED: usize = 256;
 const SENDING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
-enum State {
+enum RequestState {
     /// The gateway does not have it yet.
     Asking,
     Waiting {
@@ -40,8 +40,8 @@ enum State {
 
 /// A request, for whoever waits for it.
 #[derive(Clone)]
-pub struct Request {
-    state: watch::Receiver<State>,
+pub struct OpenRequest {
+    state: watch::Receiver<RequestState>,
     /// Why the gateway cannot be asked at the moment, if so.
     trouble: watch::Receiver<Option<String>>,
     withdrawal: CancellationToken,
@@ -49,16 +49,16 @@ pub struct Request {
     timeout: Duration,
 }
 
-impl Request {
+impl OpenRequest {
     /// What became of it.
     pub async fn ended(&mut self) -> Value {
         let ended = self
             .state
-            .wait_for(|state| matches!(state, State::Ended(_)));
+            .wait_for(|state| matches!(state, RequestState::Ended(_)));
         match ended.await.as_deref() {
-            Ok(State::Ended(answer)) => answer.clone(),
+            Ok(RequestState::Ended(answer)) => answer.clone(),
             // Its task has come to nothing.
-            Ok(State::Asking | State::Waiting { .. }) | Err(_) => {
+            Ok(RequestState::Asking | RequestState::Waiting { .. }) | Err(_) => {
                 answers::failed("an internal error; nothing was approved")
             }
         }
@@ -66,7 +66,9 @@ impl Request {
 
     /// As it is once the gateway has it, or once it has ended.
     pub async fn sent(&mut self) -> Value {
-        let sent = self.state.wait_for(|state| !matches!(state, State::Asking));
+        let sent = self
+            .state
+            .wait_for(|state| !matches!(state, RequestState::Asking));
         if sent.await.is_err() {
             return self.ended().await;
         }
@@ -76,12 +78,12 @@ impl Request {
     pub fn now(&self) -> Value {
         let state = self.state.borrow();
         match &*state {
-            State::Asking => answers::pending(None, &self.note_of(&state), self.timeout),
-            State::Waiting { id, until, .. } => {
+            RequestState::Asking => answers::pending(None, &self.note_of(&state), self.timeout),
+            RequestState::Waiting { id, until, .. } => {
                 let left = until.saturating_duration_since(Instant::now());
                 answers::pending(Some(id), &self.note_of(&state), left)
             }
-            State::Ended(answer) => answer.clone(),
+            RequestState::Ended(answer) => answer.clone(),
         }
     }
 
@@ -90,11 +92,11 @@ impl Request {
         self.note_of(&self.state.borrow())
     }
 
-    fn note_of(&self, state: &State) -> String {
+    fn note_of(&self, state: &RequestState) -> String {
         let note = match state {
-            State::Asking => "asking".to_owned(),
-            State::Waiting { asked, .. } => format!("waiting for {asked}"),
-            State::Ended(_) => return "decided".to_owned(),
+            RequestState::Asking => "asking".to_owned(),
+            RequestState::Waiting { asked, .. } => format!("waiting for {asked}"),
+            RequestState::Ended(_) => return "decided".to_owned(),
         };
         match &*self.trouble.borrow() {
             Some(trouble) => format!("{note} ({trouble})"),
@@ -115,23 +117,23 @@ impl Request {
 }
 
 #[derive(Default)]
-struct Known {
-    requests: HashMap<String, Request>,
+struct KnownRequest {
+    requests: HashMap<String, OpenRequest>,
     /// The ids of those that have ended, oldest first.
     ended: VecDeque<String>,
 }
 
-pub struct Requests {
+pub struct OpenRequests {
     options: ClientOptions,
     guard: Option<GuardAddress>,
     slots: Arc<Semaphore>,
-    known: Mutex<Known>,
+    known: Mutex<KnownRequest>,
     tasks: TaskTracker,
     /// Withdraws everything.
     stop: CancellationToken,
 }
 
-impl Requests {
+impl OpenRequests {
     pub fn new(
         options: ClientOptions,
         guard: Option<GuardAddress>,
@@ -152,7 +154,7 @@ impl Requests {
         Ok(Enforcer::open(&self.options.file()?, &Clock::system())?)
     }
 
-    pub fn begin(self: &Arc<Self>, wanted: Wanted) -> anyhow::Result<Request> {
+    pub fn begin(self: &Arc<Self>, wanted: ContentOptions) -> anyhow::Result<OpenRequest> {
         let slot = Arc::clone(&self.slots).try_acquire_owned();
         let slot = slot.map_err(|_| {
             anyhow::anyhow!(
@@ -166,8 +168,8 @@ impl Requests {
         let trouble = (enforcer.as_ref()).map(|enforcer| enforcer.client().trouble());
         let limit = wanted.timeout;
         let question = wanted.question()?;
-        let (states, state) = watch::channel(State::Asking);
-        let request = Request {
+        let (states, state) = watch::channel(RequestState::Asking);
+        let request = OpenRequest {
             state,
             trouble: trouble.unwrap_or_else(|| watch::channel(None).1),
             withdrawal: self.stop.child_token(),
@@ -188,7 +190,7 @@ impl Requests {
                 }
                 (None, None) => answers::failed("there is nobody to ask"),
             };
-            states.send_replace(State::Ended(answer));
+            states.send_replace(RequestState::Ended(answer));
             drop(slot);
             if let Some(id) = id {
                 requests.forget_oldest(id);
@@ -200,9 +202,9 @@ impl Requests {
     async fn ask(
         &self,
         mut enforcer: Enforcer,
-        question: Question,
-        request: &Request,
-        states: &watch::Sender<State>,
+        question: ApprovalRequest,
+        request: &OpenRequest,
+        states: &watch::Sender<RequestState>,
         known_as: &mut Option<String>,
     ) -> Value {
         let withdrawal = &request.withdrawal;
@@ -226,7 +228,7 @@ impl Requests {
             let deciding = pending.decision(|| {
                 sent.cancel();
                 let id = id.clone();
-                states.send_replace(State::Waiting { id, asked, until });
+                states.send_replace(RequestState::Waiting { id, asked, until });
             });
             let withdrawn = async {
                 withdrawal.cancelled().await;
@@ -249,9 +251,9 @@ impl Requests {
     async fn ask_guard(
         &self,
         guard: &GuardAddress,
-        question: Question,
-        request: &Request,
-        states: &watch::Sender<State>,
+        question: ApprovalRequest,
+        request: &OpenRequest,
+        states: &watch::Sender<RequestState>,
         known_as: &mut Option<String>,
     ) -> Value {
         let milliseconds = |time: Duration| time.as_millis().try_into().unwrap_or(u64::MAX);
@@ -270,7 +272,7 @@ impl Requests {
         let asked = |id: &str, approvers: &[String], seconds| {
             self.known().requests.insert(id.to_owned(), request.clone());
             *known_as = Some(id.to_owned());
-            states.send_replace(State::Waiting {
+            states.send_replace(RequestState::Waiting {
                 id: id.to_owned(),
                 asked: approvers.join(", "),
                 until: Instant::now() + Duration::from_secs(seconds),
@@ -287,7 +289,7 @@ impl Requests {
     }
 
     /// A request of this server, however it stands.
-    pub fn find(&self, id: &str) -> Option<Request> {
+    pub fn find(&self, id: &str) -> Option<OpenRequest> {
         self.known().requests.get(id).cloned()
     }
 
@@ -301,7 +303,7 @@ impl Requests {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownRequest> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

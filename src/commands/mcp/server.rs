@@ -15,21 +15,21 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::answers;
 use super::arguments::{CheckApproval, RequestApproval, withdrawn_id};
-use super::requests::{Request, Requests};
+use super::requests::{OpenRequest, OpenRequests};
 use super::tools::{CHECK, INSTRUCTIONS, REQUEST, WITHDRAW, tools};
 
 /// At least so far apart, so that nobody is flooded and every notification says more than the last one.
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 
-pub struct Server {
-    requests: Arc<Requests>,
+pub struct McpServer {
+    requests: Arc<OpenRequests>,
 }
 
 /// Why a call came to nothing, for the model.
-type Problem = String;
+type ToolProblem = String;
 
-impl Server {
-    pub fn new(requests: Arc<Requests>) -> Self {
+impl McpServer {
+    pub fn new(requests: Arc<OpenRequests>) -> Self {
         Self { requests }
     }
 
@@ -37,11 +37,11 @@ impl Server {
         &self,
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Value, ToolProblem> {
         let RequestApproval { wanted, wait } = RequestApproval::read(arguments)?;
         let begun = self.requests.begin(wanted);
         let mut request = begun.map_err(|problem| format!("{problem:#}"))?;
-        let answered = async |request: &mut Request| {
+        let answered = async |request: &mut OpenRequest| {
             if wait {
                 follow(request, context).await
             } else {
@@ -60,7 +60,7 @@ impl Server {
         &self,
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Value, ToolProblem> {
         let CheckApproval { request_id, wait } = CheckApproval::read(arguments)?;
         let mut request = self.find(&request_id)?;
         let ended = tokio::select! {
@@ -72,12 +72,12 @@ impl Server {
         Ok(ended.unwrap_or_else(|| request.now()))
     }
 
-    async fn withdraw_approval(&self, arguments: JsonObject) -> Result<Value, Problem> {
+    async fn withdraw_approval(&self, arguments: JsonObject) -> Result<Value, ToolProblem> {
         let mut request = self.find(&withdrawn_id(arguments)?)?;
         Ok(request.withdraw().await)
     }
 
-    fn find(&self, id: &str) -> Result<Request, Problem> {
+    fn find(&self, id: &str) -> Result<OpenRequest, ToolProblem> {
         self.requests.find(id).ok_or_else(|| {
             "requestId: this server knows no such request; expected one that request_approval gave in this session, \
              not too long ago"
@@ -87,7 +87,7 @@ impl Server {
 }
 
 /// Waits for the end, and reports progress to a caller that wants it.
-async fn follow(request: &mut Request, context: &RequestContext<RoleServer>) -> Value {
+async fn follow(request: &mut OpenRequest, context: &RequestContext<RoleServer>) -> Value {
     let Some(token) = context.meta.get_progress_token() else {
         return request.ended().await;
     };
@@ -109,7 +109,7 @@ async fn follow(request: &mut Request, context: &RequestContext<RoleServer>) -> 
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> InitializeResult {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let implementation = Implementation::new("countersign", env!("CARGO_PKG_VERSION"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use countersign::client::{Call, GatewayClient, Location, visible};
+use countersign::client::{GatewayCall, GatewayClient, GatewayLocation, visible};
 use countersign::page::{page, policy};
 use countersign::protocol::hex;
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ pub struct VerifyArgs {
 /// Fetches every file as a browser would, without a credential.
 pub async fn verify(args: &PageArgs, elsewhere: &str) -> anyhow::Result<()> {
     let url = args.verify.verify.clone().unwrap_or_default();
-    let location = Location {
+    let location = GatewayLocation {
         urls: std::slice::from_ref(&url),
         ca: args.verify.ca.as_deref(),
         allow_http: true,
@@ -85,9 +85,14 @@ pub async fn verify(args: &PageArgs, elsewhere: &str) -> anyhow::Result<()> {
     ))
 }
 
-async fn fetch(host: &GatewayClient, name: &str) -> anyhow::Result<countersign::client::Answer> {
+async fn fetch(
+    host: &GatewayClient,
+    name: &str,
+) -> anyhow::Result<countersign::client::GatewayAnswer> {
     let deadline = Instant::now() + TIME_LIMIT;
-    Ok(host.call(&Call::get(format!("/{name}")), deadline).await?)
+    Ok(host
+        .call(&GatewayCall::get(format!("/{name}")), deadline)
+        .await?)
 }
 
 /// A policy without the origins that the page may connect to, and those.

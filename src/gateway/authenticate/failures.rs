@@ -3,18 +3,18 @@
 
 use std::net::IpAddr;
 
-use crate::gateway::context::Context;
-use crate::gateway::limit::{LineLimit, Rate};
+use crate::gateway::context::GatewayContext;
+use crate::gateway::limit::{LineLimit, RateLimit};
 use crate::protocol::id::CredentialId;
 
 /// Lines a second: someone who tries keys must not fill the disk.
-const LINES: Rate = Rate {
+const LINES: RateLimit = RateLimit {
     per_second: 5,
     burst: 20,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum AuthFailure {
     /// No credential, or none of a known scheme. Counted, not logged: nobody has tried anything.
     Missing,
     /// Neither an API key nor anything else that is accepted.
@@ -31,7 +31,7 @@ pub(super) enum Failure {
     Token,
 }
 
-impl Failure {
+impl AuthFailure {
     fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -46,11 +46,11 @@ impl Failure {
     }
 }
 
-pub(super) struct Failures {
+pub(super) struct AuthFailures {
     lines: LineLimit,
 }
 
-impl Failures {
+impl AuthFailures {
     pub fn new() -> Self {
         Self {
             lines: LineLimit::new(LINES),
@@ -59,14 +59,14 @@ impl Failures {
 
     pub fn note(
         &self,
-        context: &Context,
-        failure: Failure,
+        context: &GatewayContext,
+        failure: AuthFailure,
         credential: Option<&CredentialId>,
         from: Option<IpAddr>,
     ) {
         let reason = failure.as_str();
         context.metrics.unauthenticated.of([reason]).increment();
-        if failure == Failure::Missing {
+        if failure == AuthFailure::Missing {
             return;
         }
         let Some(unlogged) = self.lines.admit(context.clock.now()) else {

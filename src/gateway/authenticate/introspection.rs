@@ -16,48 +16,48 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::token_quota::{Asker, TokenQuota};
+use super::token_quota::{TokenOwner, TokenQuota};
 use crate::clock::Clock;
 use crate::config::Auth;
 use crate::gateway::error::{Error, Result};
-use crate::gateway::limit::{LineLimit, Rate};
-use crate::outbound::{Outbound, form_encoded};
+use crate::gateway::limit::{LineLimit, RateLimit};
+use crate::outbound::{OutboundClient, form_encoded};
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{ClaimNames, Claims, TokenError, judge_introspection};
+use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, judge_introspection};
 use crate::telemetry::trace;
 
 /// How long a refused token is cached.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 /// A server that answers about some tokens only must not fill the log.
-const LINES: Rate = Rate {
+const LINES: RateLimit = RateLimit {
     per_second: 1,
     burst: 10,
 };
 
 /// Tokens are cached by their hash; the token itself is not kept.
-type Hash = [u8; 32];
+type TokenHash = [u8; 32];
 /// What the authorization server said; `None` if there was no valid answer.
-type Answer = Option<Result<Arc<Claims>, TokenError>>;
+type IntrospectionAnswer = Option<Result<Arc<TokenClaims>, TokenError>>;
 
 /// What was said, and how long it is believed.
 #[derive(Clone)]
-struct Known<T> {
+struct CachedAnswer<T> {
     said: T,
     since: Timestamp,
     until: Timestamp,
 }
 
-impl<T> Known<T> {
+impl<T> CachedAnswer<T> {
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.since <= now && now < self.until
     }
 }
 
-pub(super) struct Introspection {
+pub(super) struct TokenIntrospection {
     url: Uri,
     authorization: HeaderValue,
-    outbound: Outbound,
+    outbound: OutboundClient,
     names: ClaimNames,
     audience: Option<String>,
     leeway: Duration,
@@ -65,22 +65,22 @@ pub(super) struct Introspection {
     lifetime: Duration,
     clock: Clock,
     quota: TokenQuota,
-    known: Cache<Hash, Known<Arc<Claims>>>,
+    known: Cache<TokenHash, CachedAnswer<Arc<TokenClaims>>>,
     /// Apart, so that no number of them pushes out one that is valid.
-    refused: Cache<Hash, Known<TokenError>>,
+    refused: Cache<TokenHash, CachedAnswer<TokenError>>,
     /// Requests in flight. Held for a few instructions, never across an await.
-    asking: Mutex<HashMap<Hash, watch::Receiver<Option<Answer>>>>,
+    asking: Mutex<HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>>,
     /// Whether requests get no valid answer, as far as it was logged.
     failing: AtomicBool,
     lines: LineLimit,
 }
 
-impl Introspection {
+impl TokenIntrospection {
     /// None if introspection is not configured.
     pub(super) fn new(
         config: &Auth,
         names: &ClaimNames,
-        outbound: &Outbound,
+        outbound: &OutboundClient,
         clock: &Clock,
         quota: TokenQuota,
     ) -> Option<Self> {
@@ -112,7 +112,9 @@ impl Introspection {
         })
     }
 
-    fn asking(&self) -> MutexGuard<'_, HashMap<Hash, watch::Receiver<Option<Answer>>>> {
+    fn asking(
+        &self,
+    ) -> MutexGuard<'_, HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,8 +124,8 @@ impl Introspection {
         token: &str,
         from: Option<IpAddr>,
         tasks: &TaskTracker,
-    ) -> Result<Arc<Claims>> {
-        let hash: Hash = Sha256::digest(token).into();
+    ) -> Result<Arc<TokenClaims>> {
+        let hash: TokenHash = Sha256::digest(token).into();
         let mut told = {
             let mut asking = self.asking();
             let now = self.clock.now();
@@ -140,7 +142,7 @@ impl Introspection {
                 Some(told) if told.has_changed().is_ok() => told.clone(),
                 _ => {
                     let asker = match known {
-                        Some(_) => Asker::Known,
+                        Some(_) => TokenOwner::Known,
                         None => self.quota.stranger(from, now)?,
                     };
                     let (tell, told) = watch::channel(None);
@@ -165,7 +167,7 @@ impl Introspection {
         }
     }
 
-    async fn ask(&self, token: &str, asker: Asker) -> Answer {
+    async fn ask(&self, token: &str, asker: TokenOwner) -> IntrospectionAnswer {
         let deadline = Instant::now() + self.time_limit;
         let Some(_place) = self.quota.place(asker, deadline).await else {
             tracing::debug!("a token could not be introspected: too many at once");
@@ -217,7 +219,7 @@ impl Introspection {
     }
 
     /// Caches an answer. Its lifetime starts with the request, since the answer may be as old as that.
-    fn remember(&self, hash: Hash, since: Timestamp, answer: &Answer) {
+    fn remember(&self, hash: TokenHash, since: Timestamp, answer: &IntrospectionAnswer) {
         let Some(said) = answer else {
             return;
         };
@@ -228,7 +230,7 @@ impl Introspection {
         match said {
             Ok(claims) => {
                 let until = until(self.lifetime);
-                let known = Known {
+                let known = CachedAnswer {
                     said: Arc::clone(claims),
                     since,
                     until: claims.expires_at.map_or(until, |end| end.min(until)),
@@ -237,7 +239,7 @@ impl Introspection {
             }
             Err(error) => {
                 self.known.remove(&hash);
-                let refused = Known {
+                let refused = CachedAnswer {
                     said: *error,
                     since,
                     until: until(self.lifetime.min(REFUSED_FOR)),

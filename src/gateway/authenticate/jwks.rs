@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::gateway::error::Error;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{Jws, KeySet, TokenError};
+use crate::protocol::token::{KeySet, SignedToken, TokenError};
 
 /// How often unknown keys may cause a read.
 const ASK_EVERY: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub(super) enum KeySource {
 
 pub(super) struct Jwks {
     source: KeySource,
-    outbound: Outbound,
+    outbound: OutboundClient,
     clock: Clock,
     stop: CancellationToken,
     /// Held while keys are read, so that concurrent callers share one read.
@@ -53,7 +53,7 @@ struct JwksState {
 impl Jwks {
     pub(super) fn new(
         source: KeySource,
-        outbound: Outbound,
+        outbound: OutboundClient,
         clock: Clock,
         stop: CancellationToken,
     ) -> Self {
@@ -73,7 +73,7 @@ impl Jwks {
     }
 
     /// Checks a token's signature with the known keys; `None` if its key is not among them.
-    pub(super) fn check(&self, token: &Jws<'_>) -> Option<Result<(), TokenError>> {
+    pub(super) fn check(&self, token: &SignedToken<'_>) -> Option<Result<(), TokenError>> {
         let keys = self.state().keys.clone()?;
         match keys.check(token) {
             Err(TokenError::UnknownKey) => None,

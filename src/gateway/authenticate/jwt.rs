@@ -10,30 +10,31 @@ use super::jwks::{Jwks, KeySource};
 use crate::clock::Clock;
 use crate::config::Auth;
 use crate::gateway::error::{Error, Result};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use crate::protocol::token::{
-    Algorithm, ClaimNames, Claims, Jws, SharedSecret, TokenError, TokenRules, judge_claims,
+    Algorithm, ClaimNames, SharedSecret, SignedToken, TokenClaims, TokenError, TokenRules,
+    judge_claims,
 };
 
 /// One or the other, so that a public key is never used as a secret.
-enum Keys {
+enum JwtKeys {
     Shared(SharedSecret),
     Issuer(Arc<Jwks>),
 }
 
-pub(super) struct Jwt {
+pub(super) struct JwtVerifier {
     algorithms: Vec<Algorithm>,
     rules: TokenRules,
-    keys: Keys,
+    keys: JwtKeys,
     clock: Clock,
 }
 
-impl Jwt {
+impl JwtVerifier {
     /// None if JWTs are not configured.
     pub(super) fn new(
         config: &Auth,
         names: &ClaimNames,
-        outbound: &Outbound,
+        outbound: &OutboundClient,
         clock: &Clock,
         stop: &CancellationToken,
     ) -> Option<Self> {
@@ -46,9 +47,9 @@ impl Jwt {
                 None => KeySource::Url(config.jwt_jwks_url.parse().ok()?),
             };
             let (outbound, clock, stop) = (outbound.clone(), clock.clone(), stop.clone());
-            Keys::Issuer(Arc::new(Jwks::new(source, outbound, clock, stop)))
+            JwtKeys::Issuer(Arc::new(Jwks::new(source, outbound, clock, stop)))
         } else {
-            Keys::Shared(SharedSecret::new(config.jwt_secret.expose().as_bytes()))
+            JwtKeys::Shared(SharedSecret::new(config.jwt_secret.expose().as_bytes()))
         };
         Some(Self {
             algorithms: config.jwt_algorithms.clone(),
@@ -64,14 +65,14 @@ impl Jwt {
         })
     }
 
-    pub(super) async fn judge(&self, token: &str, tasks: &TaskTracker) -> Result<Claims> {
-        let token = Jws::parse(token)?;
+    pub(super) async fn judge(&self, token: &str, tasks: &TaskTracker) -> Result<TokenClaims> {
+        let token = SignedToken::parse(token)?;
         if !self.algorithms.contains(&token.header.algorithm) {
             return Err(TokenError::Algorithm.into());
         }
         match &self.keys {
-            Keys::Shared(secret) => secret.check(&token)?,
-            Keys::Issuer(keys) => check(keys, &token, tasks).await?,
+            JwtKeys::Shared(secret) => secret.check(&token)?,
+            JwtKeys::Issuer(keys) => check(keys, &token, tasks).await?,
         }
         Ok(judge_claims(
             token.payload(),
@@ -81,14 +82,14 @@ impl Jwt {
     }
 
     pub(super) async fn refresh(&self) {
-        if let Keys::Issuer(keys) = &self.keys {
+        if let JwtKeys::Issuer(keys) = &self.keys {
             keys.refresh().await;
         }
     }
 }
 
 /// Checks a token with the issuer's keys, which are read again if the token's key is not among them.
-async fn check(keys: &Arc<Jwks>, token: &Jws<'_>, tasks: &TaskTracker) -> Result<()> {
+async fn check(keys: &Arc<Jwks>, token: &SignedToken<'_>, tasks: &TaskTracker) -> Result<()> {
     if let Some(judged) = keys.check(token) {
         return Ok(judged?);
     }

@@ -12,7 +12,7 @@ use super::tenants::FRESH_FOR;
 use super::{Authenticator, CHANGED_WITHIN};
 use crate::gateway::error::Result;
 use crate::protocol::id::TenantId;
-use crate::protocol::token::{Revocations, TokenIdentity};
+use crate::protocol::token::{TokenIdentity, TokenRevocations};
 
 /// Most tenants cached.
 const CAPACITY: usize = 1_000;
@@ -24,7 +24,7 @@ pub(super) struct RevokedTokens {
 }
 
 struct RevokedState {
-    known: Cache<TenantId, Arc<Revocations>>,
+    known: Cache<TenantId, Arc<TokenRevocations>>,
     refreshed: Option<Instant>,
     /// Counts refreshes, so that what was read before one is not cached after it.
     generation: u64,
@@ -55,7 +55,7 @@ impl Authenticator {
         Ok(self.revocations(tenant).await?.include(token))
     }
 
-    async fn revocations(&self, tenant: &TenantId) -> Result<Arc<Revocations>> {
+    async fn revocations(&self, tenant: &TenantId) -> Result<Arc<TokenRevocations>> {
         let revoked = &self.tokens.revoked;
         let generation = {
             let state = revoked.state();

@@ -19,7 +19,7 @@ pub(super) const FRESH_FOR: Duration = Duration::from_secs(4);
 const CAPACITY: usize = 10_000;
 
 #[derive(Default)]
-pub(super) struct Tenants {
+pub(super) struct TenantCache {
     /// Held for a few instructions, never across an await.
     state: Mutex<TenantState>,
 }
@@ -42,7 +42,7 @@ impl Default for TenantState {
     }
 }
 
-impl Tenants {
+impl TenantCache {
     fn state(&self) -> MutexGuard<'_, TenantState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

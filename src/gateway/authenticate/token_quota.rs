@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::config::{Config, TlsMode};
 use crate::gateway::error::Result;
 use crate::gateway::keyed_semaphore::KeyedSemaphore;
-use crate::gateway::limit::{Buckets, Kind, Rate, network};
+use crate::gateway::limit::{BucketTable, RateClass, RateLimit, network};
 use crate::protocol::timestamp::Timestamp;
 
 /// Most requests at once.
@@ -23,7 +23,7 @@ const MAX_BUCKETS: usize = 10_000;
 
 /// Whose token it is that is asked about.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Asker {
+pub(super) enum TokenOwner {
     /// Of somebody whose token was valid before.
     Known,
     /// Of somebody at this address, if it says anything.
@@ -34,14 +34,14 @@ pub(super) struct TokenQuota {
     all: Semaphore,
     unknown: Semaphore,
     addresses: KeyedSemaphore<IpAddr>,
-    refused: Buckets<IpAddr>,
-    rate: Rate,
+    refused: BucketTable<IpAddr>,
+    rate: RateLimit,
     /// Whether addresses are those of clients. A plain connection is one of this machine.
     by_address: bool,
 }
 
 /// A request that may be made, until it is dropped.
-pub(super) struct Place<'a> {
+pub(super) struct IntrospectionPermit<'a> {
     _address: Option<OwnedSemaphorePermit>,
     _unknown: Option<SemaphorePermit<'a>>,
     _all: SemaphorePermit<'a>,
@@ -53,40 +53,44 @@ impl TokenQuota {
             all: Semaphore::new(MAX_ASKING),
             unknown: Semaphore::new(MAX_UNKNOWN),
             addresses: KeyedSemaphore::new(MAX_PER_ADDRESS),
-            refused: Buckets::new(MAX_BUCKETS),
-            rate: Kind::Token.rate(&config.rates),
+            refused: BucketTable::new(MAX_BUCKETS),
+            rate: RateClass::Token.rate(&config.rates),
             by_address: config.tls.mode != TlsMode::Off,
         }
     }
 
     /// Someone with a token of which nothing is known, unless too many of that address were refused.
-    pub(super) fn stranger(&self, from: Option<IpAddr>, now: Timestamp) -> Result<Asker> {
+    pub(super) fn stranger(&self, from: Option<IpAddr>, now: Timestamp) -> Result<TokenOwner> {
         let from = from.filter(|_| self.by_address).map(network);
         if let Some(from) = &from {
             let left = self.refused.check(from, self.rate, now);
-            left.map_err(|retry_after| Kind::Token.throttled(self.rate, retry_after))?;
+            left.map_err(|retry_after| RateClass::Token.throttled(self.rate, retry_after))?;
         }
-        Ok(Asker::Stranger(from))
+        Ok(TokenOwner::Stranger(from))
     }
 
-    pub(super) fn note_refused(&self, asker: Asker, now: Timestamp) {
-        if let Asker::Stranger(Some(from)) = asker {
+    pub(super) fn note_refused(&self, asker: TokenOwner, now: Timestamp) {
+        if let TokenOwner::Stranger(Some(from)) = asker {
             // Without one left, the next is refused before it is asked about.
             let _none_left = self.refused.take(&from, self.rate, now);
         }
     }
 
     /// Waits for the turn to make a request; `None` if it does not come in time.
-    pub(super) async fn place(&self, asker: Asker, deadline: Instant) -> Option<Place<'_>> {
+    pub(super) async fn place(
+        &self,
+        asker: TokenOwner,
+        deadline: Instant,
+    ) -> Option<IntrospectionPermit<'_>> {
         let turn = async {
             let (mut address, mut unknown) = (None, None);
-            if let Asker::Stranger(from) = asker {
+            if let TokenOwner::Stranger(from) = asker {
                 if let Some(from) = from {
                     address = Some(self.addresses.of(&from).acquire_owned().await.ok()?);
                 }
                 unknown = Some(self.unknown.acquire().await.ok()?);
             }
-            Some(Place {
+            Some(IntrospectionPermit {
                 _address: address,
                 _unknown: unknown,
                 _all: self.all.acquire().await.ok()?,

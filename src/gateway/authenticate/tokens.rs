@@ -10,34 +10,34 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::Authenticator;
-use super::introspection::Introspection;
-use super::jwt::Jwt;
+use super::introspection::TokenIntrospection;
+use super::jwt::JwtVerifier;
 use super::revocations::RevokedTokens;
-use super::tenants::Tenants;
+use super::tenants::TenantCache;
 use super::token_quota::TokenQuota;
 use crate::clock::Clock;
 use crate::config::{Auth, Config, Secret};
-use crate::gateway::caller::{Caller, Origin};
+use crate::gateway::caller::{Caller, CallerIdentity};
 use crate::gateway::error::{Error, Result};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundClient;
 use crate::protocol::credential::RoleName;
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{ClaimNames, Claims, TokenError, looks_signed};
+use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, looks_signed};
 use crate::telemetry::trace;
 
 /// Tokens of live channels that are rechecked at once: few, as it is not urgent.
 const RECHECKED_AT_ONCE: usize = 8;
 
-pub(in crate::gateway) struct Tokens {
-    jwt: Option<Jwt>,
-    introspection: Option<Arc<Introspection>>,
+pub(in crate::gateway) struct TokenVerifier {
+    jwt: Option<JwtVerifier>,
+    introspection: Option<Arc<TokenIntrospection>>,
     /// When the opaque tokens of live channels were last found valid.
     confirmed: Mutex<HashMap<Secret, Timestamp>>,
-    pub(super) tenants: Tenants,
+    pub(super) tenants: TenantCache,
     pub(super) revoked: RevokedTokens,
 }
 
-impl Tokens {
+impl TokenVerifier {
     pub(in crate::gateway) fn new(
         config: &Config,
         clock: &Clock,
@@ -46,7 +46,7 @@ impl Tokens {
         let quota = TokenQuota::new(config);
         let config = &config.auth;
         let urls = [&config.jwt_jwks_url, &config.introspection_url];
-        let outbound = Outbound::new(urls.iter().any(|url| url.starts_with("https:")))?;
+        let outbound = OutboundClient::new(urls.iter().any(|url| url.starts_with("https:")))?;
         let outbound = outbound.traced(trace::context);
         let names = ClaimNames {
             tenant: config.jwt_tenant_claim.clone(),
@@ -54,11 +54,11 @@ impl Tokens {
             id: config.jwt_id_claim.clone(),
         };
         Ok(Self {
-            jwt: Jwt::new(config, &names, &outbound, clock, stop),
-            introspection: Introspection::new(config, &names, &outbound, clock, quota)
+            jwt: JwtVerifier::new(config, &names, &outbound, clock, stop),
+            introspection: TokenIntrospection::new(config, &names, &outbound, clock, quota)
                 .map(Arc::new),
             confirmed: Mutex::default(),
-            tenants: Tenants::default(),
+            tenants: TenantCache::default(),
             revoked: RevokedTokens::default(),
         })
     }
@@ -114,7 +114,7 @@ impl Authenticator {
     /// The caller that claims identify. Its principal contains a colon, which no credential's id does, so they never clash.
     async fn stand_for(
         &self,
-        claims: &Claims,
+        claims: &TokenClaims,
         kind: &str,
         recheck: Option<Secret>,
         from: Option<IpAddr>,
@@ -139,7 +139,7 @@ impl Authenticator {
         if self.is_revoked(&claims.tenant, &claims.identity).await? {
             return Err(TokenError::Revoked.into());
         }
-        let origin = Origin {
+        let origin = CallerIdentity {
             tenant: claims.tenant.clone(),
             principal: format!("{kind}:{}", claims.subject),
             issuer: claims.issuer.clone(),

@@ -20,7 +20,7 @@ const NONCE_BYTES: usize = 12;
 
 /// Where a notification goes, and with which keys.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Target {
+pub enum DeliveryTarget {
     WebPush {
         endpoint: TargetUrl,
         keys: PushKeys,
@@ -31,7 +31,7 @@ pub enum Target {
     },
 }
 
-impl Target {
+impl DeliveryTarget {
     pub fn url(&self) -> &TargetUrl {
         match self {
             Self::WebPush { endpoint, .. } => endpoint,
@@ -90,7 +90,7 @@ impl NotificationKeys {
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
-        target: &Target,
+        target: &DeliveryTarget,
     ) -> Result<Vec<u8>> {
         let text = serde_json::to_vec(target).map_err(|_| Error::Internal)?;
         let context = context(tenant, approver, &self.url_hash(target.url()));
@@ -111,7 +111,7 @@ impl NotificationKeys {
         approver: &ApproverId,
         url_hash: &[u8],
         stored: &[u8],
-    ) -> Option<Target> {
+    ) -> Option<DeliveryTarget> {
         let (nonce, sealed) = stored.split_at_checked(NONCE_BYTES)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
         let payload = Payload {

@@ -14,44 +14,44 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use self::keys::{NotificationKeys, Target};
-pub use self::web_push::{Ephemeral, encrypt};
+pub use self::keys::{DeliveryTarget, NotificationKeys};
+pub use self::web_push::{MessageRandomness, encrypt};
 
-use self::notifier::Load;
-use self::send::{Letter, Outcome, Sender};
+use self::notifier::DeliveryLoad;
+use self::send::{DeliveryOutcome, NotificationMessage, NotificationSender};
 use super::authenticate::random;
 use super::caller::ApproverOrAdmin;
-use super::context::Context;
+use super::context::GatewayContext;
 use super::error::{Error, Result};
-use super::limit::{Buckets, Kind, Rate};
-use super::notices::Asked;
+use super::limit::{BucketTable, RateClass, RateLimit};
+use super::notices::NotificationHint;
 use super::secret::ClusterSecret;
 use crate::config::Config;
 use crate::e2e::DeviceId;
 use crate::protocol::error::NotificationError;
 use crate::protocol::id::{ApproverId, TenantId};
-use crate::protocol::json::Node;
+use crate::protocol::json::JsonNode;
 use crate::protocol::notification::{
-    AddedNotification, MAX_NOTIFICATIONS, NewNotification, Notice, NotificationKind,
-    NotificationLine, NotificationList, NotificationState, TestedNotification, WebhookSecret,
+    AddedNotification, MAX_NOTIFICATIONS, NewNotification, NotificationKind, NotificationLine,
+    NotificationList, NotificationNotice, NotificationState, TestedNotification, WebhookSecret,
 };
-use crate::store::audit::Actor;
+use crate::store::audit::AuditActor;
 use crate::store::notification::{AddFact, NewTarget, NotificationRow};
 
 /// Tests of one target: each sends something.
-const TESTS: Rate = Rate {
+const TESTS: RateLimit = RateLimit {
     per_second: 1,
     burst: 5,
 };
 const MAX_TESTED: usize = 10_000;
 const SECRET_BYTES: usize = 32;
 
-pub struct Notifications {
-    context: Arc<Context>,
+pub struct NotificationService {
+    context: Arc<GatewayContext>,
     keys: NotificationKeys,
-    sender: Sender,
-    load: Arc<Load>,
-    tests: Buckets<(TenantId, Uuid)>,
+    sender: NotificationSender,
+    load: Arc<DeliveryLoad>,
+    tests: BucketTable<(TenantId, Uuid)>,
 }
 
 /// Why this gateway sends nothing, if so.
@@ -77,7 +77,7 @@ impl ApproverOrAdmin {
     }
 
     /// Who changes where this approver is notified.
-    fn changing(&self, approver: &ApproverId) -> Result<Actor> {
+    fn changing(&self, approver: &ApproverId) -> Result<AuditActor> {
         match self {
             Self::Approver(caller) => {
                 caller.speaking_for(approver)?;
@@ -88,19 +88,23 @@ impl ApproverOrAdmin {
     }
 }
 
-impl Notifications {
-    pub(super) fn new(context: &Arc<Context>, secret: &ClusterSecret) -> Result<Self> {
+impl NotificationService {
+    pub(super) fn new(context: &Arc<GatewayContext>, secret: &ClusterSecret) -> Result<Self> {
         Ok(Self {
             context: Arc::clone(context),
             keys: NotificationKeys::new(secret)?,
-            sender: Sender::new(&context.config, &context.clock),
+            sender: NotificationSender::new(&context.config, &context.clock),
             load: Arc::default(),
-            tests: Buckets::new(MAX_TESTED),
+            tests: BucketTable::new(MAX_TESTED),
         })
     }
 
     /// Sends what submissions ask for, until the node stops.
-    pub(super) fn start(self: &Arc<Self>, asked: mpsc::Receiver<Asked>, stop: &CancellationToken) {
+    pub(super) fn start(
+        self: &Arc<Self>,
+        asked: mpsc::Receiver<NotificationHint>,
+        stop: &CancellationToken,
+    ) {
         if self.off().is_none() {
             let running = Arc::clone(self).run(asked, stop.clone());
             self.context.tasks.spawn(running);
@@ -125,7 +129,7 @@ impl Notifications {
     }
 
     /// Reads a target to be added.
-    pub fn read(&self, document: &Node<'_>) -> Result<NewNotification> {
+    pub fn read(&self, document: &JsonNode<'_>) -> Result<NewNotification> {
         let new = NewNotification::parse(document)?;
         let (pointer, url) = new.url();
         if Uri::try_from(url.as_str()).is_err() {
@@ -159,13 +163,15 @@ impl Notifications {
         let (kind, device) = (new.kind(), new.device().map(str::to_owned));
         let keep = matches!(new, NewNotification::Webhook { secret: None, .. });
         let target = match new {
-            NewNotification::WebPush { endpoint, keys, .. } => Target::WebPush { endpoint, keys },
+            NewNotification::WebPush { endpoint, keys, .. } => {
+                DeliveryTarget::WebPush { endpoint, keys }
+            }
             NewNotification::Webhook { url, secret } => {
                 let secret = match secret {
                     Some(secret) => secret,
                     None => WebhookSecret::new(&random::<SECRET_BYTES>()?),
                 };
-                Target::Webhook { url, secret }
+                DeliveryTarget::Webhook { url, secret }
             }
         };
         let stored = NewTarget {
@@ -190,7 +196,7 @@ impl Notifications {
             }
         };
         let secret = match target {
-            Target::Webhook { secret, .. } if made => Some(secret.as_str().to_owned()),
+            DeliveryTarget::Webhook { secret, .. } if made => Some(secret.as_str().to_owned()),
             _ => None,
         };
         let added = AddedNotification {
@@ -227,7 +233,7 @@ impl Notifications {
         tenant: &TenantId,
         approver: &ApproverId,
         row: &NotificationRow,
-    ) -> Option<Target> {
+    ) -> Option<DeliveryTarget> {
         let is_own = row.secret_check == self.keys.check;
         let target = || self.keys.open(tenant, approver, &row.url_hash, &row.target);
         is_own.then(target).flatten()
@@ -296,35 +302,35 @@ impl Notifications {
         if self.context.config.rates.enabled {
             let now = self.context.clock.now();
             let counted = self.tests.take(&(tenant.clone(), id), TESTS, now);
-            counted.map_err(|wait| Kind::Decision.throttled(TESTS, wait))?;
+            counted.map_err(|wait| RateClass::Decision.throttled(TESTS, wait))?;
         }
         let now = self.context.clock.now().inner();
-        let letter = Letter {
+        let letter = NotificationMessage {
             approver,
-            notice: Notice::Test,
+            notice: NotificationNotice::Test,
             id: format!("{id}-test-{}", self.context.clock.operation_id().0),
             until: now.saturating_add(Duration::minutes(5)),
         };
         let outcome = self.sender.send(&self.keys, &target, &letter).await;
         match &outcome {
-            Outcome::Delivered(_) => {
+            DeliveryOutcome::Delivered(_) => {
                 store.note_working(tenant, approver, id).await?;
             }
-            Outcome::Gone(_) if row.kind == NotificationKind::WebPush => {
+            DeliveryOutcome::Gone(_) if row.kind == NotificationKind::WebPush => {
                 let why = Some("the push service says that it is gone");
                 store
                     .remove_notification(&actor, tenant, approver, id, why)
                     .await?;
             }
-            Outcome::Gone(_) | Outcome::Failed { .. } => {}
+            DeliveryOutcome::Gone(_) | DeliveryOutcome::Failed { .. } => {}
         }
         Ok(TestedNotification {
-            delivered: matches!(outcome, Outcome::Delivered(_)),
+            delivered: matches!(outcome, DeliveryOutcome::Delivered(_)),
             status: outcome.status().map(|status| status.as_u16()),
             failure: match outcome {
-                Outcome::Delivered(_) => None,
-                Outcome::Gone(status) => Some(format!("the answer is {}", status.as_u16())),
-                Outcome::Failed { failure, .. } => Some(failure),
+                DeliveryOutcome::Delivered(_) => None,
+                DeliveryOutcome::Gone(status) => Some(format!("the answer is {}", status.as_u16())),
+                DeliveryOutcome::Failed { failure, .. } => Some(failure),
             },
         })
     }

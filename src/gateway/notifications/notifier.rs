@@ -11,16 +11,16 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Notifications;
-use super::send::{Letter, Outcome, TIME_LIMIT};
+use super::NotificationService;
+use super::send::{DeliveryOutcome, NotificationMessage, TIME_LIMIT};
 use crate::gateway::error::Result;
-use crate::gateway::notices::Asked;
+use crate::gateway::notices::NotificationHint;
 use crate::jitter::jitter;
 use crate::protocol::id::TenantId;
-use crate::protocol::notification::{Notice, NotificationKind};
-use crate::store::audit::Actor;
+use crate::protocol::notification::{NotificationKind, NotificationNotice};
+use crate::store::audit::AuditActor;
 use crate::store::error::StoreError;
-use crate::store::notification_delivery::{ClaimTerms, Claimed};
+use crate::store::notification_delivery::{ClaimTerms, ClaimedNotification};
 
 /// Approvers that one statement looks at.
 const HINTS_PER_ROUND: usize = 512;
@@ -45,7 +45,7 @@ const MAX_FAILING_PER_TENANT: usize = 32;
 const SWEEP_PAGE: i64 = 500;
 
 /// How much is under way.
-pub(super) struct Load {
+pub(super) struct DeliveryLoad {
     turns: Arc<Semaphore>,
     /// By tenant; held for a few instructions, never across an await.
     tenants: Mutex<HashMap<TenantId, TenantLoad>>,
@@ -76,7 +76,7 @@ struct ClaimRoom {
     failing: Vec<TenantId>,
 }
 
-impl Default for Load {
+impl Default for DeliveryLoad {
     fn default() -> Self {
         Self {
             turns: Arc::new(Semaphore::new(MAX_TURNS)),
@@ -85,7 +85,7 @@ impl Default for Load {
     }
 }
 
-impl Load {
+impl DeliveryLoad {
     fn tenants(&self) -> MutexGuard<'_, HashMap<TenantId, TenantLoad>> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,13 +105,13 @@ impl Load {
     }
 
     /// Counts a claim until it is done.
-    fn enter(self: &Arc<Self>, claimed: &Claimed) -> Slot {
+    fn enter(self: &Arc<Self>, claimed: &ClaimedNotification) -> DeliveryPermit {
         let mut tenants = self.tenants();
         let load = tenants.entry(claimed.tenant.clone()).or_default();
         let failing = claimed.attempts > 0;
         load.claimed += 1;
         load.failing += usize::from(failing);
-        Slot {
+        DeliveryPermit {
             load: Arc::clone(self),
             tenant: claimed.tenant.clone(),
             failing,
@@ -120,14 +120,14 @@ impl Load {
     }
 }
 
-struct Slot {
-    load: Arc<Load>,
+struct DeliveryPermit {
+    load: Arc<DeliveryLoad>,
     tenant: TenantId,
     failing: bool,
     turns: Arc<Semaphore>,
 }
 
-impl Drop for Slot {
+impl Drop for DeliveryPermit {
     fn drop(&mut self) {
         let mut tenants = self.load.tenants();
         if let Some(load) = tenants.get_mut(&self.tenant) {
@@ -140,11 +140,11 @@ impl Drop for Slot {
     }
 }
 
-impl Notifications {
+impl NotificationService {
     /// Looks at whom submissions have asked, until the node stops.
     pub(super) async fn run(
         self: Arc<Self>,
-        mut hints: mpsc::Receiver<Asked>,
+        mut hints: mpsc::Receiver<NotificationHint>,
         stop: CancellationToken,
     ) {
         let mut asked = Vec::new();
@@ -165,7 +165,7 @@ impl Notifications {
     /// Claims what is due of these approvers, and sends it.
     async fn claim(
         self: &Arc<Self>,
-        asked: &[Asked],
+        asked: &[NotificationHint],
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         loop {
@@ -200,9 +200,9 @@ impl Notifications {
 
     async fn deliver(
         self: Arc<Self>,
-        claimed: Claimed,
+        claimed: ClaimedNotification,
         claim: Uuid,
-        slot: Slot,
+        slot: DeliveryPermit,
         stop: CancellationToken,
     ) {
         let outcome = self.send_in_turn(&claimed, &slot, &stop).await;
@@ -235,10 +235,10 @@ impl Notifications {
     /// Sends when it is this claim's turn. `None` if that takes too long, or the node stops.
     async fn send_in_turn(
         &self,
-        claimed: &Claimed,
-        slot: &Slot,
+        claimed: &ClaimedNotification,
+        slot: &DeliveryPermit,
         stop: &CancellationToken,
-    ) -> Option<Outcome> {
+    ) -> Option<DeliveryOutcome> {
         let latest = Instant::now() + START_WITHIN;
         let turn = async {
             let own = slot.turns.acquire().await;
@@ -254,7 +254,7 @@ impl Notifications {
         sending.await
     }
 
-    async fn send_claimed(&self, claimed: &Claimed) -> Outcome {
+    async fn send_claimed(&self, claimed: &ClaimedNotification) -> DeliveryOutcome {
         let target = self.keys.open(
             &claimed.tenant,
             &claimed.approver,
@@ -262,15 +262,15 @@ impl Notifications {
             &claimed.target,
         );
         let Some(target) = target else {
-            return Outcome::Failed {
+            return DeliveryOutcome::Failed {
                 status: None,
                 failure: "what was stored of it cannot be read".into(),
                 retry_after: None,
             };
         };
-        let letter = Letter {
+        let letter = NotificationMessage {
             approver: &claimed.approver,
-            notice: Notice::Waiting(claimed.waiting),
+            notice: NotificationNotice::Waiting(claimed.waiting),
             id: format!("{}-{}", claimed.id, claimed.delivered),
             until: claimed.latest_expiry,
         };
@@ -280,16 +280,16 @@ impl Notifications {
     /// Writes down what came of it, and returns after which time to look again.
     async fn note(
         &self,
-        claimed: &Claimed,
+        claimed: &ClaimedNotification,
         claim: Uuid,
-        outcome: &Outcome,
+        outcome: &DeliveryOutcome,
     ) -> Result<Option<Duration>, StoreError> {
         let (store, config) = (
             &self.context.store.notifications,
             &self.context.config.notifications,
         );
         let (kind, id) = (claimed.kind.as_str(), claimed.id);
-        let Claimed {
+        let ClaimedNotification {
             tenant, approver, ..
         } = claimed;
         let count = |outcome| {
@@ -300,7 +300,7 @@ impl Notifications {
                 .increment();
         };
         let (failure, retry_after, gone) = match outcome {
-            Outcome::Delivered(_) => {
+            DeliveryOutcome::Delivered(_) => {
                 count("delivered");
                 let age = self.context.store.database.database_now() - claimed.oldest;
                 let times = self.context.metrics.notification_delay.of([kind]);
@@ -311,21 +311,21 @@ impl Notifications {
                 return Ok(Some(Duration::from_secs(config.pause_seconds)));
             }
             // A browser that has unsubscribed does not come back under this URL.
-            Outcome::Gone(status) if claimed.kind == NotificationKind::WebPush => {
+            DeliveryOutcome::Gone(status) if claimed.kind == NotificationKind::WebPush => {
                 count("gone");
                 let why = format!("the push service answers {}", status.as_u16());
                 store
-                    .remove_notification(&Actor::gateway(), tenant, approver, id, Some(&why))
+                    .remove_notification(&AuditActor::gateway(), tenant, approver, id, Some(&why))
                     .await?;
                 tracing::info!(%tenant, %approver, notification = %id, "a browser is no longer notified: its subscription has ended");
                 return Ok(None);
             }
-            Outcome::Gone(status) => (
+            DeliveryOutcome::Gone(status) => (
                 format!("the answer is {}", status.as_u16()),
                 None,
                 status.as_u16() == 410,
             ),
-            Outcome::Failed {
+            DeliveryOutcome::Failed {
                 failure,
                 retry_after,
                 ..

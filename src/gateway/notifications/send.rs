@@ -8,16 +8,16 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::keys::{NotificationKeys, Target};
-use super::web_push::{self, Ephemeral};
+use super::keys::{DeliveryTarget, NotificationKeys};
+use super::web_push::{self, MessageRandomness};
 use super::webhook;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::authenticate::random;
 use crate::gateway::error::{Error, Result};
-use crate::outbound::{Answered, Guard, Outbound, OutboundError};
+use crate::outbound::{AddressGuard, OutboundAnswer, OutboundClient, OutboundError};
 use crate::protocol::id::ApproverId;
-use crate::protocol::notification::{Notice, TargetUrl, WebhookBody};
+use crate::protocol::notification::{NotificationNotice, TargetUrl, WebhookBody};
 use crate::protocol::timestamp::Timestamp;
 
 /// How long a target may take to answer.
@@ -28,7 +28,7 @@ const LONGEST_TTL: i64 = 24 * 3_600;
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     Delivered(StatusCode),
     /// The target says that it is gone for good.
     Gone(StatusCode),
@@ -39,7 +39,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl DeliveryOutcome {
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Delivered(status) | Self::Gone(status) => Some(*status),
@@ -57,26 +57,26 @@ impl Outcome {
 }
 
 /// What is sent, beside the target.
-pub struct Letter<'a> {
+pub struct NotificationMessage<'a> {
     pub approver: &'a ApproverId,
-    pub notice: Notice,
+    pub notice: NotificationNotice,
     /// The same each time that it is sent.
     pub id: String,
     /// Until when it is of use.
     pub until: OffsetDateTime,
 }
 
-pub struct Sender {
+pub struct NotificationSender {
     clock: Clock,
     contact: Option<String>,
     page: Option<String>,
     allow: Arc<[ipnet::IpNet]>,
     /// For https, made when it is first needed: it reads the system's certificates.
-    secure: OnceLock<Option<Outbound>>,
-    plain: OnceLock<Option<Outbound>>,
+    secure: OnceLock<Option<OutboundClient>>,
+    plain: OnceLock<Option<OutboundClient>>,
 }
 
-impl Sender {
+impl NotificationSender {
     pub fn new(config: &Config, clock: &Clock) -> Self {
         let page = Some(config.page.url.clone()).filter(|url| !url.is_empty());
         let contact = match config.notifications.contact.as_str() {
@@ -102,18 +102,18 @@ impl Sender {
         plain_allowed && self.guard(url.is_secure()).permits_host(&uri)
     }
 
-    fn guard(&self, secure: bool) -> Guard {
+    fn guard(&self, secure: bool) -> AddressGuard {
         if secure {
-            Guard::PublicOr(Arc::clone(&self.allow))
+            AddressGuard::PublicOr(Arc::clone(&self.allow))
         } else {
-            Guard::Only(Arc::clone(&self.allow))
+            AddressGuard::Only(Arc::clone(&self.allow))
         }
     }
 
-    fn outbound(&self, secure: bool) -> Option<&Outbound> {
+    fn outbound(&self, secure: bool) -> Option<&OutboundClient> {
         let client = if secure { &self.secure } else { &self.plain };
         let made = client.get_or_init(|| {
-            let made = Outbound::guarded(secure, self.guard(secure));
+            let made = OutboundClient::guarded(secure, self.guard(secure));
             let log = |error: &std::io::Error| {
                 tracing::error!(%error, "cannot read the system's CA certificates, so nothing can be notified over https");
             };
@@ -125,27 +125,29 @@ impl Sender {
     pub async fn send(
         &self,
         keys: &NotificationKeys,
-        target: &Target,
-        letter: &Letter<'_>,
-    ) -> Outcome {
+        target: &DeliveryTarget,
+        letter: &NotificationMessage<'_>,
+    ) -> DeliveryOutcome {
         let url = target.url();
         let Some(outbound) = self.outbound(url.is_secure()) else {
-            return Outcome::failed("the gateway has no CA certificates");
+            return DeliveryOutcome::failed("the gateway has no CA certificates");
         };
         let (Ok(uri), Ok((headers, body))) = (
             Uri::try_from(url.as_str()),
             self.compose(keys, target, letter),
         ) else {
-            return Outcome::failed("the notification cannot be put together");
+            return DeliveryOutcome::failed("the notification cannot be put together");
         };
         let deadline = Instant::now() + TIME_LIMIT;
         match outbound.post(&uri, headers, body, deadline).await {
             Ok(answered) => self.judge(&answered),
-            Err(OutboundError::Slow) => Outcome::failed("no answer in time"),
-            Err(OutboundError::NotPermitted) => Outcome::failed("the address is not public"),
-            Err(OutboundError::Unreachable(_)) => Outcome::failed("no connection"),
+            Err(OutboundError::Slow) => DeliveryOutcome::failed("no answer in time"),
+            Err(OutboundError::NotPermitted) => {
+                DeliveryOutcome::failed("the address is not public")
+            }
+            Err(OutboundError::Unreachable(_)) => DeliveryOutcome::failed("no connection"),
             Err(OutboundError::Status(_) | OutboundError::Unread | OutboundError::Malformed) => {
-                Outcome::failed("no valid answer")
+                DeliveryOutcome::failed("no valid answer")
             }
         }
     }
@@ -153,12 +155,12 @@ impl Sender {
     fn compose(
         &self,
         keys: &NotificationKeys,
-        target: &Target,
-        letter: &Letter<'_>,
+        target: &DeliveryTarget,
+        letter: &NotificationMessage<'_>,
     ) -> Result<(HeaderMap, Bytes)> {
         let now = self.clock.now();
         match target {
-            Target::WebPush {
+            DeliveryTarget::WebPush {
                 endpoint,
                 keys: theirs,
             } => {
@@ -170,10 +172,10 @@ impl Sender {
                 let ttl = ttl.clamp(60, LONGEST_TTL);
                 Ok((web_push::headers(proof, ttl), body.into()))
             }
-            Target::Webhook { secret, .. } => {
+            DeliveryTarget::Webhook { secret, .. } => {
                 let waiting = match letter.notice {
-                    Notice::Waiting(count) => count,
-                    Notice::Test => 0,
+                    NotificationNotice::Waiting(count) => count,
+                    NotificationNotice::Test => 0,
                 };
                 let body = WebhookBody {
                     kind: letter.notice.type_name(),
@@ -192,12 +194,12 @@ impl Sender {
         }
     }
 
-    fn judge(&self, answered: &Answered) -> Outcome {
+    fn judge(&self, answered: &OutboundAnswer) -> DeliveryOutcome {
         let status = answered.status;
         match status {
-            status if status.is_success() => Outcome::Delivered(status),
-            StatusCode::NOT_FOUND | StatusCode::GONE => Outcome::Gone(status),
-            status if status.is_redirection() => Outcome::Failed {
+            status if status.is_success() => DeliveryOutcome::Delivered(status),
+            StatusCode::NOT_FOUND | StatusCode::GONE => DeliveryOutcome::Gone(status),
+            status if status.is_redirection() => DeliveryOutcome::Failed {
                 status: Some(status),
                 failure: format!(
                     "the answer is a redirect ({}), which is not followed",
@@ -205,7 +207,7 @@ impl Sender {
                 ),
                 retry_after: None,
             },
-            status => Outcome::Failed {
+            status => DeliveryOutcome::Failed {
                 status: Some(status),
                 failure: format!("the answer is {}", status.as_u16()),
                 retry_after: retry_after(&answered.headers, self.clock.now()),
@@ -214,12 +216,12 @@ impl Sender {
     }
 }
 
-fn ephemeral() -> Result<Ephemeral> {
+fn ephemeral() -> Result<MessageRandomness> {
     loop {
         // Of random numbers practically all are scalars of the curve.
         if let Ok(key) = p256::SecretKey::from_slice(&random::<32>()?) {
             let salt = random()?;
-            return Ok(Ephemeral { key, salt });
+            return Ok(MessageRandomness { key, salt });
         }
     }
 }

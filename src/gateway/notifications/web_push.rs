@@ -24,7 +24,7 @@ const TOKEN_SECONDS: i64 = 12 * 3_600;
 const TOPIC: &str = "waiting";
 
 /// The randomness of one message.
-pub struct Ephemeral {
+pub struct MessageRandomness {
     pub key: SecretKey,
     pub salt: [u8; 16],
 }
@@ -35,7 +35,7 @@ pub fn is_point(keys: &PushKeys) -> bool {
 }
 
 /// The body of a message, as content coding `aes128gcm`.
-pub fn encrypt(text: &[u8], keys: &PushKeys, ephemeral: &Ephemeral) -> Result<Vec<u8>> {
+pub fn encrypt(text: &[u8], keys: &PushKeys, ephemeral: &MessageRandomness) -> Result<Vec<u8>> {
     let broken = |_| Error::Internal;
     let theirs = PublicKey::from_sec1_bytes(&keys.p256dh).map_err(broken)?;
     let ours = ephemeral.key.public_key().to_sec1_bytes();

@@ -14,7 +14,7 @@ use crate::http::status::described;
 use crate::page::page;
 use crate::protocol::canonical::{Sha256Hex, canonical_without};
 use crate::protocol::decision::CompactRule;
-use crate::protocol::error::Names;
+use crate::protocol::error::CodeNames;
 use crate::protocol::json;
 use crate::protocol::timestamp::Timestamp;
 
@@ -41,7 +41,7 @@ pub struct Documents {
 
 impl Documents {
     /// The documents of a node, with examples that it accepts for the next hour.
-    pub fn new(config: &Config, names: &Names, hour: Timestamp) -> Self {
+    pub fn new(config: &Config, names: &CodeNames, hour: Timestamp) -> Self {
         let mut values = values(config, names, hour);
         values["hash"] = hashes(&OPENAPI["x-examples"], &values);
         let examples = fill(&OPENAPI["x-examples"], &values);
@@ -57,7 +57,7 @@ impl Documents {
 }
 
 /// What placeholders stand for.
-fn values(config: &Config, names: &Names, hour: Timestamp) -> Value {
+fn values(config: &Config, names: &CodeNames, hour: Timestamp) -> Value {
     let seconds = config.artifacts.max_lifetime_seconds.min(EXAMPLE_SECONDS);
     let later = hour.inner() + Duration::seconds(i64::try_from(seconds).unwrap_or_default());
     let (limits, now) = (&config.limits, hour.to_string());

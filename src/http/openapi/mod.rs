@@ -18,8 +18,8 @@ use time::Duration;
 use self::document::Documents;
 use self::page::Page;
 use super::auth::AdmittedAddress;
-use super::error::Refusal;
-use super::reply::Node;
+use super::error::HttpRefusal;
+use super::reply::AppState;
 use crate::gateway::error::Error;
 use crate::protocol::timestamp::Timestamp;
 
@@ -55,7 +55,7 @@ impl Cache {
         }
     }
 
-    fn current(&self, node: &Node) -> Arc<Made> {
+    fn current(&self, node: &AppState) -> Arc<Made> {
         let now = node.context.clock.now().inner();
         let into_the_hour = Duration::seconds(now.unix_timestamp().rem_euclid(3_600));
         let hour = (now - into_the_hour).replace_nanosecond(0).unwrap_or(now);
@@ -80,10 +80,10 @@ impl Cache {
 /// The documents, for a caller within the rate of its address: they need no credential.
 pub struct Current(Arc<Made>);
 
-impl FromRequestParts<Node> for Current {
-    type Rejection = Refusal;
+impl FromRequestParts<AppState> for Current {
+    type Rejection = HttpRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, node: &Node) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
         AdmittedAddress::from_request_parts(parts, node).await?;
         let cache = parts.extensions.get::<Cache>().ok_or(Error::Internal)?;
         Ok(Self(cache.current(node)))

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::template::fill;
-use crate::protocol::error::Names;
+use crate::protocol::error::CodeNames;
 
 /// Errors by their name in the catalogue, in the order in which an operation lists them.
 type Errors = Vec<(String, Value)>;
@@ -16,11 +16,11 @@ struct Catalogue<'n> {
     headers: Value,
     /// An error as an Envelope, with a placeholder for its body.
     envelope: &'n Value,
-    names: &'n Names,
+    names: &'n CodeNames,
     responses: Map<String, Value>,
 }
 
-pub fn complete(openapi: &mut Value, names: &Names, envelope: &Value) {
+pub fn complete(openapi: &mut Value, names: &CodeNames, envelope: &Value) {
     let mut catalogue = Catalogue {
         errors: openapi["x-errors"].take(),
         headers: openapi["components"]["headers"].clone(),

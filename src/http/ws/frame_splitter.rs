@@ -31,12 +31,12 @@ pub struct FrameSplitter<S> {
     header: FrameHeader,
     /// Payload before the next header.
     payload_left: u64,
-    rest: Option<Rest>,
+    rest: Option<FrameRest>,
 }
 
 /// What is left of a large frame after the current fragment.
 #[derive(Clone, Copy)]
-struct Rest {
+struct FrameRest {
     bytes: u64,
     is_final: bool,
     mask: [u8; 4],
@@ -132,7 +132,7 @@ impl<S> FrameSplitter<S> {
         let mut mask = [0; 4];
         mask.copy_from_slice(&header[header.len() - 4..]);
         self.payload_left = fragment;
-        self.rest = Some(Rest {
+        self.rest = Some(FrameRest {
             bytes: payload - fragment,
             is_final: first & FINAL != 0,
             mask,
@@ -141,7 +141,7 @@ impl<S> FrameSplitter<S> {
     }
 
     /// Begins the next fragment of a large frame.
-    fn begin_fragment(&mut self, rest: Rest) {
+    fn begin_fragment(&mut self, rest: FrameRest) {
         self.payload_left = rest.bytes.min(FRAGMENT as u64);
         let bytes = rest.bytes - self.payload_left;
         let first = if bytes == 0 && rest.is_final {
@@ -150,7 +150,7 @@ impl<S> FrameSplitter<S> {
             0
         };
         self.header = FrameHeader::of_fragment(first, self.payload_left, rest.mask);
-        self.rest = (bytes > 0).then_some(Rest { bytes, ..rest });
+        self.rest = (bytes > 0).then_some(FrameRest { bytes, ..rest });
     }
 
     /// Rewrites headers in bytes that were read. Returns how many bytes are left to emit.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 use crate::http::memory::{FREE_BYTES, MemoryPermit};
-use crate::http::metered::Meter;
+use crate::http::metered::ConnectionMeter;
 
 /// Header of a client's control frame.
 const CONTROL_HEADER: u64 = 6;
@@ -22,7 +22,7 @@ pub enum PartialEvent {
 }
 
 pub struct PartialMessage {
-    meter: Arc<Meter>,
+    meter: Arc<ConnectionMeter>,
     /// Bytes read that made up complete messages and control frames.
     complete: u64,
     memory: MemoryPermit,
@@ -32,7 +32,7 @@ pub struct PartialMessage {
 
 impl PartialMessage {
     /// Its memory is added to an empty permit.
-    pub fn new(meter: Arc<Meter>, memory: MemoryPermit) -> Self {
+    pub fn new(meter: Arc<ConnectionMeter>, memory: MemoryPermit) -> Self {
         Self {
             complete: meter.read(),
             meter,

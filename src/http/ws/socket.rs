@@ -20,13 +20,13 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::frame_splitter::FrameSplitter;
 use super::partial_message::{PartialEvent, PartialMessage};
 use crate::gateway::caller::EnforcerOrApprover;
-use crate::gateway::{Closing, Feed};
+use crate::gateway::{ChannelCloseReason, MessageFeed};
 use crate::http::channel;
 use crate::http::connection_limit::ConnectionPermit;
 use crate::http::frame::answer;
-use crate::http::memory::{Account, MemoryPermit};
-use crate::http::metered::Meter;
-use crate::http::reply::Node;
+use crate::http::memory::{MemoryAccount, MemoryPermit};
+use crate::http::metered::ConnectionMeter;
+use crate::http::reply::AppState;
 use crate::jitter::jitter;
 
 /// Payload of a frame that is sent. tungstenite keeps a buffer of this size for the life of the socket.
@@ -39,7 +39,7 @@ const CUT_OFF: &[u8] = b"the database is unavailable";
 /// Pause after the database was unavailable.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-enum End {
+enum SocketEnd {
     /// The peer is gone: there is nobody to tell.
     Gone,
     Close(CloseCode, &'static str),
@@ -47,25 +47,25 @@ enum End {
 
 type FramedStream = WebSocketStream<FrameSplitter<TokioIo<Upgraded>>>;
 
-pub struct Socket {
-    node: Node,
+pub struct ClientSocket {
+    node: AppState,
     socket: FramedStream,
-    feed: Feed,
+    feed: MessageFeed,
     caller: EnforcerOrApprover,
     last_received: Instant,
     active: bool,
     partial: PartialMessage,
-    account: Account,
+    account: MemoryAccount,
     _permit: Option<Extension<Arc<ConnectionPermit>>>,
 }
 
-impl Socket {
+impl ClientSocket {
     pub fn new(
-        node: Node,
+        node: AppState,
         socket: FramedStream,
-        feed: Feed,
+        feed: MessageFeed,
         caller: EnforcerOrApprover,
-        meter: Arc<Meter>,
+        meter: Arc<ConnectionMeter>,
         permit: Option<Extension<Arc<ConnectionPermit>>>,
     ) -> Self {
         let account = node.memory.account(caller.origin());
@@ -89,7 +89,7 @@ impl Socket {
         Box::pin(self.close(ended)).await;
     }
 
-    async fn close(self, ended: End) {
+    async fn close(self, ended: SocketEnd) {
         // The channel is given up first, so that others get what is left.
         let Self {
             node,
@@ -99,7 +99,7 @@ impl Socket {
             ..
         } = self;
         drop(feed);
-        if let End::Close(code, reason) = ended {
+        if let SocketEnd::Close(code, reason) = ended {
             let frame = Message::Close(Some(CloseFrame {
                 code,
                 reason: reason.into(),
@@ -119,15 +119,15 @@ impl Socket {
         let _timed_out = timeout(CLOSE_TIMEOUT, reading).await;
     }
 
-    async fn serve(&mut self) -> End {
+    async fn serve(&mut self) -> SocketEnd {
         let config = &self.node.context.config;
         let ping_every = Duration::from_secs(config.push.ping_seconds.max(1));
         let idle = Duration::from_secs(config.push.idle_seconds);
         let time_limit = Duration::from_secs(config.server.body_timeout_seconds);
         let mut pings = interval_at(Instant::now() + jitter(ping_every), ping_every);
         loop {
-            enum Event {
-                Closing(Closing),
+            enum SocketEvent {
+                Closing(ChannelCloseReason),
                 Ready,
                 Ping,
                 Partial(PartialEvent),
@@ -138,20 +138,24 @@ impl Socket {
                 // Frames before pushes: an ack that has arrived must count before anything is offered again.
                 tokio::select! {
                     biased;
-                    closing = closing => Event::Closing(closing),
-                    frame = self.socket.next() => Event::Frame(frame),
-                    event = poll_fn(|cx| self.partial.poll_event(cx, time_limit)) => Event::Partial(event),
-                    _ = pings.tick() => Event::Ping,
-                    () = ready => Event::Ready,
+                    closing = closing => SocketEvent::Closing(closing),
+                    frame = self.socket.next() => SocketEvent::Frame(frame),
+                    event = poll_fn(|cx| self.partial.poll_event(cx, time_limit)) => SocketEvent::Partial(event),
+                    _ = pings.tick() => SocketEvent::Ping,
+                    () = ready => SocketEvent::Ready,
                 }
             };
             let outcome = match event {
-                Event::Closing(closing) => Err(self.closing(closing)),
-                Event::Ready => self.push_page().await,
-                Event::Ping => self.ping(ping_every, idle).await,
-                Event::Partial(PartialEvent::NeedsMemory) => Box::pin(self.acquire_memory()).await,
-                Event::Partial(PartialEvent::TimedOut) => Err(self.closing(Closing::Unfinished)),
-                Event::Frame(frame) => self.receive(frame).await,
+                SocketEvent::Closing(closing) => Err(self.closing(closing)),
+                SocketEvent::Ready => self.push_page().await,
+                SocketEvent::Ping => self.ping(ping_every, idle).await,
+                SocketEvent::Partial(PartialEvent::NeedsMemory) => {
+                    Box::pin(self.acquire_memory()).await
+                }
+                SocketEvent::Partial(PartialEvent::TimedOut) => {
+                    Err(self.closing(ChannelCloseReason::Unfinished))
+                }
+                SocketEvent::Frame(frame) => self.receive(frame).await,
             };
             if let Err(end) = outcome {
                 return end;
@@ -160,7 +164,7 @@ impl Socket {
     }
 
     /// Sends the next few messages. The feed stays ready while there are more; frames are read between pages.
-    async fn push_page(&mut self) -> Result<(), End> {
+    async fn push_page(&mut self) -> Result<(), SocketEnd> {
         match channel::next_page(&mut self.feed, &self.node.memory, self.account).await {
             Ok((page, _memory)) => {
                 for mut push in page {
@@ -182,7 +186,7 @@ impl Socket {
     }
 
     /// Sends a text, in fragments if it is large. A peer that is too slow is closed, and catches up when it reconnects.
-    async fn send_text(&mut self, text: String) -> Result<(), End> {
+    async fn send_text(&mut self, text: String) -> Result<(), SocketEnd> {
         let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
         let mut rest = Bytes::from(text);
         let socket = &mut self.socket;
@@ -201,37 +205,37 @@ impl Socket {
     }
 
     /// Sends a control frame, within the same time.
-    async fn send(&mut self, message: Message) -> Result<(), End> {
+    async fn send(&mut self, message: Message) -> Result<(), SocketEnd> {
         let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
         let sent = timeout(time_limit, self.socket.send(message)).await;
         self.check_sent(&sent)
     }
 
     /// Writes what is buffered, within the same time.
-    async fn flush(&mut self) -> Result<(), End> {
+    async fn flush(&mut self) -> Result<(), SocketEnd> {
         let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
         let sent = timeout(time_limit, self.socket.flush()).await;
         self.check_sent(&sent)
     }
 
-    fn check_sent(&self, sent: &Result<Result<(), Error>, Elapsed>) -> Result<(), End> {
+    fn check_sent(&self, sent: &Result<Result<(), Error>, Elapsed>) -> Result<(), SocketEnd> {
         match sent {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(End::Gone),
-            Err(_) => Err(self.closing(Closing::Slow)),
+            Ok(Err(_)) => Err(SocketEnd::Gone),
+            Err(_) => Err(self.closing(ChannelCloseReason::Slow)),
         }
     }
 
-    fn closing(&self, why: Closing) -> End {
+    fn closing(&self, why: ChannelCloseReason) -> SocketEnd {
         self.feed.channel().note_closing(why);
         close_frame(why)
     }
 
     /// Pings the peer, or closes the socket if it has been silent for too long.
-    async fn ping(&mut self, ping_every: Duration, idle: Duration) -> Result<(), End> {
+    async fn ping(&mut self, ping_every: Duration, idle: Duration) -> Result<(), SocketEnd> {
         let silent = self.last_received.elapsed();
         if silent > idle {
-            return Err(self.closing(Closing::Silent));
+            return Err(self.closing(ChannelCloseReason::Silent));
         }
         // After two unanswered pings it is sent no decisions, until it answers again.
         if self.active && silent > ping_every * 2 {
@@ -242,21 +246,21 @@ impl Socket {
         self.send(Message::Ping(payload)).await
     }
 
-    async fn acquire_memory(&mut self) -> Result<(), End> {
+    async fn acquire_memory(&mut self) -> Result<(), SocketEnd> {
         if self.partial.acquire_memory().await {
             Ok(())
         } else {
-            Err(self.closing(Closing::Full))
+            Err(self.closing(ChannelCloseReason::Full))
         }
     }
 
-    async fn receive(&mut self, frame: Option<Result<Message, Error>>) -> Result<(), End> {
+    async fn receive(&mut self, frame: Option<Result<Message, Error>>) -> Result<(), SocketEnd> {
         let message = match frame {
-            None => return Err(End::Gone),
+            None => return Err(SocketEnd::Gone),
             Some(Err(error)) => {
                 return Err(match error {
-                    Error::Capacity(_) => self.closing(Closing::TooBig),
-                    _ => End::Gone,
+                    Error::Capacity(_) => self.closing(ChannelCloseReason::TooBig),
+                    _ => SocketEnd::Gone,
                 });
             }
             Some(Ok(message)) => message,
@@ -277,13 +281,13 @@ impl Socket {
                 self.partial.note_control(payload.len());
                 return Ok(());
             }
-            Message::Close(_) => return Err(End::Gone),
+            Message::Close(_) => return Err(SocketEnd::Gone),
             // Never read, only written.
             Message::Frame(_) => return Ok(()),
         };
         let finishing = Box::pin(self.partial.finish(bytes.len()));
         let Some(memory) = finishing.await else {
-            return Err(self.closing(Closing::Full));
+            return Err(self.closing(ChannelCloseReason::Full));
         };
         let key = &self.feed.channel().key;
         // Boxed, like everything that an idle socket seldom does: inline it would take up space for the socket's life.
@@ -296,20 +300,30 @@ impl Socket {
     }
 }
 
-fn close_frame(closing: Closing) -> End {
+fn close_frame(closing: ChannelCloseReason) -> SocketEnd {
     match closing {
-        Closing::Drain => End::Close(CloseCode::Away, "the node is stopping; reconnect"),
-        Closing::LeaseLost => End::Close(
+        ChannelCloseReason::Drain => {
+            SocketEnd::Close(CloseCode::Away, "the node is stopping; reconnect")
+        }
+        ChannelCloseReason::LeaseLost => SocketEnd::Close(
             CloseCode::Away,
             "the node does not reach the database; reconnect",
         ),
-        Closing::Slow => End::Close(CloseCode::Again, "too slow; reconnect and catch up"),
-        Closing::Silent => End::Close(CloseCode::Away, "silent for too long"),
-        Closing::Unfinished => End::Close(CloseCode::Policy, "the message took too long"),
-        Closing::Full => End::Close(CloseCode::Again, "no memory for the message; try again"),
-        Closing::TooBig => End::Close(CloseCode::Size, "the message is too big"),
-        Closing::Credential => End::Close(CloseCode::Policy, "the credential has ended"),
-        Closing::Replaced => End::Close(
+        ChannelCloseReason::Slow => {
+            SocketEnd::Close(CloseCode::Again, "too slow; reconnect and catch up")
+        }
+        ChannelCloseReason::Silent => SocketEnd::Close(CloseCode::Away, "silent for too long"),
+        ChannelCloseReason::Unfinished => {
+            SocketEnd::Close(CloseCode::Policy, "the message took too long")
+        }
+        ChannelCloseReason::Full => {
+            SocketEnd::Close(CloseCode::Again, "no memory for the message; try again")
+        }
+        ChannelCloseReason::TooBig => SocketEnd::Close(CloseCode::Size, "the message is too big"),
+        ChannelCloseReason::Credential => {
+            SocketEnd::Close(CloseCode::Policy, "the credential has ended")
+        }
+        ChannelCloseReason::Replaced => SocketEnd::Close(
             CloseCode::Policy,
             "too many channels of this identity; this was the oldest",
         ),

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use countersign::client::approver::Enrolment;
+use countersign::client::approver::EnrolmentProgress;
 use countersign::client::enforcer::Enforcer;
 use serde_json::json;
 
@@ -96,7 +96,7 @@ async fn devices_are_listed_added_and_revoked_by_command() {
     let world = World::start().await;
     let laptop = world.approver("alice", "laptop").await;
     let phone = world.device("alice", "phone").await;
-    let Enrolment::Asks(request) = phone.enrol().await.unwrap() else {
+    let EnrolmentProgress::Asks(request) = phone.enrol().await.unwrap() else {
         panic!("another device has to add it");
     };
     let link = request.link(&phone.page()).unwrap();

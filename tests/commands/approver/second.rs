@@ -2,8 +2,8 @@
 
 use std::process::Stdio;
 
-use countersign::client::approver::Enrolment;
-use countersign::e2e::Received;
+use countersign::client::approver::EnrolmentProgress;
+use countersign::e2e::ReceivedAnswer;
 use serde_json::{Value, json};
 
 use super::{prepared, run};
@@ -26,12 +26,12 @@ async fn a_second_terminal_opens_and_approves_without_pairing() {
     let link = attempt.link("https://page.example.org").to_string();
     run(&world, "laptop", &["pair", &link]).expect(0);
     let completed = enforcer.wait_for_answer(attempt).await.unwrap().unwrap();
-    let (Received::Proven(device), pairing) = completed.split() else {
+    let (ReceivedAnswer::Proven(device), pairing) = completed.split() else {
         panic!("a link proves");
     };
     enforcer.pin(&device, pairing).unwrap();
     let phone = world.device("alice", "phone").await;
-    let Enrolment::Asks(request) = phone.enrol().await.unwrap() else {
+    let EnrolmentProgress::Asks(request) = phone.enrol().await.unwrap() else {
         panic!("another device has to add it");
     };
     let link = request.link(&phone.page()).unwrap();

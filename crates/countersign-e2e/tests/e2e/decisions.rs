@@ -1,8 +1,9 @@
 //! An enforcer acts on what a pinned device approved for this request, and on nothing else.
 
 use countersign_e2e::{
-    Approval, DeviceKeys, Error, Grant, GrantMatch, GrantOutcome, Hints, Outcome, Ruling, Scope,
-    accept, accept_again, reject_unopened, sign_decision,
+    ArtifactHints, DecisionContent, DecisionScope, DeviceKeys, Error, Grant, GrantMatch,
+    GrantOutcome, VerifiedApproval, VerifiedDecision, accept, accept_again, reject_unopened,
+    sign_decision,
 };
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::decision::Verdict;
@@ -12,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::people::{World, device, known, node, now, revoke, ruling, time, world};
 
-fn signed(world: &World, keys: &DeviceKeys, ruling: &Ruling) -> String {
+fn signed(world: &World, keys: &DeviceKeys, ruling: &DecisionContent) -> String {
     sign_decision(&world.opened(), ruling, keys, &mut known("decision")).unwrap()
 }
 
-fn judge(world: &World, body: &str) -> Result<Outcome, Error> {
+fn judge(world: &World, body: &str) -> Result<VerifiedDecision, Error> {
     accept(
         &node(body),
         &world.request(),
@@ -26,10 +27,10 @@ fn judge(world: &World, body: &str) -> Result<Outcome, Error> {
     )
 }
 
-fn approval(world: &World, body: &str) -> Approval {
+fn approval(world: &World, body: &str) -> VerifiedApproval {
     match judge(world, body).unwrap() {
-        Outcome::Approved(approval) => approval,
-        Outcome::Rejected(_) => panic!("it was approved"),
+        VerifiedDecision::Approved(approval) => approval,
+        VerifiedDecision::Rejected(_) => panic!("it was approved"),
     }
 }
 
@@ -45,7 +46,7 @@ fn sign_raw(keys: &DeviceKeys, members: &Value) -> String {
     members.to_string()
 }
 
-fn members(world: &World, ruling: &Ruling) -> Value {
+fn members(world: &World, ruling: &DecisionContent) -> Value {
     let mut members: Value = serde_json::from_str(&signed(world, &world.phone, ruling)).unwrap();
     members.as_object_mut().unwrap().remove("signature");
     members
@@ -67,7 +68,7 @@ fn either_device_approves_and_the_enforcer_knows_who_did() {
     let body = signed(&world, &world.phone, &ruling(Verdict::Reject));
     assert!(matches!(
         judge(&world, &body).unwrap(),
-        Outcome::Rejected(_)
+        VerifiedDecision::Rejected(_)
     ));
 }
 
@@ -144,15 +145,15 @@ fn a_decision_is_for_one_request_one_artifact_and_one_repository() {
 #[test]
 fn time_is_judged_by_the_enforcers_clock_to_the_moment() {
     let world = world();
-    let early = Ruling {
+    let early = DecisionContent {
         expires_at: time("2026-02-21T12:05:00Z"),
         ..ruling(Verdict::Approve)
     };
-    let late = Ruling {
+    let late = DecisionContent {
         expires_at: time("2026-02-21T13:00:00Z"),
         ..ruling(Verdict::Approve)
     };
-    let at = |ruling: &Ruling, now: &str| {
+    let at = |ruling: &DecisionContent, now: &str| {
         let body = signed(&world, &world.phone, ruling);
         accept(
             &node(&body),
@@ -239,7 +240,7 @@ fn a_statement_is_no_decision() {
 #[test]
 fn what_a_person_adds_reaches_the_enforcer_and_not_the_gateway() {
     let world = world();
-    let hints = Hints {
+    let hints = ArtifactHints {
         reason: Some("only in the build directory".to_owned()),
         action_id: Some("approve-once".to_owned()),
         grant: None,
@@ -247,7 +248,7 @@ fn what_a_person_adds_reaches_the_enforcer_and_not_the_gateway() {
     let body = signed(
         &world,
         &world.phone,
-        &Ruling {
+        &DecisionContent {
             hints: hints.clone(),
             ..ruling(Verdict::Approve)
         },
@@ -271,7 +272,9 @@ fn hints_in_plain_are_read_and_unknown_ones_stop_an_approval() {
         members["policyHints"] = hints;
         judge(&world, &sign_raw(&world.phone, &members))
     };
-    let Ok(Outcome::Approved(approval)) = with(Verdict::Approve, json!({"reason": "fine"})) else {
+    let Ok(VerifiedDecision::Approved(approval)) =
+        with(Verdict::Approve, json!({"reason": "fine"}))
+    else {
         panic!("plain hints are read");
     };
     assert_eq!(approval.hints.reason.as_deref(), Some("fine"));
@@ -285,7 +288,7 @@ fn hints_in_plain_are_read_and_unknown_ones_stop_an_approval() {
         assert!(matches!(refused, Error::Hints(_)), "{odd}: {refused}");
         assert!(matches!(
             with(Verdict::Reject, odd),
-            Ok(Outcome::Rejected(_))
+            Ok(VerifiedDecision::Rejected(_))
         ));
     }
 }
@@ -293,10 +296,10 @@ fn hints_in_plain_are_read_and_unknown_ones_stop_an_approval() {
 #[test]
 fn hints_are_for_one_decision_of_one_device() {
     let world = world();
-    let with_hints = Ruling {
-        hints: Hints {
+    let with_hints = DecisionContent {
+        hints: ArtifactHints {
             reason: Some("fine".to_owned()),
-            ..Hints::default()
+            ..ArtifactHints::default()
         },
         ..ruling(Verdict::Approve)
     };
@@ -317,20 +320,36 @@ fn what_was_not_opened_can_be_rejected() {
         request.artifact_hash,
         request.expires_at,
     );
-    let body = reject_unopened((id, ""), hash, until, Hints::default(), parties, random).unwrap();
+    let body = reject_unopened(
+        (id, ""),
+        hash,
+        until,
+        ArtifactHints::default(),
+        parties,
+        random,
+    )
+    .unwrap();
     assert!(matches!(
         judge(&world, &body).unwrap(),
-        Outcome::Rejected(_)
+        VerifiedDecision::Rejected(_)
     ));
     let stranger = (&world.phone, None);
-    let body = reject_unopened((id, ""), hash, until, Hints::default(), stranger, random).unwrap();
+    let body = reject_unopened(
+        (id, ""),
+        hash,
+        until,
+        ArtifactHints::default(),
+        stranger,
+        random,
+    )
+    .unwrap();
     assert!(matches!(
         judge(&world, &body).unwrap(),
-        Outcome::Rejected(_)
+        VerifiedDecision::Rejected(_)
     ));
-    let reason = Hints {
+    let reason = ArtifactHints {
         reason: Some("who are you?".to_owned()),
-        ..Hints::default()
+        ..ArtifactHints::default()
     };
     let refused = reject_unopened((id, ""), hash, until, reason, stranger, random).unwrap_err();
     assert_eq!(refused, Error::HintsForNobody);
@@ -341,16 +360,21 @@ fn what_was_not_opened_can_be_rejected() {
     assert_eq!(refused, Error::OtherSubject { what: "repository" });
 }
 
-fn grant(world: &World, scope: Scope, until: &str, wanted: Option<GrantMatch>) -> GrantOutcome {
+fn grant(
+    world: &World,
+    scope: DecisionScope,
+    until: &str,
+    wanted: Option<GrantMatch>,
+) -> GrantOutcome {
     let body = signed(
         world,
         &world.phone,
-        &Ruling {
+        &DecisionContent {
             scope,
             expires_at: time(until),
-            hints: Hints {
+            hints: ArtifactHints {
                 grant: wanted,
-                ..Hints::default()
+                ..ArtifactHints::default()
             },
             ..ruling(Verdict::Approve)
         },
@@ -371,13 +395,13 @@ fn a_grant_needs_a_scope_and_its_terms_and_ends_within_a_day() {
             session_only,
         })
     };
-    let same = grant(&world, Scope::Timebox, soon, Some(GrantMatch::Same));
+    let same = grant(&world, DecisionScope::Timebox, soon, Some(GrantMatch::Same));
     assert_eq!(same, given(GrantMatch::Same, soon, false));
-    let words = grant(&world, Scope::Session, soon, prefix.clone());
+    let words = grant(&world, DecisionScope::Session, soon, prefix.clone());
     assert_eq!(words, given(prefix.clone().unwrap(), soon, true));
     let long = grant(
         &world,
-        Scope::Timebox,
+        DecisionScope::Timebox,
         "2026-03-21T12:00:00Z",
         prefix.clone(),
     );
@@ -385,9 +409,9 @@ fn a_grant_needs_a_scope_and_its_terms_and_ends_within_a_day() {
         long,
         given(prefix.clone().unwrap(), "2026-02-22T12:01:00Z", false)
     );
-    let once = grant(&world, Scope::Once, soon, Some(GrantMatch::Same));
+    let once = grant(&world, DecisionScope::Once, soon, Some(GrantMatch::Same));
     assert_eq!(once, GrantOutcome::NotGiven("it is for one request only"));
-    let vague = grant(&world, Scope::Timebox, soon, None);
+    let vague = grant(&world, DecisionScope::Timebox, soon, None);
     assert_eq!(
         vague,
         GrantOutcome::NotGiven("it does not say what else it permits")
@@ -400,8 +424,8 @@ fn a_grant_needs_a_scope_and_its_terms_and_ends_within_a_day() {
 #[test]
 fn a_grant_that_is_not_understood_permits_one_request() {
     let world = world();
-    let timebox = Ruling {
-        scope: Scope::Timebox,
+    let timebox = DecisionContent {
+        scope: DecisionScope::Timebox,
         ..ruling(Verdict::Approve)
     };
     for odd in [
@@ -426,12 +450,12 @@ fn a_stored_grant_is_judged_again_at_each_use() {
     let body = signed(
         &world,
         &world.phone,
-        &Ruling {
-            scope: Scope::Timebox,
+        &DecisionContent {
+            scope: DecisionScope::Timebox,
             expires_at: time("2026-03-21T12:00:00Z"),
-            hints: Hints {
+            hints: ArtifactHints {
                 grant: Some(GrantMatch::Same),
-                ..Hints::default()
+                ..ArtifactHints::default()
             },
             ..ruling(Verdict::Approve)
         },
@@ -472,22 +496,22 @@ fn a_stored_grant_is_judged_again_at_each_use() {
 
 #[test]
 fn what_a_person_adds_is_bounded_as_it_is_read() {
-    type MakeHints = fn(String) -> Hints;
+    type MakeHints = fn(String) -> ArtifactHints;
     let world = world();
     let bounds: [(usize, MakeHints); 2] = [
-        (4_000, |text| Hints {
+        (4_000, |text| ArtifactHints {
             reason: Some(text),
-            ..Hints::default()
+            ..ArtifactHints::default()
         }),
-        (1_024, |text| Hints {
+        (1_024, |text| ArtifactHints {
             action_id: Some(text),
-            ..Hints::default()
+            ..ArtifactHints::default()
         }),
     ];
     for (chars, hints) in bounds {
         let decide = |length: usize| {
             let hints = hints("é".repeat(length));
-            let ruling = Ruling {
+            let ruling = DecisionContent {
                 hints,
                 ..ruling(Verdict::Approve)
             };
@@ -496,7 +520,7 @@ fn what_a_person_adds_is_bounded_as_it_is_read() {
         };
         let body = decide(chars).unwrap();
         let outcome = judge(&world, &body).unwrap();
-        assert!(matches!(outcome, Outcome::Approved(_)), "{chars}");
+        assert!(matches!(outcome, VerifiedDecision::Approved(_)), "{chars}");
         let refused = decide(chars + 1).unwrap_err();
         let expected = [
             Error::LongReason { limit: chars },

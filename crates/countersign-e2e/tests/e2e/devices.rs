@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use countersign_e2e::{
-    Change, DeviceKeys, DeviceTrust, Error, Followed, MAX_DEVICES, SignedStatement, Statement,
-    TrustedDevice,
+    DeviceKeys, DeviceStatement, DeviceTrust, Error, MAX_DEVICES, SignedStatement, StatementChange,
+    TrustUpdate, TrustedDevice,
 };
 use countersign_protocol::id::{ApproverId, TenantId, TextId as _};
 
 use super::people::{World, add, alice, device, node, now, paired, revoke, tenant, world};
 
 /// A statement by whoever `signer` is, in the name of `by`.
-fn forged(signer: &DeviceKeys, by: &DeviceKeys, change: &Change) -> SignedStatement {
-    let statement = Statement::new(&tenant(), &alice(), change, now(), by.id()).unwrap();
+fn forged(signer: &DeviceKeys, by: &DeviceKeys, change: &StatementChange) -> SignedStatement {
+    let statement = DeviceStatement::new(&tenant(), &alice(), change, now(), by.id()).unwrap();
     let signature = statement.sign(signer).unwrap();
     let possession = statement.sign(signer).unwrap();
     SignedStatement::new(statement, signature, Some(possession))
@@ -32,13 +32,13 @@ fn a_device_added_by_one_in_force_is_in_force() {
     let added = add(&world.laptop, &tablet, &bundle);
     assert_eq!(
         world.trust.follow(&added).unwrap(),
-        Followed::Added(tablet.id())
+        TrustUpdate::Added(tablet.id())
     );
     let again = SignedStatement::parse(&node(&added.to_text())).unwrap();
     assert_eq!(again, added);
     assert_eq!(
         world.trust.follow(&again).unwrap(),
-        Followed::Known(tablet.id())
+        TrustUpdate::Known(tablet.id())
     );
     let ids: Vec<_> = world
         .trust
@@ -53,12 +53,16 @@ fn a_device_added_by_one_in_force_is_in_force() {
 fn a_device_that_nobody_endorsed_is_refused() {
     let world = world();
     let (stranger, bundle) = device("stranger");
-    let change = Change::Add(Box::new(bundle.clone()));
+    let change = StatementChange::Add(Box::new(bundle.clone()));
     let own = add(&stranger, &stranger, &bundle);
     assert_eq!(unchanged(&world, &own), Error::UnknownDevice(stranger.id()));
     let impostor = forged(&stranger, &world.phone, &change);
     assert_eq!(unchanged(&world, &impostor), Error::StatementSignature);
-    let revoking = forged(&stranger, &world.laptop, &Change::Revoke(world.phone.id()));
+    let revoking = forged(
+        &stranger,
+        &world.laptop,
+        &StatementChange::Revoke(world.phone.id()),
+    );
     assert_eq!(unchanged(&world, &revoking), Error::StatementSignature);
     let mut trust = world.trust.clone();
     assert_eq!(
@@ -87,8 +91,8 @@ fn a_statement_is_for_one_tenant_and_one_approver() {
     let (tablet, bundle) = device("tablet");
     let (bob, other) = (ApproverId::parse("bob"), TenantId::parse("other"));
     for (tenant, approver) in [(tenant(), bob.unwrap()), (other.unwrap(), alice())] {
-        let (by, change) = (&world.phone, Change::Add(Box::new(bundle.clone())));
-        let statement = Statement::new(&tenant, &approver, &change, now(), by.id()).unwrap();
+        let (by, change) = (&world.phone, StatementChange::Add(Box::new(bundle.clone())));
+        let statement = DeviceStatement::new(&tenant, &approver, &change, now(), by.id()).unwrap();
         let signature = statement.sign(by).unwrap();
         let possession = statement.sign(&tablet).unwrap();
         let signed = SignedStatement::new(statement, signature, Some(possession));
@@ -103,12 +107,12 @@ fn a_revoked_device_never_returns_and_says_nothing_more() {
     let first = add(&world.phone, &world.laptop, &world.laptop_bundle);
     let gone = revoke(&world.phone, &world.laptop);
     let id = world.laptop.id();
-    assert_eq!(world.trust.follow(&gone).unwrap(), Followed::Revoked(id));
+    assert_eq!(world.trust.follow(&gone).unwrap(), TrustUpdate::Revoked(id));
     assert_eq!(
         world.trust.device(id).unwrap_err(),
         Error::RevokedDevice(id)
     );
-    assert_eq!(world.trust.follow(&gone).unwrap(), Followed::Known(id));
+    assert_eq!(world.trust.follow(&gone).unwrap(), TrustUpdate::Known(id));
     let late = add(&world.laptop, &tablet, &tablet_bundle);
     let revenge = revoke(&world.laptop, &world.phone);
     for (what, replayed) in [("first", &first), ("late", &late), ("revenge", &revenge)] {
@@ -180,7 +184,11 @@ fn the_first_device_vouches_for_itself_once() {
         trust.follow(&first).is_err(),
         "following is not registering"
     );
-    let lent = forged(&laptop, &phone, &Change::Add(Box::new(bundle.clone())));
+    let lent = forged(
+        &laptop,
+        &phone,
+        &StatementChange::Add(Box::new(bundle.clone())),
+    );
     assert_eq!(
         trust.register_first(&lent).unwrap_err(),
         Error::StatementSignature
@@ -192,7 +200,7 @@ fn the_first_device_vouches_for_itself_once() {
     );
     assert_eq!(
         trust.register_first(&first).unwrap(),
-        Followed::Added(phone.id())
+        TrustUpdate::Added(phone.id())
     );
     let second = add(&laptop, &laptop, &laptop_bundle);
     assert_eq!(
@@ -226,7 +234,8 @@ fn devices_are_limited_in_number() {
 fn revoke_keeping(by: &DeviceKeys, gone: &DeviceKeys, keeps: &[&DeviceKeys]) -> SignedStatement {
     let keeps = keeps.iter().map(|keys| keys.id()).collect();
     let statement =
-        Statement::revocation(&tenant(), &alice(), gone.id(), &keeps, now(), by.id()).unwrap();
+        DeviceStatement::revocation(&tenant(), &alice(), gone.id(), &keeps, now(), by.id())
+            .unwrap();
     let signature = statement.sign(by).unwrap();
     SignedStatement::new(statement, signature, None)
 }

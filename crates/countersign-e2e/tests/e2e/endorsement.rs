@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_e2e::{
-    Change, DeviceBundle, DeviceKeys, DeviceName, DeviceTrust, EndorsementRequest, Error, Followed,
-    MAX_DEVICES,
+    DeviceBundle, DeviceKeys, DeviceName, DeviceTrust, EndorsementRequest, Error, MAX_DEVICES,
+    StatementChange, TrustUpdate,
 };
 use countersign_protocol::id::{ApproverId, TenantId, TextId as _};
 use serde_json::{Value, json};
@@ -52,13 +52,13 @@ fn both_devices_add_each_other_by_one_text() {
         let mut trust = DeviceTrust::from_own_records(tenant(), alice(), known_old, [].into());
         assert_eq!(
             trust.follow(&statements[0]).unwrap(),
-            Followed::Added(tablet.id())
+            TrustUpdate::Added(tablet.id())
         );
         let known_new = vec![bundle.clone()];
         let mut trust = DeviceTrust::from_own_records(tenant(), alice(), known_new, [].into());
         assert_eq!(
             trust.follow(&statements[1]).unwrap(),
-            Followed::Added(own.id())
+            TrustUpdate::Added(own.id())
         );
         assert_eq!(statements.len(), 2);
         assert!(
@@ -84,7 +84,7 @@ fn a_device_that_was_shown_foreign_devices_publishes_nothing_about_them() {
     // It shows the phone beside it: only what is about the phone is published.
     let mixed = request((&tablet, &bundle), &[foreign, world.phone_bundle.clone()]);
     let statements = mixed.endorse(&tenant(), &alice(), own).unwrap();
-    let Change::Add(back) = statements[1].statement().change() else {
+    let StatementChange::Add(back) = statements[1].statement().change() else {
         panic!("an addition");
     };
     assert_eq!(**back, world.phone_bundle);

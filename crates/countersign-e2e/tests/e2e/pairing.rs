@@ -1,8 +1,8 @@
 //! A gateway in the middle of a pairing can stop it, and nothing else.
 
 use countersign_e2e::{
-    Answer, AuthenticOffer, DeviceBundle, EnforcerBundle, EnforcerKeys, Error, Fingerprint,
-    PairingLink, PairingSecret, Received, answer_by_code, answer_by_link, receive_answer,
+    AuthenticOffer, DeviceBundle, EnforcerBundle, EnforcerKeys, Error, Fingerprint, PairingAnswer,
+    PairingLink, PairingSecret, ReceivedAnswer, answer_by_code, answer_by_link, receive_answer,
 };
 use countersign_protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign_protocol::pairing::{Nonce, PairingCode};
@@ -24,7 +24,7 @@ fn attempt() -> Attempt {
 }
 
 impl Attempt {
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> PairingAnswer {
         let fingerprint = Fingerprint::of(&self.offer).unwrap();
         let offer = AuthenticOffer::check(self.offer.clone(), &fingerprint).unwrap();
         let random = &mut known("answer");
@@ -40,7 +40,7 @@ impl Attempt {
         .0
     }
 
-    fn receive(&self, answer: Answer) -> Result<Received, Error> {
+    fn receive(&self, answer: PairingAnswer) -> Result<ReceivedAnswer, Error> {
         receive_answer(&self.offer, &self.secret, &nonce(), &alice(), answer)
     }
 }
@@ -49,9 +49,9 @@ impl Attempt {
 fn a_link_pins_both_sides() {
     let attempt = attempt();
     let text = attempt.answer().to_text().unwrap();
-    let answer = Answer::parse(&text).unwrap();
+    let answer = PairingAnswer::parse(&text).unwrap();
     assert_eq!(answer, attempt.answer());
-    let Received::Proven(pinned) = attempt.receive(answer).unwrap() else {
+    let ReceivedAnswer::Proven(pinned) = attempt.receive(answer).unwrap() else {
         panic!("it has a proof");
     };
     assert_eq!(*pinned.bundle(), attempt.bundle);
@@ -120,7 +120,7 @@ fn a_swapped_device_has_no_proof() {
     let proof = attempt.answer().to_text().unwrap();
     let mut members: serde_json::Value = decode(&other.answer().to_text().unwrap());
     members["proof"] = decode(&proof)["proof"].clone();
-    let grafted = Answer::parse(&encode(&members)).unwrap();
+    let grafted = PairingAnswer::parse(&encode(&members)).unwrap();
     assert_eq!(attempt.receive(grafted).unwrap_err(), Error::PairingProof);
 }
 
@@ -159,7 +159,7 @@ fn without_a_proof_nothing_is_pinned_before_a_person_compared() {
     let (offer, bundle) = (&attempt.offer, &attempt.bundle);
     let random = &mut known("answer");
     let (answer, on_device) = answer_by_code(offer, &nonce(), &alice(), bundle, random).unwrap();
-    let Received::ToCompare(on_enforcer) = attempt.receive(answer).unwrap() else {
+    let ReceivedAnswer::ToCompare(on_enforcer) = attempt.receive(answer).unwrap() else {
         panic!("there was no proof");
     };
     assert_eq!(on_enforcer.digits(), on_device.digits());

@@ -1,16 +1,16 @@
 //! Who takes part in the tests: one enforcer, and the devices of one approver.
 
 use countersign_e2e::{
-    ArtifactContext, Ciphertext, DeviceBundle, DeviceKeys, DeviceName, DeviceTrust, EnforcerBundle,
-    EnforcerKeys, Error, Hints, Introduction, OpenedArtifact, OwnRequest, PairingSecret,
-    PinnedDevice, PinnedEnforcer, PlainArtifact, Purpose, RandomSource, Received, Ruling, Scope,
-    SignedIntroduction, SignedStatement, Statement, answer_by_link, open_artifact, receive_answer,
-    seal_artifact,
+    ArtifactContext, ArtifactHints, Ciphertext, DecisionContent, DecisionScope, DeviceBundle,
+    DeviceKeys, DeviceName, DeviceStatement, DeviceTrust, EnforcerBundle, EnforcerKeys, Error,
+    Introduction, OpenedArtifact, OwnRequest, PairingSecret, PinnedDevice, PinnedEnforcer,
+    PlainArtifact, RandomSource, ReceivedAnswer, SealPurpose, SignedIntroduction, SignedStatement,
+    answer_by_link, open_artifact, receive_answer, seal_artifact,
 };
-use countersign_e2e::{AuthenticOffer, Change, Fingerprint};
+use countersign_e2e::{AuthenticOffer, Fingerprint, StatementChange};
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
-use countersign_protocol::json::{self, Node};
+use countersign_protocol::json::{self, JsonNode};
 use countersign_protocol::pairing::Nonce;
 use countersign_protocol::timestamp::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -67,7 +67,7 @@ pub fn device(name: &'static str) -> (DeviceKeys, DeviceBundle) {
     (keys, bundle)
 }
 
-pub fn node(text: &str) -> Node<'_> {
+pub fn node(text: &str) -> JsonNode<'_> {
     json::parse(text.as_bytes()).unwrap()
 }
 
@@ -88,16 +88,16 @@ pub struct World {
 }
 
 pub fn add(by: &DeviceKeys, new: &DeviceKeys, bundle: &DeviceBundle) -> SignedStatement {
-    let change = Change::Add(Box::new(bundle.clone()));
-    let statement = Statement::new(&tenant(), &alice(), &change, now(), by.id()).unwrap();
+    let change = StatementChange::Add(Box::new(bundle.clone()));
+    let statement = DeviceStatement::new(&tenant(), &alice(), &change, now(), by.id()).unwrap();
     let signature = statement.sign(by).unwrap();
     let possession = (by.id() != new.id()).then(|| statement.sign(new).unwrap());
     SignedStatement::new(statement, signature, possession)
 }
 
 pub fn revoke(by: &DeviceKeys, gone: &DeviceKeys) -> SignedStatement {
-    let change = Change::Revoke(gone.id());
-    let statement = Statement::new(&tenant(), &alice(), &change, now(), by.id()).unwrap();
+    let change = StatementChange::Revoke(gone.id());
+    let statement = DeviceStatement::new(&tenant(), &alice(), &change, now(), by.id()).unwrap();
     let signature = statement.sign(by).unwrap();
     SignedStatement::new(statement, signature, None)
 }
@@ -119,7 +119,7 @@ pub fn paired(enforcer: &EnforcerKeys, bundle: &DeviceBundle) -> (PinnedDevice, 
     let (answer, pinned_enforcer) =
         answer_by_link(&authentic, &secret, &nonce(), &alice(), bundle, random).unwrap();
     let received = receive_answer(&offer, &secret, &nonce(), &alice(), answer).unwrap();
-    let Received::Proven(pinned) = received else {
+    let ReceivedAnswer::Proven(pinned) = received else {
         panic!("a proof was sent");
     };
     (pinned, pinned_enforcer)
@@ -171,7 +171,7 @@ impl World {
             what: "the test's ciphertext",
             error,
         })?;
-        let ciphertext = Ciphertext::parse(Purpose::Artifact, &node)?;
+        let ciphertext = Ciphertext::parse(SealPurpose::Artifact, &node)?;
         open_artifact(keys, &self.pinned_enforcer, &self.context(), &ciphertext)
     }
 
@@ -181,11 +181,11 @@ impl World {
     }
 }
 
-pub fn ruling(verdict: Verdict) -> Ruling {
-    Ruling {
+pub fn ruling(verdict: Verdict) -> DecisionContent {
+    DecisionContent {
         verdict,
-        scope: Scope::Once,
+        scope: DecisionScope::Once,
         expires_at: time("2026-02-21T12:10:00Z"),
-        hints: Hints::default(),
+        hints: ArtifactHints::default(),
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use countersign_e2e::{
-    Answer, Ciphertext, DeviceBundle, EnforcerBundle, Error, Hints, PairingSecret, PlainPrompt,
-    Purpose, Received, Ruling, SignedIntroduction, SignedStatement, accept, answer_by_link,
-    open_prompt, receive_answer, seal_prompt, sign_decision,
+    ArtifactHints, Ciphertext, DecisionContent, DeviceBundle, EnforcerBundle, Error, PairingAnswer,
+    PairingSecret, PlainPrompt, ReceivedAnswer, SealPurpose, SignedIntroduction, SignedStatement,
+    accept, answer_by_link, open_prompt, receive_answer, seal_prompt, sign_decision,
 };
 use countersign_e2e::{AuthenticOffer, Fingerprint};
 use countersign_protocol::decision::Verdict;
@@ -33,10 +33,10 @@ struct Texts {
 
 static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
     let world = &*WORLD;
-    let with_hints = Ruling {
-        hints: Hints {
+    let with_hints = DecisionContent {
+        hints: ArtifactHints {
             reason: Some("fine".to_owned()),
-            ..Hints::default()
+            ..ArtifactHints::default()
         },
         ..ruling(Verdict::Approve)
     };
@@ -95,7 +95,7 @@ fn accept_decision(text: &str) -> Result<(), Error> {
 fn open_sealed_prompt(text: &str) -> Result<(), Error> {
     let world = &*WORLD;
     let node = json::parse(text.as_bytes()).map_err(|error| Error::Json { what: "it", error })?;
-    let sealed = Ciphertext::parse(Purpose::Prompt, &node)?;
+    let sealed = Ciphertext::parse(SealPurpose::Prompt, &node)?;
     let context = PlainPrompt::complete(PROMPT, &mut known("prompt salt"))?.context(alice(), bot());
     open_prompt(&world.enforcer, &bot(), &world.trust, &context, &sealed).map(drop)
 }
@@ -114,10 +114,10 @@ fn accept_introduction(text: &str) -> Result<(), Error> {
 
 fn prove_answer(text: &str) -> Result<(), Error> {
     let offer = EnforcerBundle::parse(&TEXTS.offer)?;
-    let answer = Answer::parse(text)?;
+    let answer = PairingAnswer::parse(text)?;
     match receive_answer(&offer, &secret(), &nonce(), &alice(), answer)? {
-        Received::Proven(_) => Ok(()),
-        Received::ToCompare(_) => Err(Error::PairingProof),
+        ReceivedAnswer::Proven(_) => Ok(()),
+        ReceivedAnswer::ToCompare(_) => Err(Error::PairingProof),
     }
 }
 

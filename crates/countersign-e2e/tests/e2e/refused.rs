@@ -2,8 +2,8 @@
 //! `encryption.json`. After a deliberate change, run it once with `WRITE_VECTORS=1`.
 
 use countersign_e2e::{
-    Change, Ciphertext, DeviceBundle, DeviceKeys, DeviceTrust, Purpose, SignedStatement, Statement,
-    TrustedDevice, accept, open_artifact, sign_decision,
+    Ciphertext, DeviceBundle, DeviceKeys, DeviceStatement, DeviceTrust, SealPurpose,
+    SignedStatement, StatementChange, TrustedDevice, accept, open_artifact, sign_decision,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::{ApproverId, TextId as _};
@@ -158,7 +158,7 @@ fn ciphertexts(world: &World) -> Value {
             countersign_protocol::id::EnforcerId::parse(&text("enforcerId")).unwrap();
         let whole = ciphertext.to_string();
         let node = json::parse(whole.as_bytes()).unwrap();
-        Ciphertext::parse(Purpose::Artifact, &node)
+        Ciphertext::parse(SealPurpose::Artifact, &node)
             .and_then(|parsed| open_artifact(&world.phone, &world.pinned_enforcer, &known, &parsed))
             .is_ok()
     };
@@ -267,7 +267,8 @@ fn decisions(world: &World) -> Value {
 fn keeping(by: &DeviceKeys, gone: &DeviceKeys, keeps: &[&DeviceKeys]) -> SignedStatement {
     let keeps = keeps.iter().map(|keys| keys.id()).collect();
     let statement =
-        Statement::revocation(&tenant(), &alice(), gone.id(), &keeps, now(), by.id()).unwrap();
+        DeviceStatement::revocation(&tenant(), &alice(), gone.id(), &keeps, now(), by.id())
+            .unwrap();
     let signature = statement.sign(by).unwrap();
     SignedStatement::new(statement, signature, None)
 }
@@ -279,8 +280,9 @@ fn statements(world: &World) -> Value {
     let added = || add(phone, laptop, laptops);
     let elsewhere = |approver: &str| {
         let approver = ApproverId::parse(approver).unwrap();
-        let change = Change::Add(Box::new(laptops.clone()));
-        let statement = Statement::new(&tenant(), &approver, &change, now(), phone.id()).unwrap();
+        let change = StatementChange::Add(Box::new(laptops.clone()));
+        let statement =
+            DeviceStatement::new(&tenant(), &approver, &change, now(), phone.id()).unwrap();
         let (signature, possession) = (
             statement.sign(phone).unwrap(),
             statement.sign(laptop).unwrap(),
@@ -288,8 +290,9 @@ fn statements(world: &World) -> Value {
         SignedStatement::new(statement, signature, Some(possession))
     };
     let unproven = {
-        let change = Change::Add(Box::new(laptops.clone()));
-        let statement = Statement::new(&tenant(), &alice(), &change, now(), phone.id()).unwrap();
+        let change = StatementChange::Add(Box::new(laptops.clone()));
+        let statement =
+            DeviceStatement::new(&tenant(), &alice(), &change, now(), phone.id()).unwrap();
         let signature = statement.sign(phone).unwrap();
         SignedStatement::new(statement, signature, None)
     };

@@ -2,7 +2,7 @@
 
 use countersign_e2e::{
     Ciphertext, DeviceTrust, EnforcerKeys, Error, OpenedPrompt, PinnedEnforcer, PlainArtifact,
-    PlainPrompt, Purpose, open_artifact, open_prompt, seal_artifact, seal_prompt,
+    PlainPrompt, SealPurpose, open_artifact, open_prompt, seal_artifact, seal_prompt,
 };
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, TextId as _};
@@ -269,7 +269,7 @@ fn a_prompt_opens_at_its_enforcer_only_while_its_device_is_in_force() {
     let mut world = world();
     let (prompt, sealed) = sealed_prompt();
     let text = sealed.to_text().unwrap();
-    let sealed = Ciphertext::parse(Purpose::Prompt, &node(&text)).unwrap();
+    let sealed = Ciphertext::parse(SealPurpose::Prompt, &node(&text)).unwrap();
     let context = prompt.context(alice(), bot());
     let OpenedPrompt {
         prompt: opened,
@@ -322,7 +322,7 @@ fn a_prompt_says_for_whom_from_whom_and_what_it_is() {
     let mut lent: Value = serde_json::from_str(&sealed.to_text().unwrap()).unwrap();
     lent["sender"] = world.laptop.id().to_string().into();
     let lent = lent.to_string();
-    let lent = Ciphertext::parse(Purpose::Prompt, &node(&lent)).unwrap();
+    let lent = Ciphertext::parse(SealPurpose::Prompt, &node(&lent)).unwrap();
     assert_eq!(open(context(), &lent), Error::KeyNotOpened);
 }
 
@@ -339,7 +339,7 @@ fn a_ciphertext_has_one_direction_and_one_purpose() {
     );
     assert_eq!(reflected.unwrap_err(), Error::NotARecipient);
     let text = sealed.to_text().unwrap();
-    for purpose in [Purpose::Artifact, Purpose::Hints] {
+    for purpose in [SealPurpose::Artifact, SealPurpose::Hints] {
         assert!(
             Ciphertext::parse(purpose, &node(&text)).is_err(),
             "{purpose:?}"

@@ -6,10 +6,10 @@ use aes_gcm::{Aes256Gcm, KeyInit as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_e2e::{
-    Answer, AuthenticOffer, DeviceBundle, EndorsementRequest, EnforcerBundle, Fingerprint,
-    GrantMatch, Hints, Outcome, PairingLink, PairingSecret, PlainPrompt, Ruling, Scope,
-    SignedStatement, accept, answer_by_code, answer_by_link, seal_artifact, seal_prompt,
-    sign_decision,
+    ArtifactHints, AuthenticOffer, DecisionContent, DecisionScope, DeviceBundle,
+    EndorsementRequest, EnforcerBundle, Fingerprint, GrantMatch, PairingAnswer, PairingLink,
+    PairingSecret, PlainPrompt, SignedStatement, VerifiedDecision, accept, answer_by_code,
+    answer_by_link, seal_artifact, seal_prompt, sign_decision,
 };
 use countersign_protocol::canonical::canonical;
 use countersign_protocol::decision::Verdict;
@@ -84,7 +84,7 @@ fn keys(world: &World) -> Value {
     })
 }
 
-fn transcript(offer: &EnforcerBundle, answer: &Answer) -> String {
+fn transcript(offer: &EnforcerBundle, answer: &PairingAnswer) -> String {
     let mut members: Value =
         serde_json::from_slice(&unbase(&json!(answer.to_text().unwrap()))).unwrap();
     members.as_object_mut().unwrap().remove("proof");
@@ -307,17 +307,17 @@ fn prompt(world: &World) -> Value {
 fn decisions(world: &World) -> Value {
     let plain = ruling(Verdict::Reject);
     let words = GrantMatch::prefix(vec!["git".to_owned(), "commit".to_owned()]);
-    let hinted = Ruling {
+    let hinted = DecisionContent {
         verdict: Verdict::Approve,
-        scope: Scope::Timebox,
+        scope: DecisionScope::Timebox,
         expires_at: time("2026-02-21T13:00:00Z"),
-        hints: Hints {
+        hints: ArtifactHints {
             reason: Some("fine".to_owned()),
             action_id: None,
             grant: words,
         },
     };
-    let row = |name: &str, ruling: &Ruling| {
+    let row = |name: &str, ruling: &DecisionContent| {
         let mut random = known("decision");
         let body = sign_decision(&world.opened(), ruling, &world.phone, &mut random).unwrap();
         let trusts = [&world.trust];
@@ -329,7 +329,7 @@ fn decisions(world: &World) -> Value {
             now(),
         );
         assert_eq!(
-            matches!(outcome.unwrap(), Outcome::Approved(_)),
+            matches!(outcome.unwrap(), VerifiedDecision::Approved(_)),
             ruling.verdict == Verdict::Approve
         );
         let mut signable = parsed(&body);

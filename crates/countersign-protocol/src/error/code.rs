@@ -46,7 +46,7 @@ impl Code {
 }
 
 #[derive(Debug, Clone)]
-pub struct Names {
+pub struct CodeNames {
     pub media_type: String,
     pub error_prefix: String,
     /// Key of the extension that lists an artifact's requested actions.
@@ -55,7 +55,7 @@ pub struct Names {
     pub prompt: String,
 }
 
-impl Names {
+impl CodeNames {
     pub fn new(name: &str) -> Self {
         Self {
             media_type: format!("application/{name}+json"),

@@ -1,6 +1,6 @@
 //! Why the gateway refuses a statement about a device.
 
-use super::{Code, Description};
+use super::{Code, ErrorDescription};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
@@ -32,8 +32,8 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    pub(super) fn describe(&self) -> Description {
-        let refusal = |status, code| Description::new(status, code, self.to_string());
+    pub(super) fn describe(&self) -> ErrorDescription {
+        let refusal = |status, code| ErrorDescription::new(status, code, self.to_string());
         match self {
             Self::UnknownSigner => refusal(403, Code::SignatureInvalid)
                 .at("/statement/by")

@@ -1,6 +1,6 @@
 //! Why the gateway refuses a target to notify an approver at.
 
-use super::{Code, Description};
+use super::{Code, ErrorDescription};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotificationError {
@@ -17,8 +17,8 @@ pub enum NotificationError {
 }
 
 impl NotificationError {
-    pub(super) fn describe(&self) -> Description {
-        let refusal = |status, code| Description::new(status, code, self.to_string());
+    pub(super) fn describe(&self) -> ErrorDescription {
+        let refusal = |status, code| ErrorDescription::new(status, code, self.to_string());
         match self {
             Self::Off { .. } => {
                 refusal(403, Code::PolicyDeny).expecting("an operator that enables notifications")

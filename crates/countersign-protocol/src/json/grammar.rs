@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{JsonError, MAX_DEPTH, MAX_VALUES, Member, Node, Object, Reason, Value};
+use super::{
+    JsonError, JsonMember, JsonNode, JsonObject, JsonProblem, JsonValue, MAX_DEPTH, MAX_VALUES,
+};
 
 /// 2^53−1: up to here every integer is a distinct double.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
@@ -12,10 +14,10 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 /// Up to this many members, comparing names one by one is cheaper than hashing them.
 const FEW_MEMBERS: usize = 16;
 
-type Read<T> = Result<T, JsonError>;
+type ScanResult<T> = Result<T, JsonError>;
 
-pub(super) fn document(text: &str) -> Read<Node<'_>> {
-    let mut scanner = Scanner {
+pub(super) fn document(text: &str) -> ScanResult<JsonNode<'_>> {
+    let mut scanner = JsonScanner {
         text,
         at: 0,
         depth: 0,
@@ -26,18 +28,18 @@ pub(super) fn document(text: &str) -> Read<Node<'_>> {
     scanner.skip_white_space();
     match scanner.peek() {
         None => Ok(node),
-        Some(_) => Err(JsonError::new(Reason::TrailingBytes, scanner.at)),
+        Some(_) => Err(JsonError::new(JsonProblem::TrailingBytes, scanner.at)),
     }
 }
 
-struct Scanner<'a> {
+struct JsonScanner<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
     values: usize,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonScanner<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -48,7 +50,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    fn require(&mut self, byte: u8) -> Read<()> {
+    fn require(&mut self, byte: u8) -> ScanResult<()> {
         if self.take(byte) {
             Ok(())
         } else {
@@ -68,33 +70,33 @@ impl<'a> Scanner<'a> {
 
     fn unexpected(&self) -> JsonError {
         let reason = match self.peek() {
-            Some(_) => Reason::Syntax,
-            None => Reason::UnexpectedEnd,
+            Some(_) => JsonProblem::Syntax,
+            None => JsonProblem::UnexpectedEnd,
         };
         JsonError::new(reason, self.at)
     }
 
-    fn node(&mut self) -> Read<Node<'a>> {
+    fn node(&mut self) -> ScanResult<JsonNode<'a>> {
         let start = self.at;
         self.values += 1;
         if self.values > MAX_VALUES {
-            return Err(JsonError::new(Reason::TooManyValues, start));
+            return Err(JsonError::new(JsonProblem::TooManyValues, start));
         }
         let value = match self.peek() {
-            Some(b'n') => self.word("null", Value::Null)?,
-            Some(b't') => self.word("true", Value::Bool(true))?,
-            Some(b'f') => self.word("false", Value::Bool(false))?,
-            Some(b'"') => Value::String(self.string()?),
-            Some(b'[') => Value::Array(self.nested(Self::items)?),
-            Some(b'{') => Value::Object(self.nested(Self::members)?),
-            Some(b'-' | b'0'..=b'9') => Value::Number(self.number()?),
+            Some(b'n') => self.word("null", JsonValue::Null)?,
+            Some(b't') => self.word("true", JsonValue::Bool(true))?,
+            Some(b'f') => self.word("false", JsonValue::Bool(false))?,
+            Some(b'"') => JsonValue::String(self.string()?),
+            Some(b'[') => JsonValue::Array(self.nested(Self::items)?),
+            Some(b'{') => JsonValue::Object(self.nested(Self::members)?),
+            Some(b'-' | b'0'..=b'9') => JsonValue::Number(self.number()?),
             _ => return Err(self.unexpected()),
         };
         let raw = self.since(start);
-        Ok(Node { raw, value })
+        Ok(JsonNode { raw, value })
     }
 
-    fn word(&mut self, word: &str, value: Value<'a>) -> Read<Value<'a>> {
+    fn word(&mut self, word: &str, value: JsonValue<'a>) -> ScanResult<JsonValue<'a>> {
         for byte in word.bytes() {
             self.require(byte)?;
         }
@@ -102,9 +104,9 @@ impl<'a> Scanner<'a> {
     }
 
     /// The content of an array or object, one level deeper.
-    fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+    fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> ScanResult<T>) -> ScanResult<T> {
         if self.depth == MAX_DEPTH {
-            return Err(JsonError::new(Reason::TooDeep, self.at));
+            return Err(JsonError::new(JsonProblem::TooDeep, self.at));
         }
         self.depth += 1;
         self.at += 1;
@@ -114,7 +116,7 @@ impl<'a> Scanner<'a> {
         Ok(content)
     }
 
-    fn items(&mut self) -> Read<Vec<Node<'a>>> {
+    fn items(&mut self) -> ScanResult<Vec<JsonNode<'a>>> {
         let mut items = Vec::new();
         if self.take(b']') {
             return Ok(items);
@@ -131,11 +133,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn members(&mut self) -> Read<Object<'a>> {
+    fn members(&mut self) -> ScanResult<JsonObject<'a>> {
         let mut members = Vec::new();
         let mut names = HashSet::new();
         if self.take(b'}') {
-            return Ok(Object { members });
+            return Ok(JsonObject { members });
         }
         loop {
             self.skip_white_space();
@@ -143,23 +145,23 @@ impl<'a> Scanner<'a> {
             let name = self.string()?;
             let raw_name = self.since(start);
             if is_repeated(&name, &members, &mut names) {
-                return Err(JsonError::new(Reason::DuplicateMember, start).inside(&name));
+                return Err(JsonError::new(JsonProblem::DuplicateMember, start).inside(&name));
             }
             let node = self.member_value().map_err(|error| error.inside(&name))?;
-            members.push(Member {
+            members.push(JsonMember {
                 name,
                 raw_name,
                 node,
             });
             self.skip_white_space();
             if self.take(b'}') {
-                return Ok(Object { members });
+                return Ok(JsonObject { members });
             }
             self.require(b',')?;
         }
     }
 
-    fn member_value(&mut self) -> Read<Node<'a>> {
+    fn member_value(&mut self) -> ScanResult<JsonNode<'a>> {
         self.skip_white_space();
         self.require(b':')?;
         self.skip_white_space();
@@ -167,7 +169,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string or a member name, unescaped.
-    fn string(&mut self) -> Read<Cow<'a, str>> {
+    fn string(&mut self) -> ScanResult<Cow<'a, str>> {
         self.require(b'"')?;
         let plain = self.plain_run();
         if self.take(b'"') {
@@ -192,7 +194,7 @@ impl<'a> Scanner<'a> {
         self.since(start)
     }
 
-    fn escape(&mut self) -> Read<char> {
+    fn escape(&mut self) -> ScanResult<char> {
         let start = self.at;
         self.require(b'\\')?;
         let character = match self.peek() {
@@ -210,7 +212,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// One `\u` escape, or the two that make a surrogate pair, from the `u` on.
-    fn unicode_escape(&mut self, start: usize) -> Read<char> {
+    fn unicode_escape(&mut self, start: usize) -> ScanResult<char> {
         let mut code = self.code_unit()?;
         if (0xd800..0xdc00).contains(&code) && self.text[self.at..].starts_with("\\u") {
             self.at += 1;
@@ -221,14 +223,14 @@ impl<'a> Scanner<'a> {
         }
         // An unpaired surrogate is no character.
         match char::from_u32(code) {
-            None => Err(JsonError::new(Reason::LoneSurrogate, start)),
-            Some('\0') => Err(JsonError::new(Reason::NulCharacter, start)),
+            None => Err(JsonError::new(JsonProblem::LoneSurrogate, start)),
+            Some('\0') => Err(JsonError::new(JsonProblem::NulCharacter, start)),
             Some(character) => Ok(character),
         }
     }
 
     /// The letter `u` and the four hexadecimal digits behind it.
-    fn code_unit(&mut self) -> Read<u32> {
+    fn code_unit(&mut self) -> ScanResult<u32> {
         self.require(b'u')?;
         let mut unit = 0;
         for _ in 0..4 {
@@ -240,7 +242,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A number, correctly rounded, within the range that all parsers read alike.
-    fn number(&mut self) -> Read<f64> {
+    fn number(&mut self) -> ScanResult<f64> {
         let start = self.at;
         self.take(b'-');
         if !self.take(b'0') {
@@ -263,16 +265,16 @@ impl<'a> Scanner<'a> {
         let literal = self.since(start);
         if is_integer {
             return safe_integer(literal)
-                .ok_or_else(|| JsonError::new(Reason::IntegerRange, start));
+                .ok_or_else(|| JsonError::new(JsonProblem::IntegerRange, start));
         }
         match literal.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
-            Ok(_) => Err(JsonError::new(Reason::NumberOverflow, start)),
-            Err(_) => Err(JsonError::new(Reason::Syntax, start)),
+            Ok(_) => Err(JsonError::new(JsonProblem::NumberOverflow, start)),
+            Err(_) => Err(JsonError::new(JsonProblem::Syntax, start)),
         }
     }
 
-    fn digits(&mut self) -> Read<()> {
+    fn digits(&mut self) -> ScanResult<()> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -297,7 +299,7 @@ fn safe_integer(literal: &str) -> Option<f64> {
 #[expect(clippy::ptr_arg, reason = "cloning a borrowed `Cow` copies no text")]
 fn is_repeated<'a>(
     name: &Cow<'a, str>,
-    members: &[Member<'a>],
+    members: &[JsonMember<'a>],
     names: &mut HashSet<Cow<'a, str>>,
 ) -> bool {
     if members.len() < FEW_MEMBERS {

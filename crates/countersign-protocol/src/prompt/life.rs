@@ -7,7 +7,7 @@ use super::{Prompt, PromptStatus, SentAck};
 use crate::canonical::Sha256Hex;
 use crate::error::Error;
 use crate::id::{EnforcerId, OperationId, RequestId};
-use crate::idempotent::{InsertFact, InsertRefusal, Inserted};
+use crate::idempotent::{InsertFact, InsertOutcome, InsertRefusal};
 use crate::message::{NotJson, raw};
 use crate::timestamp::Timestamp;
 
@@ -59,7 +59,7 @@ impl PromptRecord {
 }
 
 #[derive(Debug, Clone)]
-pub struct Queued {
+pub struct QueuedPrompt {
     pub enforcer_id: EnforcerId,
     pub at: Timestamp,
 }
@@ -75,7 +75,7 @@ pub enum PromptNotWritten {
     Other,
 }
 
-pub type PromptFact = InsertFact<Queued, PromptRecord, PromptNotWritten>;
+pub type PromptFact = InsertFact<QueuedPrompt, PromptRecord, PromptNotWritten>;
 
 #[derive(Debug, Clone)]
 pub struct AcceptedPrompt {
@@ -92,7 +92,7 @@ pub fn judge_prompt(
     prompt: &Prompt,
 ) -> Result<AcceptedPrompt, Error> {
     match fact.judge(operation) {
-        Ok(Inserted::New(Queued { enforcer_id, at })) => Ok(AcceptedPrompt {
+        Ok(InsertOutcome::New(QueuedPrompt { enforcer_id, at })) => Ok(AcceptedPrompt {
             standing: PromptRecord {
                 hash: prompt.hash,
                 status: PromptStatus::Queued,
@@ -103,7 +103,7 @@ pub fn judge_prompt(
             replayed: false,
             queued_for: Some(enforcer_id),
         }),
-        Ok(Inserted::Repeated {
+        Ok(InsertOutcome::Repeated {
             value: standing,
             replayed,
             ..

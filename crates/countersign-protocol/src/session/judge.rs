@@ -1,7 +1,7 @@
 //! Judges session events by what the store found. Reading after the write is enough to tell why nothing was written: an
 //! end, a start or a newer state is never undone.
 
-use super::{Report, SessionEvent, SessionState};
+use super::{SessionEvent, SessionReport, SessionState};
 use crate::canonical::Sha256Hex;
 use crate::error::Error;
 use crate::id::{EnforcerId, OperationId};
@@ -27,7 +27,7 @@ pub enum ReportFact {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reported {
+pub struct ReportOutcome {
     pub state: SessionState,
     /// Whether it had been accepted before.
     pub duplicate: bool,
@@ -37,9 +37,9 @@ pub fn judge_report(
     fact: ReportFact,
     operation: OperationId,
     enforcer: &EnforcerId,
-    report: &Report,
-) -> Result<Reported, Error> {
-    let reported = |state, duplicate| Ok(Reported { state, duplicate });
+    report: &SessionReport,
+) -> Result<ReportOutcome, Error> {
+    let reported = |state, duplicate| Ok(ReportOutcome { state, duplicate });
     let standing = match fact {
         ReportFact::Written(state) => return reported(state, false),
         // The row that stood in the way is gone by now.

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::revocation::is_name;
 use super::{TokenError, TokenIdentity};
 use crate::id::{EnforcerId, TenantId, TextId as _};
-use crate::json::{self, Object, Value};
+use crate::json::{self, JsonObject, JsonValue};
 use crate::timestamp::Timestamp;
 
 /// Claims that only ID tokens of `OpenID` Connect have.
@@ -33,7 +33,7 @@ pub struct TokenRules {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claims {
+pub struct TokenClaims {
     pub tenant: TenantId,
     pub role: String,
     pub id: Option<String>,
@@ -50,7 +50,7 @@ pub fn judge_claims(
     payload: &[u8],
     rules: &TokenRules,
     now: Timestamp,
-) -> Result<Claims, TokenError> {
+) -> Result<TokenClaims, TokenError> {
     let document = json::parse(payload).map_err(|_| TokenError::Claims)?;
     let claims = document.as_object().ok_or(TokenError::Claims)?;
     if text(claims, "iss") != Some(rules.issuer.as_str()) {
@@ -85,7 +85,11 @@ pub fn judge_claims(
 
 /// Refuses a token that says it was issued later than clocks may differ: no revocation of what was issued until now would
 /// include it.
-fn check_issued(claims: &Object<'_>, leeway: Duration, now: Timestamp) -> Result<(), TokenError> {
+fn check_issued(
+    claims: &JsonObject<'_>,
+    leeway: Duration,
+    now: Timestamp,
+) -> Result<(), TokenError> {
     let latest = now.inner() + leeway;
     match instant(claims, "iat")? {
         Some(at) if at.inner() > latest => Err(TokenError::NotYet),
@@ -100,10 +104,10 @@ pub fn judge_introspection(
     audience: Option<&str>,
     leeway: Duration,
     now: Timestamp,
-) -> Option<Result<Claims, TokenError>> {
+) -> Option<Result<TokenClaims, TokenError>> {
     let document = json::parse(answer).ok()?;
     let claims = document.as_object()?;
-    let Value::Bool(active) = claims.get("active")?.value else {
+    let JsonValue::Bool(active) = claims.get("active")?.value else {
         return None;
     };
     if !active {
@@ -124,11 +128,11 @@ pub fn judge_introspection(
 
 /// The subject is the first of `subjects` that is present.
 fn read(
-    claims: &Object<'_>,
+    claims: &JsonObject<'_>,
     names: &ClaimNames,
     subjects: &[&str],
     expires_at: Option<Timestamp>,
-) -> Result<Claims, TokenError> {
+) -> Result<TokenClaims, TokenError> {
     let tenant = text(claims, &names.tenant).and_then(TenantId::parse);
     let id = match claims.get(&names.id) {
         None => None,
@@ -155,7 +159,7 @@ fn read(
                 .to_owned(),
         ),
     };
-    Ok(Claims {
+    Ok(TokenClaims {
         tenant: tenant.ok_or(TokenError::Claim("tenant"))?,
         role: text(claims, &names.role)
             .ok_or(TokenError::Claim("role"))?
@@ -175,15 +179,15 @@ fn read(
     })
 }
 
-fn text<'n>(claims: &'n Object<'_>, name: &str) -> Option<&'n str> {
+fn text<'n>(claims: &'n JsonObject<'_>, name: &str) -> Option<&'n str> {
     claims.get(name).and_then(|node| node.as_str())
 }
 
 /// Whether `aud`, a string or a list of them, names this audience.
-fn is_for(claims: &Object<'_>, audience: &str) -> bool {
+fn is_for(claims: &JsonObject<'_>, audience: &str) -> bool {
     match claims.get("aud").map(|node| &node.value) {
-        Some(Value::String(only)) => only == audience,
-        Some(Value::Array(several)) => {
+        Some(JsonValue::String(only)) => only == audience,
+        Some(JsonValue::Array(several)) => {
             several.iter().all(|node| node.as_str().is_some())
                 && several.iter().any(|node| node.as_str() == Some(audience))
         }
@@ -192,11 +196,11 @@ fn is_for(claims: &Object<'_>, audience: &str) -> bool {
 }
 
 /// A `NumericDate`: seconds since 1970, possibly with a fraction.
-fn instant(claims: &Object<'_>, name: &'static str) -> Result<Option<Timestamp>, TokenError> {
+fn instant(claims: &JsonObject<'_>, name: &'static str) -> Result<Option<Timestamp>, TokenError> {
     let Some(node) = claims.get(name) else {
         return Ok(None);
     };
-    let Value::Number(seconds) = node.value else {
+    let JsonValue::Number(seconds) = node.value else {
         return Err(TokenError::Claim(name));
     };
     OffsetDateTime::UNIX_EPOCH

@@ -10,8 +10,8 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-use super::{Algorithm, Jws, TokenError};
-use crate::json::{self, Object, Value};
+use super::{Algorithm, SignedToken, TokenError};
+use crate::json::{self, JsonObject, JsonValue};
 use crate::signature::{PublicKey, Signature};
 
 /// Shortest RSA modulus that verifies anything, in bytes.
@@ -24,7 +24,7 @@ impl SharedSecret {
         Self(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret))
     }
 
-    pub fn check(&self, token: &Jws<'_>) -> Result<(), TokenError> {
+    pub fn check(&self, token: &SignedToken<'_>) -> Result<(), TokenError> {
         if token.header.algorithm != Algorithm::Hs256 {
             return Err(TokenError::Algorithm);
         }
@@ -34,15 +34,15 @@ impl SharedSecret {
 }
 
 #[derive(Debug)]
-struct Key {
+struct VerificationKey {
     id: Option<String>,
     /// The only algorithm it may verify, if stated.
     algorithm: Option<String>,
-    material: Material,
+    material: KeyMaterial,
 }
 
 #[derive(Debug)]
-enum Material {
+enum KeyMaterial {
     Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
     P256(Vec<u8>),
     P384(Vec<u8>),
@@ -50,16 +50,18 @@ enum Material {
 }
 
 #[derive(Debug)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet(Vec<VerificationKey>);
 
 impl KeySet {
     /// Reads a JWK set, without keys that cannot verify tokens; `None` if it is no set.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let document = json::parse(bytes).ok()?;
-        let Value::Array(keys) = &document.as_object()?.get("keys")?.value else {
+        let JsonValue::Array(keys) = &document.as_object()?.get("keys")?.value else {
             return None;
         };
-        let keys = keys.iter().filter_map(|key| Key::read(key.as_object()?));
+        let keys = keys
+            .iter()
+            .filter_map(|key| VerificationKey::read(key.as_object()?));
         Some(Self(keys.collect()))
     }
 
@@ -72,12 +74,12 @@ impl KeySet {
     }
 
     /// Checks a token's signature with the key it names, or with the only key for its algorithm.
-    pub fn check(&self, token: &Jws<'_>) -> Result<(), TokenError> {
-        let named = |key: &&Key| match &token.header.key_id {
+    pub fn check(&self, token: &SignedToken<'_>) -> Result<(), TokenError> {
+        let named = |key: &&VerificationKey| match &token.header.key_id {
             Some(id) => key.id.as_ref() == Some(id),
             None => key.fits(token.header.algorithm),
         };
-        let named: Vec<&Key> = self.0.iter().filter(named).collect();
+        let named: Vec<&VerificationKey> = self.0.iter().filter(named).collect();
         if named.is_empty() {
             return Err(TokenError::UnknownKey);
         }
@@ -99,15 +101,15 @@ impl KeySet {
     }
 }
 
-impl Key {
-    fn read(key: &Object<'_>) -> Option<Self> {
+impl VerificationKey {
+    fn read(key: &JsonObject<'_>) -> Option<Self> {
         let text = |name: &str| key.get(name).and_then(|node| node.as_str());
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
         if key.get("use").is_some() && text("use") != Some("sig") {
             return None;
         }
         if let Some(operations) = key.get("key_ops") {
-            let Value::Array(operations) = &operations.value else {
+            let JsonValue::Array(operations) = &operations.value else {
                 return None;
             };
             let mut operations = operations.iter();
@@ -121,14 +123,14 @@ impl Key {
                 if modulus.len() < MIN_RSA_BYTES {
                     return None;
                 }
-                Material::Rsa {
+                KeyMaterial::Rsa {
                     modulus,
                     exponent: without_zeros(bytes("e")?),
                 }
             }
-            ("EC", Some("P-256")) => Material::P256(point(32, &bytes("x")?, &bytes("y")?)?),
-            ("EC", Some("P-384")) => Material::P384(point(48, &bytes("x")?, &bytes("y")?)?),
-            ("OKP", Some("Ed25519")) => Material::Ed25519(PublicKey::from_bytes(&bytes("x")?)?),
+            ("EC", Some("P-256")) => KeyMaterial::P256(point(32, &bytes("x")?, &bytes("y")?)?),
+            ("EC", Some("P-384")) => KeyMaterial::P384(point(48, &bytes("x")?, &bytes("y")?)?),
+            ("OKP", Some("Ed25519")) => KeyMaterial::Ed25519(PublicKey::from_bytes(&bytes("x")?)?),
             // Symmetric keys do not belong in a public key set.
             _ => return None,
         };
@@ -148,21 +150,21 @@ impl Key {
         let declared = self.algorithm.as_deref();
         declared.is_none_or(|declared| declared == algorithm.as_str())
             && match self.material {
-                Material::Rsa { .. } => matches!(
+                KeyMaterial::Rsa { .. } => matches!(
                     algorithm,
                     A::Rs256 | A::Rs384 | A::Rs512 | A::Ps256 | A::Ps384 | A::Ps512
                 ),
-                Material::P256(_) => algorithm == A::Es256,
-                Material::P384(_) => algorithm == A::Es384,
-                Material::Ed25519(_) => algorithm == A::EdDsa,
+                KeyMaterial::P256(_) => algorithm == A::Es256,
+                KeyMaterial::P384(_) => algorithm == A::Es384,
+                KeyMaterial::Ed25519(_) => algorithm == A::EdDsa,
             }
     }
 
-    fn verifies(&self, token: &Jws<'_>) -> bool {
+    fn verifies(&self, token: &SignedToken<'_>) -> bool {
         use Algorithm as A;
         let (message, signature) = (token.signed.as_bytes(), token.signature.as_slice());
         let rsa = |parameters: &RsaParameters| match &self.material {
-            Material::Rsa { modulus, exponent } => RsaPublicKeyComponents {
+            KeyMaterial::Rsa { modulus, exponent } => RsaPublicKeyComponents {
                 n: modulus,
                 e: exponent,
             }
@@ -181,9 +183,9 @@ impl Key {
             (A::Ps256, _) => rsa(&RSA_PSS_2048_8192_SHA256),
             (A::Ps384, _) => rsa(&RSA_PSS_2048_8192_SHA384),
             (A::Ps512, _) => rsa(&RSA_PSS_2048_8192_SHA512),
-            (A::Es256, Material::P256(point)) => ecdsa(&ECDSA_P256_SHA256_FIXED, point),
-            (A::Es384, Material::P384(point)) => ecdsa(&ECDSA_P384_SHA384_FIXED, point),
-            (A::EdDsa, Material::Ed25519(key)) => Signature::from_bytes(signature)
+            (A::Es256, KeyMaterial::P256(point)) => ecdsa(&ECDSA_P256_SHA256_FIXED, point),
+            (A::Es384, KeyMaterial::P384(point)) => ecdsa(&ECDSA_P384_SHA384_FIXED, point),
+            (A::EdDsa, KeyMaterial::Ed25519(key)) => Signature::from_bytes(signature)
                 .is_some_and(|signature| key.verifies(message, &signature)),
             (A::Es256 | A::Es384 | A::EdDsa | A::Hs256, _) => false,
         }

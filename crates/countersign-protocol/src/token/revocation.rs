@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use crate::json::Node;
-use crate::reader::{Invalid, Reader};
+use crate::json::JsonNode;
+use crate::reader::{InvalidMember, MemberReader};
 use crate::timestamp::Timestamp;
 use crate::words::words;
 
@@ -44,8 +44,8 @@ pub struct RevocationRequest {
 }
 
 impl RevocationRequest {
-    pub fn parse(node: &Node<'_>) -> Result<Self, Invalid> {
-        let mut reader = Reader::new(node, "")?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+        let mut reader = MemberReader::new(node, "")?;
         let token = reader.optional_str("tokenId")?.map(str::to_owned);
         let subject = reader.optional_str("subject")?.map(str::to_owned);
         let issued_before = reader.optional_timestamp("issuedBefore")?;
@@ -57,20 +57,26 @@ impl RevocationRequest {
         token: Option<String>,
         subject: Option<String>,
         issued_before: Option<Timestamp>,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, InvalidMember> {
         let (kind, name) = match (token, subject, issued_before) {
             (Some(id), None, None) => (RevocationKind::Token, id),
             (None, Some(subject), _) => (RevocationKind::Subject, subject),
             (None, None, Some(_)) => (RevocationKind::All, String::new()),
             (Some(_), Some(_), _) => {
-                return Err(Invalid::shape("/subject", "none, as tokenId is there"));
+                return Err(InvalidMember::shape(
+                    "/subject",
+                    "none, as tokenId is there",
+                ));
             }
             (Some(_), None, Some(_)) => {
-                return Err(Invalid::shape("/issuedBefore", "none, as tokenId is there"));
+                return Err(InvalidMember::shape(
+                    "/issuedBefore",
+                    "none, as tokenId is there",
+                ));
             }
             (None, None, None) => {
                 let expected = "tokenId, subject or issuedBefore (one is required)";
-                return Err(Invalid::shape("/tokenId", expected));
+                return Err(InvalidMember::shape("/tokenId", expected));
             }
         };
         let pointer = match kind {
@@ -79,7 +85,7 @@ impl RevocationRequest {
         };
         if kind != RevocationKind::All && !is_name(&name) {
             let expected = "1 to 255 characters, none of them a control character";
-            return Err(Invalid::shape(pointer, expected));
+            return Err(InvalidMember::shape(pointer, expected));
         }
         Ok(Self {
             kind,
@@ -111,13 +117,13 @@ pub struct RevocationLine {
 
 /// The revocations of one tenant.
 #[derive(Debug, Default)]
-pub struct Revocations {
+pub struct TokenRevocations {
     tokens: HashSet<String>,
     subjects: HashMap<String, Timestamp>,
     all: Option<Timestamp>,
 }
 
-impl Revocations {
+impl TokenRevocations {
     pub fn add(&mut self, line: RevocationLine) {
         match (line.token_id, line.subject, line.issued_before) {
             (Some(id), _, _) => {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use countersign_protocol::canonical::canonical;
-use countersign_protocol::json::{MAX_DEPTH, MAX_VALUES, Reason, parse};
+use countersign_protocol::json::{JsonProblem, MAX_DEPTH, MAX_VALUES, parse};
 
 mod canonical_form;
 mod properties;
@@ -15,7 +15,7 @@ fn canon(text: &str) -> String {
 
 /// Asserts that a text is refused for this reason, at this byte, while reading this value.
 #[track_caller]
-fn refused(text: impl AsRef<[u8]>, reason: Reason, offset: usize, pointer: &str) {
+fn refused(text: impl AsRef<[u8]>, reason: JsonProblem, offset: usize, pointer: &str) {
     let error = parse(text.as_ref()).unwrap_err();
     let found = (error.reason, error.offset, error.pointer.as_str());
     assert_eq!(found, (reason, offset, pointer), "{:?}", text.as_ref());
@@ -57,7 +57,7 @@ fn every_value_keeps_its_source() {
 
 #[test]
 fn broken_grammar_is_refused_where_it_breaks() {
-    use Reason::{NotUtf8, Syntax, TrailingBytes, UnexpectedEnd};
+    use JsonProblem::{NotUtf8, Syntax, TrailingBytes, UnexpectedEnd};
     refused(b"\"a\xff\"", NotUtf8, 2, "");
     refused("\u{feff}1", Syntax, 0, "");
     refused("\u{a0}1", Syntax, 0, "");
@@ -117,13 +117,13 @@ fn broken_grammar_is_refused_where_it_breaks() {
 fn a_repeated_member_name_is_refused_however_it_is_spelled() {
     refused(
         r#"{"a":1,"b":2,"\u0061":3}"#,
-        Reason::DuplicateMember,
+        JsonProblem::DuplicateMember,
         13,
         "/a",
     );
     refused(
         r#"[{"x":{"":1,"":2}}]"#,
-        Reason::DuplicateMember,
+        JsonProblem::DuplicateMember,
         12,
         "/0/x/",
     );
@@ -138,7 +138,12 @@ fn a_repeated_member_name_is_refused_however_it_is_spelled() {
         let offset = members.len() + 1;
         for name in ["k0", "k7", &format!("k{}", count - 1)] {
             let text = format!("{{{members}\"{name}\":0}}");
-            refused(text, Reason::DuplicateMember, offset, &format!("/{name}"));
+            refused(
+                text,
+                JsonProblem::DuplicateMember,
+                offset,
+                &format!("/{name}"),
+            );
         }
     }
 }
@@ -155,11 +160,11 @@ fn half_a_surrogate_pair_is_refused() {
         r#""\ud800x""#,
         r#""\ud800\n""#,
     ] {
-        refused(text, Reason::LoneSurrogate, 1, "");
+        refused(text, JsonProblem::LoneSurrogate, 1, "");
     }
-    refused(r#"{"a":["\udfff"]}"#, Reason::LoneSurrogate, 7, "/a/0");
-    refused(r#"{"a":{"\udbff":1}}"#, Reason::LoneSurrogate, 7, "/a");
-    refused(b"\"\xed\xa0\x80\"", Reason::NotUtf8, 1, "");
+    refused(r#"{"a":["\udfff"]}"#, JsonProblem::LoneSurrogate, 7, "/a/0");
+    refused(r#"{"a":{"\udbff":1}}"#, JsonProblem::LoneSurrogate, 7, "/a");
+    refused(b"\"\xed\xa0\x80\"", JsonProblem::NotUtf8, 1, "");
     assert_eq!(
         canon(r#""\uD83D\uDE00\ud800\udc00\udbff\udfff""#),
         "\"😀\u{10000}\u{10ffff}\""
@@ -168,8 +173,8 @@ fn half_a_surrogate_pair_is_refused() {
 
 #[test]
 fn a_nul_character_is_refused_in_values_and_names() {
-    refused(r#"{"a":"b\u0000"}"#, Reason::NulCharacter, 7, "/a");
-    refused(r#"{"a":{"\u0000":1}}"#, Reason::NulCharacter, 7, "/a");
+    refused(r#"{"a":"b\u0000"}"#, JsonProblem::NulCharacter, 7, "/a");
+    refused(r#"{"a":{"\u0000":1}}"#, JsonProblem::NulCharacter, 7, "/a");
     assert_eq!(canon(r#""\\u0000""#), r#""\\u0000""#);
 }
 
@@ -180,17 +185,22 @@ fn nesting_ends_at_its_limit() {
     assert!(parse(nested("{\"a\":", "}", MAX_DEPTH).as_bytes()).is_ok());
     refused(
         nested("[", "]", MAX_DEPTH + 1),
-        Reason::TooDeep,
+        JsonProblem::TooDeep,
         64,
         &"/0".repeat(64),
     );
     refused(
         nested("{\"a\":", "}", MAX_DEPTH + 1),
-        Reason::TooDeep,
+        JsonProblem::TooDeep,
         320,
         &"/a".repeat(64),
     );
-    refused("[".repeat(2_000_000), Reason::TooDeep, 64, &"/0".repeat(64));
+    refused(
+        "[".repeat(2_000_000),
+        JsonProblem::TooDeep,
+        64,
+        &"/0".repeat(64),
+    );
     // The limit is on depth, not on how many containers there are.
     assert!(parse(format!("[{}[]]", "[],{},".repeat(100)).as_bytes()).is_ok());
 }
@@ -202,10 +212,10 @@ fn values_end_at_their_limit() {
     assert!(parse(items(MAX_VALUES - 1).as_bytes()).is_ok());
     let last = format!("/{}", MAX_VALUES - 1);
     let offset = 2 * MAX_VALUES - 1;
-    refused(items(MAX_VALUES), Reason::TooManyValues, offset, &last);
+    refused(items(MAX_VALUES), JsonProblem::TooManyValues, offset, &last);
     let members: Vec<_> = (0..MAX_VALUES).map(|n| format!("\"{n}\":{{}}")).collect();
     let error = parse(format!("{{{}}}", members.join(",")).as_bytes()).unwrap_err();
-    assert_eq!(error.reason, Reason::TooManyValues);
+    assert_eq!(error.reason, JsonProblem::TooManyValues);
 }
 
 #[test]
@@ -219,11 +229,11 @@ fn numbers_that_parties_could_read_differently_are_refused() {
         "18446744073709551616",
         &"9".repeat(400),
     ] {
-        refused(text, Reason::IntegerRange, 0, "");
+        refused(text, JsonProblem::IntegerRange, 0, "");
     }
     refused(
         r#"{"n":[1,9007199254740993]}"#,
-        Reason::IntegerRange,
+        JsonProblem::IntegerRange,
         8,
         "/n/1",
     );
@@ -233,9 +243,9 @@ fn numbers_that_parties_could_read_differently_are_refused() {
         "1.7976931348623159e308",
         "1e99999999999999999999",
     ] {
-        refused(text, Reason::NumberOverflow, 0, "");
+        refused(text, JsonProblem::NumberOverflow, 0, "");
     }
-    refused("[2E+400]", Reason::NumberOverflow, 1, "/0");
+    refused("[2E+400]", JsonProblem::NumberOverflow, 1, "/0");
     // The limit is on integer literals; so a large float has a canonical form that is no valid input.
     assert_eq!(canon("1e20"), "100000000000000000000");
     assert_eq!(["-0", "-0.0", "-0e9"].map(canon), ["0"; 3]);

@@ -11,7 +11,7 @@ use crate::protocol::json;
 
 /// Everything about an act follows from what was signed, so a grant's file cannot say something else.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Act {
+pub struct GrantSubject {
     /// A tool of the agent, or the program's path. No grant reaches from one to another.
     tool: String,
     /// As in the question. No grant reaches from one repository to another.
@@ -22,7 +22,7 @@ pub struct Act {
     words: Option<Vec<String>>,
 }
 
-impl Act {
+impl GrantSubject {
     /// `None` if the payload is not one of a tool or a command.
     pub fn of(payload: &Map<String, Value>, repository: &str) -> Option<Self> {
         let text = |name: &str| payload.get(name).and_then(Value::as_str);

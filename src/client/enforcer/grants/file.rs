@@ -8,7 +8,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::client::error::ClientError;
-use crate::client::private_file::{PrivateFile, Unreadable};
+use crate::client::private_file::{FileProblem, PrivateFile};
 use crate::client::profile::ProfileFile;
 use crate::e2e::PlainArtifact;
 use crate::protocol::timestamp::Timestamp;
@@ -59,7 +59,7 @@ struct FileVersion {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Contents {
+struct GrantContents {
     v: u8,
     grants: Vec<StoredGrant>,
 }
@@ -90,11 +90,11 @@ impl GrantFile {
 
     pub(super) fn load(&self) -> Result<Vec<StoredGrant>, ClientError> {
         let text = self.grants.read().map_err(|unreadable| match unreadable {
-            Unreadable::Exposed(mode) => {
+            FileProblem::Exposed(mode) => {
                 self.problem(format!("others can read it (mode {mode:o})"))
             }
-            Unreadable::Foreign => self.problem("it belongs to another user"),
-            Unreadable::Io(error) => self.io(&error),
+            FileProblem::Foreign => self.problem("it belongs to another user"),
+            FileProblem::Io(error) => self.io(&error),
         })?;
         let Some(text) = text else {
             return Ok(Vec::new());
@@ -105,7 +105,7 @@ impl GrantFile {
         if version.v == 1 {
             return Ok(Vec::new());
         }
-        let contents: Contents = serde_json::from_str(&text).map_err(|_| damaged())?;
+        let contents: GrantContents = serde_json::from_str(&text).map_err(|_| damaged())?;
         if contents.v != VERSION {
             return Err(damaged());
         }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-pub use self::act::Act;
+pub use self::act::GrantSubject;
 use self::file::{GrantFile, StoredGrant};
 use super::Enforcer;
-use super::question::Accepted;
+use super::question::AcceptedApproval;
 use crate::client::error::ClientError;
 use crate::client::wire;
 use crate::e2e::{
@@ -42,7 +42,7 @@ pub struct KeptGrant {
     pub accepted_at: String,
     pub session: Option<String>,
     /// The act that was asked for; `None` if the record is damaged.
-    pub act: Option<Act>,
+    pub act: Option<GrantSubject>,
     /// What it permits, or why nothing.
     pub standing: Result<Grant, e2e::Error>,
 }
@@ -53,12 +53,12 @@ impl Enforcer {
     }
 
     /// Keeps what an approval permits beyond this once, if it does. `None` if there is nothing to keep.
-    pub fn keep(&self, accepted: &Accepted) -> Result<Option<Grant>, ClientError> {
+    pub fn keep(&self, accepted: &AcceptedApproval) -> Result<Option<Grant>, ClientError> {
         let GrantOutcome::Given(grant) = &accepted.approval.grant else {
             return Ok(None);
         };
         let artifact = &accepted.artifact;
-        let Some((act, session)) = Act::of_artifact(artifact) else {
+        let Some((act, session)) = GrantSubject::of_artifact(artifact) else {
             return Ok(None);
         };
         let prefix = match &grant.matches {
@@ -94,7 +94,7 @@ impl Enforcer {
     /// `None`, ask; and that somebody should hear of it.
     pub async fn granted(
         &mut self,
-        act: &Act,
+        act: &GrantSubject,
         session: Option<&SessionId>,
         deadline: Instant,
     ) -> Result<Option<UsedGrant>, ClientError> {
@@ -105,7 +105,7 @@ impl Enforcer {
     pub async fn granted_by(
         &mut self,
         approver: Option<&str>,
-        act: &Act,
+        act: &GrantSubject,
         session: Option<&SessionId>,
         deadline: Instant,
     ) -> Result<Option<UsedGrant>, ClientError> {
@@ -134,7 +134,7 @@ impl Enforcer {
             let Some(signed) = (stored.artifact()).filter(|_| asked && is_likely) else {
                 continue;
             };
-            let Some((permitted, own_session)) = Act::of_artifact(&signed) else {
+            let Some((permitted, own_session)) = GrantSubject::of_artifact(&signed) else {
                 continue;
             };
             if stored.prefix.is_none() && permitted != *act {
@@ -195,7 +195,7 @@ impl Enforcer {
     }
 
     /// What is logged and nothing more: no command, no path.
-    fn line(&self, used: &UsedGrant, act: &Act, session: Option<&SessionId>) -> Value {
+    fn line(&self, used: &UsedGrant, act: &GrantSubject, session: Option<&SessionId>) -> Value {
         json!({
             "at": self.clock.now(),
             "grant": used.request_id,
@@ -234,7 +234,7 @@ impl Enforcer {
             let trust = self.known_trust(&stored.approver_id)?;
             let damaged = e2e::Error::NoGrant("its record is damaged");
             let signed = stored.artifact();
-            let act = signed.as_ref().and_then(Act::of_artifact);
+            let act = signed.as_ref().and_then(GrantSubject::of_artifact);
             let standing = match &signed {
                 Some(signed) => self.verify(&stored, signed, trust.as_slice()),
                 None => Err(damaged),
@@ -266,7 +266,7 @@ impl Enforcer {
         let mut ended = Vec::new();
         for stored in self.grant_file().load()? {
             let signed = stored.artifact();
-            let own = signed.as_ref().and_then(Act::of_artifact);
+            let own = signed.as_ref().and_then(GrantSubject::of_artifact);
             let (Some(signed), Some((_, Some(own)))) = (signed, own) else {
                 continue;
             };

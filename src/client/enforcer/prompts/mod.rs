@@ -6,15 +6,15 @@ mod taken;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use self::taken::{Claim, TakenFile};
+use self::taken::{PromptClaim, TakenFile};
 use super::Enforcer;
 use crate::client::error::ClientError;
-use crate::client::gateway::{Call, path};
+use crate::client::gateway::{GatewayCall, path};
 use crate::client::wire;
-use crate::e2e::{self, Ciphertext, OpenedPrompt, PromptContext, Purpose, open_prompt};
+use crate::e2e::{self, Ciphertext, OpenedPrompt, PromptContext, SealPurpose, open_prompt};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{ApproverId, RequestId, SessionId, TextId as _};
-use crate::protocol::json::{self as strict, Node};
+use crate::protocol::json::{self as strict, JsonNode};
 
 /// More than the gateway sends at once.
 const MAX_PROMPTS: usize = 64;
@@ -27,20 +27,20 @@ pub struct TakenPrompt {
 }
 
 /// What the gateway shows beside a prompt.
-struct Offered<'n, 'a> {
+struct OfferedPrompt<'n, 'a> {
     request_id: RequestId,
     hash: Sha256Hex,
     approver: Option<ApproverId>,
-    ciphertext: Option<&'n Node<'a>>,
+    ciphertext: Option<&'n JsonNode<'a>>,
 }
 
-impl<'n, 'a> Offered<'n, 'a> {
+impl<'n, 'a> OfferedPrompt<'n, 'a> {
     /// `None` if it cannot even be rejected.
-    fn read(item: &'n Node<'a>) -> Option<Self> {
-        let message = wire::Message::read(item).ok()?;
+    fn read(item: &'n JsonNode<'a>) -> Option<Self> {
+        let message = wire::PushedMessage::read(item).ok()?;
         let sender = item.as_object()?.get("sender")?.as_object()?;
         let body = message.body.as_object()?;
-        let approver = sender.get("approverId").and_then(Node::as_str);
+        let approver = sender.get("approverId").and_then(JsonNode::as_str);
         (message.msg_type == "prompt.send").then_some(())?;
         Some(Self {
             request_id: message.request_id,
@@ -94,14 +94,21 @@ impl Enforcer {
             query.append_pair("sessionId", session.as_str());
             call = format!("{call}?{}", query.finish());
         }
-        let answer = (self.client.expect(&Call::get(call), &[200], deadline)).await?;
+        let answer = (self
+            .client
+            .expect(&GatewayCall::get(call), &[200], deadline))
+        .await?;
         let node = wire::parse(&answer.body)?;
         let items = node.as_object().and_then(|object| object.get("items"));
-        let Some(strict::Value::Array(items)) = items.map(|node| &node.value) else {
+        let Some(strict::JsonValue::Array(items)) = items.map(|node| &node.value) else {
             return Err(ClientError::answer("a list of prompts"));
         };
         let mut authentic = Vec::new();
-        for offered in items.iter().take(MAX_PROMPTS).filter_map(Offered::read) {
+        for offered in items
+            .iter()
+            .take(MAX_PROMPTS)
+            .filter_map(OfferedPrompt::read)
+        {
             match self.open_offered(&offered, deadline).await? {
                 Ok(prompt) => {
                     let wanted = prompt.opened.prompt.session_id();
@@ -122,7 +129,7 @@ impl Enforcer {
     /// The prompt, or why it is not one for this agent.
     async fn open_offered(
         &mut self,
-        offered: &Offered<'_, '_>,
+        offered: &OfferedPrompt<'_, '_>,
         deadline: Instant,
     ) -> Result<Result<TakenPrompt, String>, ClientError> {
         let (Some(ciphertext), Some(approver)) = (offered.ciphertext, &offered.approver) else {
@@ -130,7 +137,7 @@ impl Enforcer {
                 "this enforcer takes only encrypted prompts of approvers".to_owned(),
             ));
         };
-        let ciphertext = match Ciphertext::parse(Purpose::Prompt, ciphertext) {
+        let ciphertext = match Ciphertext::parse(SealPurpose::Prompt, ciphertext) {
             Ok(ciphertext) => ciphertext,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -175,14 +182,14 @@ impl Enforcer {
         let known = (id.as_str(), prompt.created_at());
         let claimed = TakenFile::beside(&self.file).claim(known, &own, self.clock.now())?;
         let (claim, is_own) = match claimed {
-            Claim::Taken => (own, true),
+            PromptClaim::Taken => (own, true),
             // Acknowledged as whoever took it would, who may have been stopped in between.
-            Claim::Again(claim) => (claim, false),
-            Claim::TooOld => {
+            PromptClaim::Again(claim) => (claim, false),
+            PromptClaim::TooOld => {
                 let rejected = self.reject_prompt(id, hash, "it is too old", deadline);
                 return rejected.await.map(|()| false);
             }
-            Claim::FromTheFuture => {
+            PromptClaim::FromTheFuture => {
                 let rejected = self.reject_prompt(id, hash, "it is from the future", deadline);
                 return rejected.await.map(|()| false);
             }
@@ -231,7 +238,7 @@ impl Enforcer {
         });
         let (clock, sender) = (&self.clock, self.sender());
         let envelope = wire::envelope(clock, "prompt.ack", id, sender, &body.to_string())?;
-        let call = Call::post("/v1/prompt", envelope);
+        let call = GatewayCall::post("/v1/prompt", envelope);
         let answer = (self.client.expect(&call, &[200, 404, 409], deadline)).await?;
         match answer.status {
             200 => answer.json(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::client::error::ClientError;
-use crate::client::private_file::{PrivateFile, Unreadable};
+use crate::client::private_file::{FileProblem, PrivateFile};
 use crate::client::profile::ProfileFile;
 use crate::protocol::timestamp::Timestamp;
 
@@ -18,7 +18,7 @@ const AHEAD: Duration = Duration::from_secs(5 * 60);
 const MAX_REMEMBERED: usize = 1_000;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum PromptClaim {
     Taken,
     /// It was taken before, under this name.
     Again(String),
@@ -29,47 +29,52 @@ pub(super) enum Claim {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Taken {
+struct ClaimTable {
     /// What was created until then is no longer remembered, and not taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<String>,
-    prompts: BTreeMap<String, Remembered>,
+    prompts: BTreeMap<String, RememberedPrompt>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Remembered {
+struct RememberedPrompt {
     created_at: String,
     claim: String,
 }
 
-impl Remembered {
+impl RememberedPrompt {
     fn created_at(&self) -> Option<Timestamp> {
         Timestamp::parse(&self.created_at)
     }
 }
 
-impl Taken {
+impl ClaimTable {
     /// Takes a prompt, which is known by its id and when it was created, under the name `claim`.
-    fn claim(&mut self, (id, created_at): (&str, Timestamp), claim: &str, now: Timestamp) -> Claim {
+    fn claim(
+        &mut self,
+        (id, created_at): (&str, Timestamp),
+        claim: &str,
+        now: Timestamp,
+    ) -> PromptClaim {
         if let Some(taken) = self.prompts.get(id) {
-            return Claim::Again(taken.claim.clone());
+            return PromptClaim::Again(taken.claim.clone());
         }
         let age = now.inner() - created_at.inner();
         let until = self.until.as_deref().and_then(Timestamp::parse);
         if age > OLDEST || until.is_some_and(|until| created_at <= until) {
-            return Claim::TooOld;
+            return PromptClaim::TooOld;
         }
         if age < -time::Duration::try_from(AHEAD).unwrap_or_default() {
-            return Claim::FromTheFuture;
+            return PromptClaim::FromTheFuture;
         }
-        let remembered = Remembered {
+        let remembered = RememberedPrompt {
             created_at: created_at.to_string(),
             claim: claim.to_owned(),
         };
         self.prompts.insert(id.to_owned(), remembered);
         self.forget(now);
-        Claim::Taken
+        PromptClaim::Taken
     }
 
     fn forget(&mut self, now: Timestamp) {
@@ -78,7 +83,10 @@ impl Taken {
             .checked_sub(OLDEST.try_into().unwrap_or_default());
         let oldest = oldest.map(Timestamp::from);
         self.prompts.retain(|_, it| it.created_at() >= oldest);
-        let times = self.prompts.values().filter_map(Remembered::created_at);
+        let times = self
+            .prompts
+            .values()
+            .filter_map(RememberedPrompt::created_at);
         let mut times: Vec<_> = times.collect();
         if times.len() > MAX_REMEMBERED {
             times.sort_unstable();
@@ -106,23 +114,23 @@ impl TakenFile {
         prompt: (&str, Timestamp),
         claim: &str,
         now: Timestamp,
-    ) -> Result<Claim, ClientError> {
+    ) -> Result<PromptClaim, ClientError> {
         let problem = |problem: &dyn std::fmt::Display| ClientError::Prompts {
             path: self.file.path().to_owned(),
             problem: problem.to_string(),
         };
         let _lock = self.file.lock().map_err(|error| problem(&error))?;
         let text = self.file.read().map_err(|unreadable| match unreadable {
-            Unreadable::Exposed(_) => problem(&"others can read it"),
-            Unreadable::Foreign => problem(&"it belongs to another user"),
-            Unreadable::Io(error) => problem(&error),
+            FileProblem::Exposed(_) => problem(&"others can read it"),
+            FileProblem::Foreign => problem(&"it belongs to another user"),
+            FileProblem::Io(error) => problem(&error),
         })?;
         let mut taken = match &text {
-            None => Taken::default(),
+            None => ClaimTable::default(),
             Some(text) => serde_json::from_str(text).map_err(|_| problem(&"it is damaged"))?,
         };
         let claim = taken.claim(prompt, claim, now);
-        if claim == Claim::Taken {
+        if claim == PromptClaim::Taken {
             let text = serde_json::to_string(&taken).map_err(|error| problem(&error))?;
             self.file.write(&text).map_err(|error| problem(&error))?;
         }

@@ -2,7 +2,7 @@
 //! the vectors of the protocol drafts, and the examples RFC 8785 itself prints.
 
 use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
-use countersign_protocol::json::{Value, parse};
+use countersign_protocol::json::{JsonValue, parse};
 use serde_json::Value as Json;
 
 use super::canon;
@@ -17,7 +17,7 @@ fn vectors(name: &str) -> String {
 fn published_hashes_come_out_as_published() {
     let file = vectors("hashes.json");
     let file = parse(file.as_bytes()).unwrap();
-    let Value::Array(rows) = &file.as_object().unwrap().get("hashes").unwrap().value else {
+    let JsonValue::Array(rows) = &file.as_object().unwrap().get("hashes").unwrap().value else {
         unreachable!("hashes is an array");
     };
     assert_eq!(rows.len(), 3);

@@ -2,7 +2,7 @@
 //! with `serde_json` as the second opinion.
 
 use countersign_protocol::canonical::{Sha256Hex, canonical};
-use countersign_protocol::json::{Member, Node, Reason, Value, parse};
+use countersign_protocol::json::{JsonMember, JsonNode, JsonProblem, JsonValue, parse};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
@@ -59,14 +59,14 @@ fn respell(value: &Json, seed: &mut u64) -> String {
 }
 
 /// The text put together anew from the source of its leaves and names, without white space.
-fn rebuild(node: &Node<'_>) -> String {
+fn rebuild(node: &JsonNode<'_>) -> String {
     match &node.value {
-        Value::Array(items) => format!(
+        JsonValue::Array(items) => format!(
             "[{}]",
             items.iter().map(rebuild).collect::<Vec<_>>().join(",")
         ),
-        Value::Object(object) => {
-            let member = |m: &Member<'_>| format!("{}:{}", m.raw_name, rebuild(&m.node));
+        JsonValue::Object(object) => {
+            let member = |m: &JsonMember<'_>| format!("{}:{}", m.raw_name, rebuild(&m.node));
             format!(
                 "{{{}}}",
                 object.iter().map(member).collect::<Vec<_>>().join(",")
@@ -77,16 +77,18 @@ fn rebuild(node: &Node<'_>) -> String {
 }
 
 /// Whether both parsers understood the same.
-fn agree(node: &Node<'_>, json: &Json) -> bool {
+fn agree(node: &JsonNode<'_>, json: &Json) -> bool {
     match (&node.value, json) {
-        (Value::Null, Json::Null) => true,
-        (Value::Bool(a), Json::Bool(b)) => a == b,
-        (Value::Number(a), Json::Number(b)) => b.as_f64().map(f64::to_bits) == Some(a.to_bits()),
-        (Value::String(a), Json::String(b)) => a == b,
-        (Value::Array(a), Json::Array(b)) => {
+        (JsonValue::Null, Json::Null) => true,
+        (JsonValue::Bool(a), Json::Bool(b)) => a == b,
+        (JsonValue::Number(a), Json::Number(b)) => {
+            b.as_f64().map(f64::to_bits) == Some(a.to_bits())
+        }
+        (JsonValue::String(a), Json::String(b)) => a == b,
+        (JsonValue::Array(a), Json::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| agree(a, b))
         }
-        (Value::Object(a), Json::Object(b)) => {
+        (JsonValue::Object(a), Json::Object(b)) => {
             a.len() == b.len()
                 && b.iter()
                     .all(|(name, b)| a.get(name).is_some_and(|a| agree(a, b)))
@@ -113,7 +115,7 @@ proptest! {
         match parse(once.as_bytes()) {
             Ok(node) => prop_assert_eq!(canonical(&node), once),
             // A float from 2^53 on prints as an integer literal we do not take as input.
-            Err(error) => prop_assert_eq!(error.reason, Reason::IntegerRange),
+            Err(error) => prop_assert_eq!(error.reason, JsonProblem::IntegerRange),
         }
     }
 
