@@ -33,10 +33,10 @@ use crate::telemetry::{Metrics, SpanTracer};
 const BACKGROUND_STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a node waits for a dead predecessor beyond its lease.
-const HEARTBEAT_MARGIN: Duration = Duration::from_secs(3);
-const JOIN_RETRY: Duration = Duration::from_millis(500);
+const HEARTBEAT_GRACE: Duration = Duration::from_secs(3);
+const JOIN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Pause before a node that starts without its database tries again.
-const DATABASE_RETRY: Duration = Duration::from_millis(300);
+const DATABASE_RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -92,7 +92,7 @@ async fn join_when_reachable(
                 if !std::mem::replace(&mut waiting, true) {
                     tracing::warn!(%error, "the node waits for the database");
                 }
-                sleep(jitter(DATABASE_RETRY)).await;
+                sleep(jitter(DATABASE_RETRY_INTERVAL)).await;
             }
             outcome => return outcome,
         }
@@ -112,7 +112,7 @@ async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<
         RowSecurity::Missing => return Err(AppError::RowSecurity),
         RowSecurity::Idle => tracing::warn!("{}", RowSecurity::IDLE),
     }
-    let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_MARGIN;
+    let time_limit = Duration::from_secs_f64(LEASE_SECONDS) + HEARTBEAT_GRACE;
     let deadline = Instant::now() + time_limit;
     let channels = &store.channels;
     while channels.heartbeat(&secret.check()).await?.secrets_differ && generated {
@@ -121,7 +121,7 @@ async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<
             channels.leave().await?;
             return Err(AppError::Alone);
         }
-        sleep(JOIN_RETRY).await;
+        sleep(JOIN_RETRY_INTERVAL).await;
     }
     Ok(())
 }

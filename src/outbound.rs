@@ -26,7 +26,7 @@ pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Of an answer that nobody reads: so much may follow before its connection is used again.
 const MAX_UNREAD_BYTES: usize = 4 << 10;
-const MAX_UNREAD_TIME: Duration = Duration::from_secs(1);
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(1);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -167,7 +167,7 @@ impl OutboundClient {
         let (parts, body) = answer.map_err(|error| unreachable(&error))?.into_parts();
         // What it says is not needed. A short one is read, so that the connection can be used again.
         let unread = Limited::new(body, MAX_UNREAD_BYTES).collect();
-        let _unread = timeout(MAX_UNREAD_TIME, unread).await;
+        let _unread = timeout(UNREAD_TIMEOUT, unread).await;
         Ok(OutboundAnswer {
             status: parts.status,
             headers: parts.headers,

@@ -197,9 +197,10 @@ async fn forgetting_waits_for_locks_in_the_order_of_everyone_else() {
     };
     finish(&mut other, "begin").await;
     lock(&mut other, "a").await;
-    let forgetting = store
-        .exchanges
-        .forget_exchanges(&cluster.tenant, seconds(0), None, 100);
+    let forgetting =
+        store
+            .exchanges
+            .delete_expired_exchanges(&cluster.tenant, seconds(0), None, 100);
     let crossing = async {
         database.blocked(1).await;
         lock(&mut other, "b").await;

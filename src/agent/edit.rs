@@ -8,7 +8,7 @@ use super::Agent;
 use super::event::{CellChange, MatchCount, TextReplacement};
 
 /// Finding the smallest difference may take long; then a larger one, just as true, is shown.
-const DIFF_WITHIN: Duration = Duration::from_millis(300);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A file after an edit, and all that is looked through for the edits of one call.
 const MAX_TEXT_BYTES: u64 = 32 << 20;
@@ -152,6 +152,6 @@ pub fn diff(name: &str, old: Option<&[u8]>, new: Option<&str>) -> String {
         shown = format!("Binary file {name} of {bytes} bytes is replaced\n");
     }
     let diff =
-        (TextDiff::configure().timeout(DIFF_WITHIN)).diff_lines(text, new.unwrap_or_default());
+        (TextDiff::configure().timeout(DIFF_TIMEOUT)).diff_lines(text, new.unwrap_or_default());
     shown + &diff.unified_diff().header(&from, &to).to_string()
 }

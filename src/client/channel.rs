@@ -21,11 +21,11 @@ use super::gateway::{GatewayClient, cause_of};
 use super::visible::visible;
 use crate::jitter::jitter;
 
-const OPEN_WITHIN: Duration = Duration::from_secs(15);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// The gateway pings every 30 s.
-const SILENCE: Duration = Duration::from_secs(75);
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(75);
+const FIRST_RETRY_INTERVAL: Duration = Duration::from_millis(250);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// The largest artifact, in base64, with what stands around it.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Of a refused handshake.
@@ -126,7 +126,7 @@ impl ChannelWatch<'_> {
                 url: self.client.address(),
                 cause: visible(&cause),
             };
-            match timeout(SILENCE, socket.next()).await {
+            match timeout(SILENCE_TIMEOUT, socket.next()).await {
                 Ok(Some(Ok(Message::Text(text)))) => {
                     self.pause = None;
                     return Ok(PushedEvent::Envelope(text.as_str().to_owned()));
@@ -151,9 +151,9 @@ impl ChannelWatch<'_> {
         }
         // Set before the attempt, and reset only by a message: a channel that opens and breaks at once must not be opened in a
         // tight loop.
-        let longer = self.pause.map_or(FIRST_PAUSE, |pause| pause * 2);
-        self.pause = Some(longer.min(LONGEST_PAUSE));
-        let opening = timeout(OPEN_WITHIN, self.client.open_channel(&self.path)).await;
+        let longer = self.pause.map_or(FIRST_RETRY_INTERVAL, |pause| pause * 2);
+        self.pause = Some(longer.min(MAX_RETRY_INTERVAL));
+        let opening = timeout(OPEN_TIMEOUT, self.client.open_channel(&self.path)).await;
         let url = self.client.address();
         match opening.unwrap_or(Err(ClientError::Slow { url })) {
             Ok(socket) => {

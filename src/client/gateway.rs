@@ -16,9 +16,9 @@ use crate::jitter::jitter;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For one attempt, unless a call waits for something.
-const ATTEMPT: Duration = Duration::from_secs(15);
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
+const FIRST_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// More than the largest page of an inbox.
 const MAX_ANSWER_BYTES: usize = 32 << 20;
 
@@ -86,7 +86,7 @@ impl GatewayCall {
             body: None,
             headers: HeaderMap::new(),
             once: false,
-            attempt: ATTEMPT,
+            attempt: ATTEMPT_TIMEOUT,
         }
     }
 
@@ -119,7 +119,7 @@ impl GatewayCall {
     /// For a call that the gateway answers only after up to `time`.
     #[must_use]
     pub fn waiting(self, time: Duration) -> Self {
-        let attempt = ATTEMPT + time;
+        let attempt = ATTEMPT_TIMEOUT + time;
         Self { attempt, ..self }
     }
 }
@@ -223,7 +223,7 @@ impl GatewayClient {
         call: &GatewayCall,
         deadline: Instant,
     ) -> Result<GatewayAnswer, ClientError> {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RETRY_INTERVAL;
         let mut tried = 1;
         let mut before = None;
         loop {
@@ -267,7 +267,7 @@ impl GatewayClient {
             sleep(wait).await;
             tried += 1;
             if !untried {
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(MAX_RETRY_INTERVAL);
             }
         }
     }

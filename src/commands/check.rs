@@ -24,7 +24,7 @@ const OLDEST: i32 = 150_000;
 /// Connections of a node besides its pools: one for LISTEN and one for NOTIFY.
 const WAKING: usize = 2;
 /// Clock difference from which a warning is given.
-const SAME_TIME: Duration = Duration::from_secs(1);
+const CLOCK_SKEW_GRACE: Duration = Duration::from_secs(1);
 /// Credentials that a finding names.
 const NAMED: usize = 10;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -259,7 +259,7 @@ fn clock(config: &Config, server: &ServerFacts, report: &mut FindingReport) {
     let message = format!("the database's clock is {seconds:.3} s {side} ours");
     if apart > Duration::from_secs(config.limits.clock_skew_seconds) {
         report.fail("clock", message, REMEDY);
-    } else if apart > SAME_TIME {
+    } else if apart > CLOCK_SKEW_GRACE {
         report.warn("clock", message, REMEDY);
     } else {
         report.ok("clock", message);

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks a node whether it is ready: the one at `address`, else the configured one.
 pub async fn ask(config: &Config, address: Option<String>) -> anyhow::Result<String> {
@@ -40,7 +40,7 @@ pub async fn ask(config: &Config, address: Option<String>) -> anyhow::Result<Str
             get(stream, &address).await
         }
     };
-    let answer = tokio::time::timeout(TIMEOUT, asking)
+    let answer = tokio::time::timeout(HEALTH_TIMEOUT, asking)
         .await
         .context("no response within 5 s")??;
     let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();

@@ -21,7 +21,7 @@ use countersign::config::Config;
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a node may take beyond its drain before it is killed.
-const STOP_MARGIN: Duration = Duration::from_secs(6);
+const STOP_GRACE: Duration = Duration::from_secs(6);
 
 const RATES: &str = "COUNTERSIGN_RATES__ENABLED";
 const THREADS: &str = "TOKIO_WORKER_THREADS";
@@ -50,7 +50,7 @@ impl DevNodes {
     ) -> anyhow::Result<Self> {
         let run_dir = data_dir.join("run");
         std::fs::create_dir_all(&run_dir)?;
-        let time_limit = Duration::from_secs(config.server.drain_seconds) + STOP_MARGIN;
+        let time_limit = Duration::from_secs(config.server.drain_seconds) + STOP_GRACE;
         let mut nodes = Self {
             members: Vec::new(),
             urls: Vec::new(),

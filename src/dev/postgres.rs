@@ -20,7 +20,7 @@ use super::binaries::PostgresBinaries;
 pub use super::binaries::PostgresError;
 
 /// How long the server may take to start or stop. After a crash it first replays its log.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -84,7 +84,7 @@ impl PrivatePostgres {
     /// Stops it cleanly (fast shutdown) and waits for its end.
     pub async fn stop(mut self) -> Result<(), PostgresError> {
         self.server.interrupt();
-        match timeout(TIMEOUT, self.server.child.wait()).await {
+        match timeout(START_TIMEOUT, self.server.child.wait()).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(PostgresError::io("wait for", Path::new("postgres"))(error)),
             Err(_) => Err(self.binaries.failed("stop PostgreSQL in time")),
@@ -231,7 +231,7 @@ async fn launch(
         let child = postgres.spawn();
         let child = child.map_err(PostgresError::io("run postgres in", data))?;
         let mut server = PostgresServer { child };
-        match timeout(TIMEOUT, server.ready(data)).await {
+        match timeout(START_TIMEOUT, server.ready(data)).await {
             Ok(true) => return Ok((server, port)),
             Ok(false) if binaries.log_tail().contains("Address already in use") => {}
             Ok(false) => break,

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 pub use self::api_key::{FreshKey, random, random_text};
 use self::failures::{AuthFailure, AuthFailures};
-use self::tenants::FRESH_FOR;
+use self::tenants::TENANT_LIFETIME;
 pub(super) use self::tokens::{TokenVerifier, recheck_every};
 use super::ChannelService;
 use super::caller::{Caller, CallerIdentity, Operator};
@@ -36,9 +36,9 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::CredentialStore;
 use crate::store::credential::{ChangedCredential, Credential};
 
-pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(2);
+pub(super) const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 /// How far back before the last refresh one asks: much longer than a change takes to become visible.
-const CHANGED_WITHIN: Duration = Duration::from_secs(60);
+const RECENT_CHANGE_LIFETIME: Duration = Duration::from_secs(60);
 /// Most cached credentials.
 const MAX_CACHED: usize = 100_000;
 
@@ -77,7 +77,9 @@ impl Credentials {
 
     fn fresh(&self, id: &CredentialId) -> Option<Arc<Credential>> {
         let state = self.state();
-        state.refreshed.filter(|at| at.elapsed() < FRESH_FOR)?;
+        state
+            .refreshed
+            .filter(|at| at.elapsed() < TENANT_LIFETIME)?;
         state.known.get(id).cloned()
     }
 
@@ -115,7 +117,7 @@ impl Credentials {
         let mut state = self.state();
         let missed = state
             .refreshed
-            .is_none_or(|at| at.elapsed() > CHANGED_WITHIN / 2);
+            .is_none_or(|at| at.elapsed() > RECENT_CHANGE_LIFETIME / 2);
         if missed {
             state.known.clear();
         }
@@ -353,7 +355,7 @@ impl Authenticator {
     /// Reads which credentials changed, and closes the channels of those that are no longer valid.
     async fn learn_changes(&self) -> Result<()> {
         let asked = Instant::now();
-        let within = self.credentials.refreshed_ago() + CHANGED_WITHIN;
+        let within = self.credentials.refreshed_ago() + RECENT_CHANGE_LIFETIME;
         let changed = self.store.changed_credentials(within.as_secs_f64()).await?;
         self.credentials.refresh(&changed, asked);
         self.channels.close_revoked(&changed);

@@ -19,7 +19,7 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::device::StatementRow;
 
 /// How far the time of a statement may be from the gateway's clock: one that was signed and not used must not count much later.
-const FRESH_FOR: Duration = Duration::minutes(10);
+const STATEMENT_LIFETIME: Duration = Duration::minutes(10);
 
 /// What is signed, and what it is in.
 const INNER: [&str; 2] = [STATEMENT, INTRODUCTION];
@@ -241,7 +241,7 @@ pub fn judge_statement(
     if verdict == StatementVerdict::Stands {
         return Ok(verdict);
     }
-    if (now.inner() - statement.at().inner()).abs() > FRESH_FOR {
+    if (now.inner() - statement.at().inner()).abs() > STATEMENT_LIFETIME {
         let expected = "a time within 10 minutes of the gateway's clock";
         return Err(InvalidMember::timestamp("/statement/at", expected).into());
     }

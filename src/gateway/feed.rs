@@ -11,7 +11,7 @@ use super::channel::{Channel, role_of};
 use super::closing::ChannelCloseReason;
 use super::context::GatewayContext;
 use super::error::{Error, Result};
-use super::inbox_scan::{InboxScan, OVERLAP, PER_PAGE};
+use super::inbox_scan::{InboxScan, OVERLAP_GRACE, PER_PAGE};
 use super::push::{PushService, for_enforcer};
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::store::claim::{self, ClaimRow, TakeOver};
@@ -58,7 +58,7 @@ impl MessageFeed {
             None => None,
         };
         let start = resumed
-            .and_then(|at| at.checked_sub(OVERLAP))
+            .and_then(|at| at.checked_sub(OVERLAP_GRACE))
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let scan = InboxScan::new(context, tenant, approver, withdrawals, start);
         Ok(Self {

@@ -16,9 +16,9 @@ use crate::store::schema::SchemaState;
 use crate::telemetry::instrument::as_f64;
 
 /// How long an answer about readiness is reused.
-const READINESS_FOR: Duration = Duration::from_secs(1);
+const READINESS_LIFETIME: Duration = Duration::from_secs(1);
 /// How long the database may take to answer. Whoever asks about readiness gets an answer within a second.
-const PROBE_LIMIT: Duration = Duration::from_millis(700);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
@@ -68,11 +68,11 @@ impl HealthService {
         }
         let mut known = self.known.lock().await;
         if let Some((readiness, at)) = *known
-            && at.elapsed() < READINESS_FOR
+            && at.elapsed() < READINESS_LIFETIME
         {
             return readiness;
         }
-        let probed = self.context.store.database.probe(PROBE_LIMIT).await;
+        let probed = self.context.store.database.probe(PROBE_TIMEOUT).await;
         let readiness = match (probed, *known) {
             (Err(StoreError::ReadOnly(_)), _) => Readiness::ReadOnly,
             (Err(_), _) => Readiness::DatabaseAway,

@@ -25,11 +25,11 @@ pub(super) const PER_PAGE: usize = 8;
 /// Bytes read at once, unless a single message has more.
 const PAGE_BYTES: usize = 1 << 20;
 /// How far rows usually commit out of order: a scan starts this much before the last row seen.
-pub(super) const OVERLAP: time::Duration = time::Duration::seconds(60);
+pub(super) const OVERLAP_GRACE: time::Duration = time::Duration::seconds(60);
 /// A scan starts at most this many rows back, or each wake-up would cost as much as arrived in that time.
 const LATE_ROWS: usize = 64;
 /// How often everything unacknowledged is scanned.
-const SCAN_ALL_EVERY: Duration = Duration::from_secs(300);
+const FULL_SCAN_INTERVAL: Duration = Duration::from_secs(300);
 
 pub(super) struct InboxScan {
     tenant: TenantId,
@@ -81,7 +81,7 @@ impl InboxScan {
             queue: VecDeque::new(),
             sent: HashMap::new(),
             due: BTreeSet::new(),
-            scan_all_at: Instant::now() + jitter(SCAN_ALL_EVERY),
+            scan_all_at: Instant::now() + jitter(FULL_SCAN_INTERVAL),
             reoffer: (
                 Duration::from_secs(push.reoffer_seconds),
                 Duration::from_secs(push.reoffer_max_seconds),
@@ -106,7 +106,7 @@ impl InboxScan {
     }
 
     fn overlap(&self) -> OffsetDateTime {
-        let start = self.mark.checked_sub(OVERLAP);
+        let start = self.mark.checked_sub(OVERLAP_GRACE);
         start.unwrap_or(OffsetDateTime::UNIX_EPOCH)
     }
 
@@ -129,7 +129,7 @@ impl InboxScan {
         again.sort();
         self.queue.extend(again);
         if self.scan_all_at <= now {
-            self.scan_all_at = now + jitter(SCAN_ALL_EVERY);
+            self.scan_all_at = now + jitter(FULL_SCAN_INTERVAL);
             self.position = Some((OffsetDateTime::UNIX_EPOCH, Uuid::nil()));
         }
     }

@@ -17,7 +17,7 @@ use crate::protocol::reader::InvalidMember;
 use crate::store::introduction::{IntroductionFact, NewIntroduction};
 
 /// How far ahead a device's clock may be. One that is further ahead would stand in the way of its own later introductions.
-const AHEAD: Duration = Duration::minutes(10);
+const CLOCK_SKEW_GRACE: Duration = Duration::minutes(10);
 
 /// A signed introduction, well formed and about the right tenant and approver.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl DeviceService {
             let expected = "the approver that the path names";
             return Err(Error::invalid("/statement/approverId", expected));
         }
-        if introduction.at().inner() - self.context.clock.now().inner() > AHEAD {
+        if introduction.at().inner() - self.context.clock.now().inner() > CLOCK_SKEW_GRACE {
             let expected = "a time that is at most 10 minutes ahead of the gateway's clock";
             return Err(InvalidMember::timestamp("/statement/at", expected).into());
         }

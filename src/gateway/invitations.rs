@@ -21,7 +21,7 @@ use crate::store::invitation::{InvitationWithdrawal, JoinedCredential, NewInvita
 use crate::store::listing::ListPart;
 
 pub const MAX_NAME_CHARS: usize = 128;
-const LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+const INVITATION_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 const MAX_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl AdminService {
         } = request;
         check_binding(role, bound_id.as_deref(), false)?;
         let now = self.clock.now().inner();
-        let expires_at = expires_at.unwrap_or_else(|| Timestamp::from(now + LIFETIME));
+        let expires_at = expires_at.unwrap_or_else(|| Timestamp::from(now + INVITATION_LIFETIME));
         if expires_at.inner() <= now || expires_at.inner() > now + MAX_LIFETIME {
             let expected = "a time to come, within 7 days";
             return Err(InvalidMember::timestamp("/expiresAt", expected).into());

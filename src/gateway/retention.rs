@@ -17,9 +17,9 @@ use crate::store::seconds;
 
 const SWEEP: &str = "retention";
 /// How long a node that vanished keeps others from going on: longer than a statement, a pause and the time between renewals.
-const LEASE: Duration = Duration::from_secs(60);
-const RENEW_EVERY: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+const LEASE_LIFETIME: Duration = Duration::from_secs(60);
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_PAUSE_INTERVAL: Duration = Duration::from_secs(20);
 /// Rows per statement: few enough to hold no lock for long.
 const BATCH: i64 = 500;
 /// Exchanges per statement: each has some ten rows.
@@ -29,11 +29,14 @@ const TENANTS: i64 = 500;
 
 impl Gateway {
     /// Deletes what is past its retention, unless another node does.
-    pub(super) async fn forget(&self) -> Result<()> {
+    pub(super) async fn delete_expired(&self) -> Result<()> {
         let retention = &self.context.config.retention;
         let database = &self.context.store.database;
         let every = Duration::from_secs(retention.every_seconds.max(1));
-        if !database.take_sweep(SWEEP, LEASE, every.max(LEASE)).await? {
+        if !database
+            .take_sweep(SWEEP, LEASE_LIFETIME, every.max(LEASE_LIFETIME))
+            .await?
+        {
             return Ok(());
         }
         // An exchange goes together with its history.
@@ -128,23 +131,25 @@ impl RetentionPass<'_> {
         let store = self.store;
         let keep = seconds(self.gateway.context.config.pairing.keep_seconds);
         let keys = self
-            .repeat(true, BATCH, || store.exchanges.forget_keys(BATCH))
+            .repeat(true, BATCH, || {
+                store.exchanges.delete_expired_idempotency_keys(BATCH)
+            })
             .await;
-        let attempts = || store.pairings.forget_pairing_sessions(keep, BATCH);
+        let attempts = || store.pairings.delete_expired_pairing_sessions(keep, BATCH);
         let attempts = self.repeat(true, BATCH, attempts).await;
-        let guesses = || store.pairings.forget_guesses(BATCH);
+        let guesses = || store.pairings.delete_expired_guesses(BATCH);
         let guesses = self.repeat(true, BATCH, guesses).await;
         let keep = seconds(self.gateway.context.config.retention.nonce_seconds);
-        let nonces = || store.exchanges.forget_nonces(keep, BATCH);
+        let nonces = || store.exchanges.delete_expired_nonces(keep, BATCH);
         let nonces = self.repeat(true, BATCH, nonces).await;
         let keep = self.keep.exchanges;
-        let asked = || store.exchanges.forget_asked(keep, BATCH);
+        let asked = || store.exchanges.delete_expired_inbox_rows(keep, BATCH);
         let asked = self.repeat(true, BATCH, asked).await;
         let keep = seconds(revocations_kept(&self.gateway.context.config));
-        let revocations = || store.credentials.forget_revocations(keep, BATCH);
+        let revocations = || store.credentials.delete_expired_revocations(keep, BATCH);
         let revocations = self.repeat(true, BATCH, revocations).await;
         let keep = seconds(self.gateway.context.config.retention.invitation_seconds);
-        let invitations = || store.credentials.forget_invitations(keep, BATCH);
+        let invitations = || store.credentials.delete_expired_invitations(keep, BATCH);
         let invitations = self.repeat(true, BATCH, invitations).await;
         keys.and(attempts)
             .and(guesses)
@@ -158,24 +163,40 @@ impl RetentionPass<'_> {
         let (store, tenant, keep) = (self.store, &due.tenant, self.keep.clone());
         let exchanges = async |after: Option<_>| {
             let (store, after) = (&store.exchanges, after.as_ref());
-            let walked = store.forget_exchanges(tenant, keep.exchanges, after, EXCHANGES);
+            let walked = store.delete_expired_exchanges(tenant, keep.exchanges, after, EXCHANGES);
             Ok(walked.await?.next)
         };
         let exchanges = self.walk(due.exchanges, exchanges).await;
-        let sessions = || store.sessions.forget_sessions(tenant, keep.sessions);
+        let sessions = || {
+            store
+                .sessions
+                .delete_expired_sessions(tenant, keep.sessions)
+        };
         let sessions = self.repeat(due.sessions, 1, sessions).await;
         let enforcers = || {
             let store = &store.channels;
-            store.forget_enforcers(tenant, keep.sessions, BATCH)
+            store.delete_expired_enforcers(tenant, keep.sessions, BATCH)
         };
         let enforcers = self.repeat(due.enforcers, BATCH, enforcers).await;
-        let audit = || store.audit.forget_audit(tenant, keep.audit, BATCH);
+        let audit = || store.audit.delete_expired_audit(tenant, keep.audit, BATCH);
         let audit = self.repeat(due.audit, BATCH, audit).await;
-        let prompts = || store.prompts.forget_prompts(tenant, keep.prompts, BATCH);
+        let prompts = || {
+            store
+                .prompts
+                .delete_expired_prompts(tenant, keep.prompts, BATCH)
+        };
         let prompts = self.repeat(due.prompts, BATCH, prompts).await;
-        let pairings = || store.pairings.forget_pairings(tenant, keep.pairings, BATCH);
+        let pairings = || {
+            store
+                .pairings
+                .delete_expired_pairings(tenant, keep.pairings, BATCH)
+        };
         let pairings = self.repeat(due.pairings, BATCH, pairings).await;
-        let tokens = || store.pairings.forget_tokens(tenant, keep.pairings, BATCH);
+        let tokens = || {
+            store
+                .pairings
+                .delete_expired_tokens(tenant, keep.pairings, BATCH)
+        };
         let tokens = self.repeat(due.tokens, BATCH, tokens).await;
         let scrubbed = self.scrub(due).await;
         let forgotten = exchanges.and(sessions).and(enforcers).and(audit);
@@ -241,11 +262,15 @@ impl RetentionPass<'_> {
     async fn pause(&mut self, took: Duration) -> Result<()> {
         let context = &self.gateway.context;
         let share = context.config.retention.share_percent.clamp(1, 100);
-        let pause = (took * (100 - share) / share).min(LONGEST_PAUSE);
+        let pause = (took * (100 - share) / share).min(MAX_PAUSE_INTERVAL);
         let draining = &context.draining;
         self.ended |= draining.run_until_cancelled(sleep(pause)).await.is_none();
-        if self.renewed.elapsed() > RENEW_EVERY {
-            self.ended |= !self.store.database.keep_sweep(SWEEP, LEASE).await?;
+        if self.renewed.elapsed() > RENEW_INTERVAL {
+            self.ended |= !self
+                .store
+                .database
+                .keep_sweep(SWEEP, LEASE_LIFETIME)
+                .await?;
             self.renewed = Instant::now();
         }
         Ok(())

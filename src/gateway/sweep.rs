@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Gateway;
-use super::authenticate::{REFRESH_EVERY, recheck_every};
+use super::authenticate::{REFRESH_INTERVAL, recheck_every};
 use super::error::Result;
 use super::presence;
 use crate::jitter::jitter;
@@ -18,15 +18,15 @@ use crate::store::error::StoreError;
 use crate::wake::WakeKey;
 
 /// Readers judge expiry themselves; the sweep only writes it.
-const EXPIRE_EVERY: Duration = Duration::from_secs(1);
-const USES_EVERY: Duration = Duration::from_secs(75);
+const EXPIRE_INTERVAL: Duration = Duration::from_secs(1);
+const USES_INTERVAL: Duration = Duration::from_secs(75);
 /// Three times before the lease expires.
-const HEARTBEAT_EVERY: Duration = Duration::from_secs(4);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(4);
 /// After a failure, so that channels go on soon after the database is back.
-const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
+const HEARTBEAT_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Routing judges leases itself; the sweep only removes rows and wakes other channels.
-const REAP_EVERY: Duration = Duration::from_secs(5);
-const COUNT_EVERY: Duration = Duration::from_secs(15);
+const REAP_INTERVAL: Duration = Duration::from_secs(5);
+const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 /// Rows per statement: few enough to hold no lock for long.
 const BATCH: i64 = 500;
 
@@ -40,16 +40,16 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         tasks,
         stop,
     };
-    sweeps.every("expiry", EXPIRE_EVERY, |gateway| async move {
+    sweeps.every("expiry", EXPIRE_INTERVAL, |gateway| async move {
         gateway.expire_due().await
     });
     sweeps.every("retention", forget_every, |gateway| async move {
-        gateway.forget().await
+        gateway.delete_expired().await
     });
-    sweeps.every("credentials", REFRESH_EVERY, |gateway| async move {
+    sweeps.every("credentials", REFRESH_INTERVAL, |gateway| async move {
         gateway.authenticator.refresh_credentials().await
     });
-    let periods = [HEARTBEAT_EVERY, HEARTBEAT_RETRY];
+    let periods = [HEARTBEAT_INTERVAL, HEARTBEAT_RETRY_INTERVAL];
     sweeps.every_with_retry("heartbeat", periods, |gateway| async move {
         let channels = &gateway.channels;
         // Channels go on once the lease is renewed: those whose credential has ended must be closed before.
@@ -65,13 +65,13 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
         channels.close_after_outage();
         beat
     });
-    sweeps.every("dead_nodes", REAP_EVERY, |gateway| async move {
+    sweeps.every("dead_nodes", REAP_INTERVAL, |gateway| async move {
         gateway.channels.reap_expired_nodes().await
     });
-    sweeps.every("census", COUNT_EVERY, |gateway| async move {
+    sweeps.every("census", COUNT_INTERVAL, |gateway| async move {
         gateway.health.count().await
     });
-    sweeps.every("uses", USES_EVERY, |gateway| async move {
+    sweeps.every("uses", USES_INTERVAL, |gateway| async move {
         gateway.authenticator.write_uses().await
     });
     sweeps.every("calls", write_every, |gateway| async move {

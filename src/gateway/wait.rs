@@ -19,7 +19,7 @@ use crate::telemetry::trace;
 use crate::wake::{WakeCause, WakeKey};
 
 /// Pause before a wait reads again after a failed read.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub enum WaitOutcome {
@@ -50,7 +50,7 @@ impl ExchangeService {
             let exchange = match self.exchange(&caller, request).await {
                 // Once begun, a wait survives a short outage or overload of the database.
                 Err(Error::Unavailable) if turn.is_some() && Instant::now() < deadline => {
-                    let again = deadline.min(Instant::now() + jitter(LOOK_AGAIN));
+                    let again = deadline.min(Instant::now() + jitter(RECHECK_INTERVAL));
                     sleep_until(again).await;
                     continue;
                 }
@@ -116,7 +116,7 @@ impl ExchangeService {
             let pending = match self.pending_of(caller, &requests).await {
                 // Once begun, a wait survives a short outage or overload of the database.
                 Err(Error::Unavailable) if has_read && Instant::now() < deadline => {
-                    let again = deadline.min(Instant::now() + jitter(LOOK_AGAIN));
+                    let again = deadline.min(Instant::now() + jitter(RECHECK_INTERVAL));
                     sleep_until(again).await;
                     continue;
                 }

@@ -31,7 +31,7 @@ use crate::protocol::notification::MAX_NOTIFICATION_BYTES;
 const MAX_KEY_BYTES: usize = 255;
 
 /// How long the sender of a body may pause.
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
@@ -85,7 +85,7 @@ async fn whole(
     let begun = Instant::now();
     let deadline = begun + Duration::from_secs(config.body_timeout_seconds);
     let pace = ReadPace {
-        pause: MAX_PAUSE,
+        pause: READ_TIMEOUT,
         rate: config.min_bytes_per_second,
     };
     let (mut bytes, mut moved) = (Vec::new(), begun);

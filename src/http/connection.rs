@@ -35,7 +35,7 @@ use super::relay::{EventStream, StreamHandover, relay};
 use super::watchdog::{CloseReason, ConnectionWatchdog, PeerTimeouts, WatchdogVerdict};
 use crate::telemetry::Metrics;
 
-const CHECK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a stopping node waits for the first request of a connection, once it accepts no more of them.
 const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
@@ -231,7 +231,7 @@ impl ConnectionService {
         meter: &ConnectionMeter,
         handover: &StreamHandover,
     ) -> hyper::Result<Option<CloseReason>> {
-        let mut checks = interval(CHECK_EVERY);
+        let mut checks = interval(CHECK_INTERVAL);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut closing, mut shutting_down, mut retired) = (false, false, None);
         loop {

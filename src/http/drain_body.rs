@@ -17,9 +17,9 @@ use tokio::time::timeout;
 
 const MAX_BYTES: usize = 512 << 10;
 /// How long the client may pause: a round trip around the world, and a retransmission.
-const MAX_PAUSE: Duration = Duration::from_millis(300);
+const READ_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a body is drained, however fast the client sends.
-const MAX_DURATION: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A body that can be read on after a handler has dropped it.
 #[derive(Clone)]
@@ -89,7 +89,7 @@ pub async fn drain_unread(request: Request, next: Next) -> Response {
         // Polling the body would send `100 Continue` to a client that was just refused.
         DrainProgress::Untouched if expects_continue => false,
         DrainProgress::Untouched | DrainProgress::Begun => {
-            matches!(timeout(MAX_DURATION, drain(shared)).await, Ok(true))
+            matches!(timeout(DRAIN_TIMEOUT, drain(shared)).await, Ok(true))
         }
     };
     if refused && !ends().await || response.status() == StatusCode::PAYLOAD_TOO_LARGE {
@@ -104,7 +104,7 @@ pub async fn drain_unread(request: Request, next: Next) -> Response {
 async fn drain(mut body: SharedBody) -> bool {
     let mut bytes = 0;
     while bytes < MAX_BYTES {
-        match timeout(MAX_PAUSE, body.frame()).await {
+        match timeout(READ_TIMEOUT, body.frame()).await {
             Ok(Some(Ok(frame))) => bytes += frame.data_ref().map_or(0, Bytes::len),
             Ok(None) => return true,
             Ok(Some(Err(_))) | Err(_) => return false,

@@ -13,7 +13,7 @@ use super::listener_mode::ConnectionStream;
 /// How the preface of HTTP/2 begins, and no method does.
 const PREFACE_START: &[u8] = b"PRI";
 /// First pause between two peeks while the bytes fit either version; it doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const FIRST_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpVersion {
@@ -38,7 +38,7 @@ pub(super) async fn detect(
 /// Reads the version from the first bytes without consuming them.
 async fn peek(stream: &TcpStream, headers: Duration) -> io::Result<Option<HttpVersion>> {
     let mut buffer = [0; PREFACE_START.len()];
-    let (mut waited, mut pause) = (Duration::ZERO, FIRST_PAUSE);
+    let (mut waited, mut pause) = (Duration::ZERO, FIRST_RETRY_INTERVAL);
     while waited < headers {
         let count = stream.peek(&mut buffer).await?;
         let first = buffer.get(..count).unwrap_or_default();

@@ -31,7 +31,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
 /// How long one connection may last, so that a scraper that does not read cannot keep its permit.
 const MAX_LIFETIME: Duration = Duration::from_secs(600);
 /// Pause when the process is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Serves the node's metrics until `end`, which is after the drain.
 pub async fn serve(
@@ -50,7 +50,7 @@ pub async fn serve(
             return;
         };
         let Ok((stream, _)) = accepted else {
-            sleep(ACCEPT_PAUSE).await;
+            sleep(ACCEPT_RETRY_INTERVAL).await;
             continue;
         };
         let (metrics, end) = (Arc::clone(&metrics), end.clone());

@@ -35,7 +35,7 @@ const MAX_STREAMS: u32 = 100;
 const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 /// Pause when the process is out of file descriptors, until connections have ended.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Default)]
 pub struct StopSignals {
@@ -120,7 +120,7 @@ pub async fn serve(
             Err(error) => {
                 if !is_peers_fault(&error) {
                     tracing::warn!(%error, "cannot accept connections");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                 }
                 continue;
             }

@@ -37,7 +37,7 @@ pub const RETRY: &str = "retry: 2000\n\n";
 const PING: &str = "event: ping\ndata:\n\n";
 const PING_CUT_OFF: &str = ": the database is unavailable\nevent: ping\ndata:\n\n";
 /// Pause after the database was unavailable.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// `GET /v1/sse/approvers/{approverId}`.
 pub async fn approver(
@@ -193,7 +193,7 @@ impl StreamWriter {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the next page of a stream could not be read; retrying");
-                    sleep(jitter(RETRY_AFTER)).await;
+                    sleep(jitter(RETRY_INTERVAL)).await;
                 }
             }
         }

@@ -122,7 +122,7 @@ impl AuditStore {
 
     /// Deletes events of a tenant that are older than `keep`, and than the floor that the database has. Through a function of
     /// the tables' owner: the node's own role may only add events.
-    pub async fn forget_audit(
+    pub async fn delete_expired_audit(
         &self,
         tenant: &TenantId,
         keep: PgInterval,

@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 /// Attempts of a pool that begin at once. One that takes longer than `SLOW_CONNECT` may hang, so that others begin beside it, up to the
 /// size of the pool.
 const CONCURRENT_ATTEMPTS: usize = 8;
-const SLOW_CONNECT: Duration = Duration::from_secs(2);
+const SLOW_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Connects for a pool. An attempt goes on when the call that needed it has given up, and its connection serves the next one.
 /// Otherwise a server that is slow to connect would never be connected to: every attempt would be thrown away and begun again,
@@ -126,7 +126,7 @@ impl managed::Manager for ConnectionManager {
         let (connected, waiting) = oneshot::channel();
         tokio::spawn(async move {
             let mut connecting = Box::pin(timeout(CONNECT_TIMEOUT, connect(&options)));
-            let result = if let Ok(result) = timeout(SLOW_CONNECT, &mut connecting).await {
+            let result = if let Ok(result) = timeout(SLOW_CONNECT_TIMEOUT, &mut connecting).await {
                 result
             } else {
                 drop(new_attempt);

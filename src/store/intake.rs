@@ -22,7 +22,7 @@ const WORTHWHILE_ROWS: usize = 32;
 const WORTHWHILE_BYTES: usize = 1 << 20;
 /// Longest wait for the other's end, since it may be slow. Long enough for the slow statements of a busy machine:
 /// each further running batch takes another connection, which has its own plans to make.
-const MAX_WAIT: Duration = Duration::from_millis(40);
+const BATCH_TIMEOUT: Duration = Duration::from_millis(40);
 /// Conflicting rows that may wait outside the queue.
 const MAX_HELD: usize = 512;
 /// Busy rows that may pause outside the queue.
@@ -181,7 +181,10 @@ impl<S: BatchStatement> BatchIntake<S> {
             self.held.extend(batch.add(job, &self.paused).err());
         }
         self.fill(&mut batch);
-        if timeout(MAX_WAIT, self.gather(&mut batch)).await.is_ok() {
+        if timeout(BATCH_TIMEOUT, self.gather(&mut batch))
+            .await
+            .is_ok()
+        {
             self.fill(&mut batch);
         }
         self.held.append(&mut waiting);

@@ -226,7 +226,7 @@ impl CredentialStore {
     }
 
     /// Deletes invitations that expired longer ago than `keep`, used or not.
-    pub async fn forget_invitations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+    pub async fn delete_expired_invitations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use super::connect::{ConnectionManager, PooledConnection};
 use super::error::{ErrorClass, Result, classify, is_unanswered, unanswered};
-use super::pulse::ALIVE_FOR;
+use super::pulse::PULSE_LIFETIME;
 
 /// How long a connection may be idle before it is tested.
-const PING_AFTER: Duration = Duration::from_secs(1);
+const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection taken from the pool for one call.
 pub struct ConnectionLease {
@@ -58,7 +58,7 @@ impl ConnectionLease {
             }
             // An idle connection may be dead, for instance after the server restarted. A ping costs a round trip, so one
             // that was just used is not tested.
-            _ if pooled.answered.elapsed() > PING_AFTER => {
+            _ if pooled.answered.elapsed() > PING_INTERVAL => {
                 let pong = timeout(limit, connection.ping()).await;
                 pong.unwrap_or_else(|_| Err(unanswered()))
             }
@@ -105,7 +105,7 @@ impl ConnectionLease {
             return;
         };
         let is_slow = is_unanswered(error) && pool.manager().pulse.is_alive();
-        pool.retain(|idle, _| is_slow && idle.answered.elapsed() < ALIVE_FOR);
+        pool.retain(|idle, _| is_slow && idle.answered.elapsed() < PULSE_LIFETIME);
     }
 }
 

@@ -138,7 +138,7 @@ impl PairingStore {
         }))
     }
 
-    pub async fn forget_guesses(&self, limit: i64) -> Result<u64> {
+    pub async fn delete_expired_guesses(&self, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

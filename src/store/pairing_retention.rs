@@ -9,7 +9,7 @@ use crate::store::clock_offset::clock_offset;
 
 impl PairingStore {
     /// Deletes pairings of a tenant that were revoked longer ago than `keep`, with their last token.
-    pub async fn forget_pairings(
+    pub async fn delete_expired_pairings(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
@@ -51,7 +51,7 @@ impl PairingStore {
     }
 
     /// Deletes routing tokens of a tenant that were replaced longer ago than `keep`.
-    pub async fn forget_tokens(
+    pub async fn delete_expired_tokens(
         &self,
         tenant: &TenantId,
         keep: PgInterval,

@@ -231,7 +231,11 @@ impl PairingStore {
     }
 
     /// Deletes sessions that expired longer ago than `keep`.
-    pub async fn forget_pairing_sessions(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+    pub async fn delete_expired_pairing_sessions(
+        &self,
+        keep: PgInterval,
+        limit: i64,
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

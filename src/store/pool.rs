@@ -26,10 +26,10 @@ use crate::telemetry::instrument::{Histogram, as_f64};
 
 /// What a commit may take beyond the statement's timeout, which does not cover it; and how long a retry may take that
 /// follows a statement without an answer, so that the two of them do not take twice as long.
-const COMMIT_ALLOWANCE: Duration = Duration::from_secs(2);
+const COMMIT_GRACE: Duration = Duration::from_secs(2);
 
 /// How often the log says that there are no connections.
-const WARN_EVERY: Duration = Duration::from_secs(5);
+const WARN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A checked query that returns rows.
 type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
@@ -76,7 +76,7 @@ impl ConnectionPool {
             pool,
             row_security: config.row_security,
             wait: Duration::from_millis(config.acquire_timeout_ms),
-            limit: Duration::from_millis(config.statement_timeout_ms) + COMMIT_ALLOWANCE,
+            limit: Duration::from_millis(config.statement_timeout_ms) + COMMIT_GRACE,
             only_new: false,
             pulse,
             warned: Arc::new(Mutex::new(Instant::now())),
@@ -93,7 +93,7 @@ impl ConnectionPool {
         Self {
             only_new: self.distrusts(error),
             limit: if is_unanswered(error) {
-                COMMIT_ALLOWANCE
+                COMMIT_GRACE
             } else {
                 self.limit
             },
@@ -214,7 +214,7 @@ impl ConnectionPool {
     /// Logs why there are no connections, but not for every request.
     fn warn(&self, error: &StoreError) {
         let mut last = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.elapsed() > WARN_EVERY {
+        if last.elapsed() > WARN_INTERVAL {
             *last = Instant::now();
             tracing::warn!(%error, "cannot get a connection to the database");
         }

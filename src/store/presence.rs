@@ -286,7 +286,7 @@ impl ChannelStore {
     }
 
     /// Deletes enforcers of a tenant that have no channel and were not seen for as long as `keep`.
-    pub async fn forget_enforcers(
+    pub async fn delete_expired_enforcers(
         &self,
         tenant: &TenantId,
         keep: PgInterval,

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longer than calls usually wait for a lock.
-pub(super) const ALIVE_FOR: Duration = Duration::from_secs(3);
+pub(super) const PULSE_LIFETIME: Duration = Duration::from_secs(3);
 
 /// When the server last answered on any connection of a pool, if it ever did.
 #[derive(Default)]
@@ -19,6 +19,6 @@ impl ServerPulse {
     /// the calls that wait for it.
     pub(super) fn is_alive(&self) -> bool {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.is_some_and(|last| last.elapsed() < ALIVE_FOR)
+        last.is_some_and(|last| last.elapsed() < PULSE_LIFETIME)
     }
 }

@@ -31,7 +31,7 @@ struct DeletedBatchRow {
 }
 
 impl DeletedBatchRow {
-    fn forgotten(self, limit: i64) -> DeletedBatch {
+    fn deleted_batch(self, limit: i64) -> DeletedBatch {
         let last = self.last_at.zip(self.last_id);
         DeletedBatch {
             rows: u64::try_from(self.deleted).unwrap_or_default(),
@@ -51,7 +51,7 @@ fn start(after: Option<&PagePosition>) -> (OffsetDateTime, &str) {
 impl ExchangeStore {
     /// Deletes finished exchanges of a tenant that ended longer ago than `keep`, with all that belongs to them. Reads at most
     /// `limit` exchanges, from `after` on.
-    pub async fn forget_exchanges(
+    pub async fn delete_expired_exchanges(
         &self,
         tenant: &TenantId,
         keep: PgInterval,
@@ -132,7 +132,7 @@ impl ExchangeStore {
             id,
         );
         let walked = self.database.background.fetch_one(tenant, query).await?;
-        Ok(walked.forgotten(limit))
+        Ok(walked.deleted_batch(limit))
     }
 
     /// Deletes the artifacts of exchanges of a tenant that ended longer ago than `keep`; hashes and decisions stay. Reads at
@@ -186,11 +186,11 @@ impl ExchangeStore {
             id,
         );
         let walked = self.database.background.fetch_one(tenant, query).await?;
-        Ok(walked.forgotten(limit))
+        Ok(walked.deleted_batch(limit))
     }
 
     /// Deletes nonces that were used longer ago than `keep`.
-    pub async fn forget_nonces(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+    pub async fn delete_expired_nonces(&self, keep: PgInterval, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -220,7 +220,7 @@ impl ExchangeStore {
     }
 
     /// Deletes who was asked by whom, if that was longer ago than `keep`.
-    pub async fn forget_asked(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+    pub async fn delete_expired_inbox_rows(&self, keep: PgInterval, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -250,7 +250,7 @@ impl ExchangeStore {
     }
 
     /// Deletes expired idempotency keys.
-    pub async fn forget_keys(&self, limit: i64) -> Result<u64> {
+    pub async fn delete_expired_idempotency_keys(&self, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (
@@ -281,7 +281,7 @@ impl ExchangeStore {
 
 impl PromptStore {
     /// Deletes prompts of a tenant that were accepted longer ago than `keep`.
-    pub async fn forget_prompts(
+    pub async fn delete_expired_prompts(
         &self,
         tenant: &TenantId,
         keep: PgInterval,

@@ -54,7 +54,7 @@ pub enum MigrationError {
 
 /// How often a migration is tried that a lock stood in the way of, and the pause before each further time.
 const ATTEMPTS: usize = 60;
-const PAUSE: Duration = Duration::from_secs(4);
+const RETRY_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Applies the migrations that are missing, giving way to whoever holds a lock for long.
 pub async fn migrate(url: &str) -> Result<(), MigrationError> {
@@ -62,7 +62,7 @@ pub async fn migrate(url: &str) -> Result<(), MigrationError> {
         match try_to_migrate(url).await {
             Err(error) if waited_too_long(&error) => {
                 tracing::warn!(%error, "a migration waited too long for a lock and will be retried");
-                sleep(jitter(PAUSE)).await;
+                sleep(jitter(RETRY_INTERVAL)).await;
             }
             outcome => return outcome,
         }

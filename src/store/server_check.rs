@@ -12,7 +12,7 @@ use super::tenant_scope::TenantScope;
 use crate::config;
 
 /// How long a notification may take before it counts as lost.
-const NOTIFIED_WITHIN: Duration = Duration::from_secs(5);
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct ServerFacts {
@@ -61,7 +61,7 @@ impl Database {
     /// Whether a notification that is sent through the pool arrives on a connection such as nodes listen on.
     pub async fn receives_notifications(&self, config: &config::Database) -> Result<bool> {
         // The listener's connection is used for nothing else, so a timeout may interrupt it.
-        let Ok(listener) = timeout(NOTIFIED_WITHIN, WakeListener::connect(config)).await else {
+        let Ok(listener) = timeout(NOTIFY_TIMEOUT, WakeListener::connect(config)).await else {
             return Ok(false);
         };
         let mut listener = listener?;
@@ -77,8 +77,6 @@ impl Database {
             }
             Ok(false)
         };
-        timeout(NOTIFIED_WITHIN, received)
-            .await
-            .unwrap_or(Ok(false))
+        timeout(NOTIFY_TIMEOUT, received).await.unwrap_or(Ok(false))
     }
 }

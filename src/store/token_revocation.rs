@@ -218,7 +218,7 @@ impl CredentialStore {
     }
 
     /// Deletes revocations that are older than any token can be.
-    pub async fn forget_revocations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
+    pub async fn delete_expired_revocations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

@@ -30,11 +30,11 @@ use crate::jitter::jitter;
 use crate::outbound::OutboundClient;
 
 const SPANS_PER_REQUEST: usize = 512;
-const LINGER: Duration = Duration::from_secs(1);
+const EXPORT_GRACE: Duration = Duration::from_secs(1);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long exporting may go on once the node stops: less than all background work is given.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-const WARN_EVERY: Duration = Duration::from_secs(60);
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
@@ -72,7 +72,7 @@ impl ExportClient {
     /// Logs why the collector did not take a request. The SDK's error does not say.
     fn warn(&self, problem: &dyn fmt::Display) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned.is_none_or(|at| at.elapsed() > WARN_EVERY) {
+        if warned.is_none_or(|at| at.elapsed() > WARN_INTERVAL) {
             *warned = Some(Instant::now());
             tracing::warn!(%problem, "the collector does not take metrics or spans");
         }
@@ -152,7 +152,7 @@ impl TelemetryExporter {
                 if matches!(end.run_until_cancelled(received).await, None | Some(0)) {
                     break;
                 }
-                let _stopping = end.run_until_cancelled(sleep(LINGER)).await;
+                let _stopping = end.run_until_cancelled(sleep(EXPORT_GRACE)).await;
                 take_more(&mut spans, &mut batch);
                 let _counted = self.send_spans(std::mem::take(&mut batch)).await;
             }

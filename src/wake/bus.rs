@@ -21,7 +21,7 @@ use crate::telemetry::Metrics;
 
 /// Shortest time between two flushes: what comes meanwhile is sent together. Longer would delay a steady trickle of wakes;
 /// shorter would send a flood one by one.
-const COALESCE: Duration = Duration::from_millis(2);
+const COALESCE_INTERVAL: Duration = Duration::from_millis(2);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
 const PER_FLUSH: usize = 4_000;
@@ -186,7 +186,7 @@ impl WakeBus {
                     pause = (pause * 2).min(RECONNECT.1);
                 }
             }
-            let _stopped = stop.run_until_cancelled(sleep(COALESCE)).await;
+            let _stopped = stop.run_until_cancelled(sleep(COALESCE_INTERVAL)).await;
         }
     }
 

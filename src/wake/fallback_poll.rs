@@ -19,7 +19,7 @@ use crate::store::error::Result;
 
 /// How old a message may be that is found by its age. Those that committed even later are found by their
 /// transaction.
-const RECENT: Duration = Duration::from_secs(60);
+const RECENT_LIFETIME: Duration = Duration::from_secs(60);
 const KEYS_PER_QUERY: usize = 1_000;
 /// Open messages of a recipient that each scan for late ones reads.
 const LATE_ROWS: i64 = 200;
@@ -129,7 +129,7 @@ async fn poll_recipients(
     };
     let wanted = late.as_ref().map(|late| late.next(&running));
     for some in recipients.chunks(KEYS_PER_QUERY) {
-        let found = channels.recipients_with_messages(some, RECENT.as_secs_f64(), wanted);
+        let found = channels.recipients_with_messages(some, RECENT_LIFETIME.as_secs_f64(), wanted);
         for recipient in found.await? {
             let digest = recipient.key.digest();
             match recipient.unseen_since {

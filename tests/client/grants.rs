@@ -473,7 +473,7 @@ async fn a_file_that_cannot_be_trusted_permits_nothing_and_is_named() {
     // Its grants were not tied to the signed artifact.
     std::fs::write(&path, json!({ "v": 1, "grants": [{}] }).to_string()).unwrap();
     assert_eq!(scene.uses(&push).await.unwrap(), None);
-    scene.enforcer.forget_all_grants().unwrap();
+    scene.enforcer.delete_all_grants().unwrap();
     assert_eq!(scene.uses(&push).await.unwrap(), None);
     // A use that cannot be logged is none.
     scene.store(&whole);

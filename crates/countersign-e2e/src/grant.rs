@@ -10,7 +10,7 @@ use countersign_protocol::reader::MemberReader;
 use countersign_protocol::timestamp::Timestamp;
 
 /// Longest grant, counted from when the enforcer accepted the decision.
-pub const MAX_GRANT: Duration = Duration::from_secs(24 * 60 * 60);
+pub const MAX_GRANT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_WORDS: usize = 64;
 const MAX_WORD_CHARS: usize = 1_024;
 
@@ -103,7 +103,7 @@ pub(super) fn judge_grant(
     };
     let latest = accepted_at
         .inner()
-        .checked_add(MAX_GRANT.try_into().unwrap_or_default());
+        .checked_add(MAX_GRANT_LIFETIME.try_into().unwrap_or_default());
     let latest = latest.map_or(accepted_at, Timestamp::from);
     GrantOutcome::Given(Grant {
         matches,

@@ -52,7 +52,7 @@ pub use decision::{DecisionContent, DecisionScope, reject_unopened, sign_decisio
 pub use endorsement::EndorsementRequest;
 pub use error::Error;
 pub use extensions::{DEVICES, REPOSITORY, hide_repository, name_devices};
-pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT};
+pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME};
 pub use hints::ArtifactHints;
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
 pub use introduction::{Introduction, SignedIntroduction};

@@ -14,7 +14,7 @@ use super::timestamp::Timestamp;
 const PURPOSE: &str = "countersign-key-registration-v1";
 const NONCE_CHARS: (usize, usize) = (16, 128);
 /// How far the time of a proof may be from the gateway's clock.
-const FRESH_FOR: Duration = Duration::minutes(5);
+const PROOF_LIFETIME: Duration = Duration::minutes(5);
 
 #[derive(Debug)]
 pub struct KeyProof {
@@ -61,7 +61,7 @@ impl KeyProof {
         key: (&SignerKeyId, &PublicKey),
         now: Timestamp,
     ) -> Result<(), Error> {
-        if (now.inner() - self.created_at.inner()).abs() > FRESH_FOR {
+        if (now.inner() - self.created_at.inner()).abs() > PROOF_LIFETIME {
             let expected = "a time within 5 minutes of the gateway's clock";
             return Err(InvalidMember::timestamp("/proof/createdAt", expected).into());
         }

@@ -14,7 +14,7 @@ use crate::client::profile::EnforcerRecord;
 use crate::client::record::DecisionRecord;
 use crate::client::{random, wire};
 use crate::e2e::{
-    ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT, OpenedArtifact,
+    ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT_LIFETIME, OpenedArtifact,
     OutcomeEffect, PlainArtifact, reject_unopened, sign_decision, verify_outcome,
 };
 use crate::protocol::decision::Verdict;
@@ -22,9 +22,9 @@ use crate::protocol::json::{self, JsonNode, JsonValue};
 use crate::protocol::timestamp::Timestamp;
 
 /// How long a rejection of something that could not be opened counts: the time beside it may be a lie.
-const REJECTION: Duration = Duration::from_secs(60 * 60);
-const FIRST_POLL: Duration = Duration::from_millis(100);
-const LONGEST_POLL: Duration = Duration::from_secs(1);
+const REJECTION_LIFETIME: Duration = Duration::from_secs(60 * 60);
+const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a person chose.
 #[derive(Debug, Clone)]
@@ -129,8 +129,10 @@ impl Approver {
                     "a time is for scopes beyond this request",
                 ));
             }
-            (_, Some(lasts)) if lasts <= MAX_GRANT && hints.grant.is_some() => self.after(lasts),
-            (_, Some(lasts)) if lasts > MAX_GRANT => {
+            (_, Some(lasts)) if lasts <= MAX_GRANT_LIFETIME && hints.grant.is_some() => {
+                self.after(lasts)
+            }
+            (_, Some(lasts)) if lasts > MAX_GRANT_LIFETIME => {
                 return Err(ClientError::Choice("a permission lasts at most 24 hours"));
             }
             (DecisionScope::Timebox | DecisionScope::Session, _) => {
@@ -160,7 +162,7 @@ impl Approver {
         };
         let record = (item.enforcer_id.as_ref()).and_then(|id| self.enforcer(id.as_str()));
         let enforcer = record.as_ref().map(EnforcerRecord::pinned).transpose()?;
-        let expires_at = self.after(REJECTION);
+        let expires_at = self.after(REJECTION_LIFETIME);
         let subject = (&item.request_id, item.repo_ref.as_str());
         let parties = (&self.keys, enforcer.as_ref());
         let hints = choice.hints.clone();
@@ -210,7 +212,7 @@ impl Approver {
         let request_id = &item.request_id;
         let call = GatewayCall::get(path(&["v1", "exchanges", request_id.as_str()]));
         let until = Instant::now() + time;
-        let mut pause = FIRST_POLL;
+        let mut pause = FIRST_POLL_INTERVAL;
         loop {
             let answer = self.client.expect(&call, &[200], deadline()).await?;
             let node = wire::parse(&answer.body)?;
@@ -227,7 +229,7 @@ impl Approver {
                 return Ok(DeliveryConfirmation::Missing);
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_POLL);
+            pause = (pause * 2).min(MAX_POLL_INTERVAL);
         }
     }
 

@@ -26,7 +26,7 @@ use crate::protocol::timestamp::Timestamp;
 const MAX_ITEMS: usize = 20_000;
 const PAGE: usize = 50;
 /// However many pages there are.
-const LONGEST_READ: Duration = Duration::from_secs(120);
+const INBOX_TIMEOUT: Duration = Duration::from_secs(120);
 /// More matches of a prefix are not kept: each may have megabytes.
 const MAX_FOUND: usize = 16;
 
@@ -178,7 +178,7 @@ impl Approver {
         let base = path(&["v1", "approvers", self.id.as_str(), "inbox"]);
         let mut cursor: Option<String> = None;
         let (mut count, mut looked) = (0, false);
-        let until = Instant::now() + LONGEST_READ;
+        let until = Instant::now() + INBOX_TIMEOUT;
         loop {
             let from = cursor.iter().map(|cursor| {
                 let set = percent_encoding::NON_ALPHANUMERIC;

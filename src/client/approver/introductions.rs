@@ -20,7 +20,7 @@ use crate::protocol::timestamp::Timestamp;
 /// More than the gateway keeps: one that lists without end is not followed.
 const MAX_LISTED: usize = 4_096;
 /// Pushed requests of unknown enforcers make this device look no more often.
-const PAUSE: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Who vouches for an enforcer that this device was not paired with itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Approver {
     /// Whether the last look was long enough ago.
     pub(super) fn may_look(&self) -> bool {
         let last = *locked(&self.looked);
-        last.is_none_or(|last| last.elapsed() >= PAUSE)
+        last.is_none_or(|last| last.elapsed() >= POLL_INTERVAL)
     }
 
     /// Looks for introductions. A gateway that does not show them withholds them: then the enforcers stay unknown.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{Approver, DeviceStanding, PATIENCE};
+use super::{Approver, CALL_TIMEOUT, DeviceStanding};
 use crate::client::error::ClientError;
 use crate::client::gateway::{GatewayCall, GatewayClient, GatewayLocation};
 use crate::client::profile::{
@@ -21,7 +21,7 @@ use crate::e2e::{
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
 
 const MARK: &str = "#/join/";
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// More than this many profiles of a name are not looked for.
 const MAX_NUMBER: u32 = 99;
 
@@ -165,7 +165,7 @@ async fn redeem(
     let body = json!({ "code": invitation.code.expose() }).to_string();
     // It works once: after a lost answer it could be used up.
     let call = GatewayCall::post("/v1/join", body).once();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + CALL_TIMEOUT;
     let answer = client.expect(&call, &[201], deadline).await;
     let answer = answer.map_err(|error| match error {
         error if error.is_refusal(404) => ClientError::NoSuchInvitation,
@@ -245,8 +245,8 @@ impl Approver {
                     return Err(ClientError::DeviceRevoked);
                 }
                 Some(_) => return Ok(true),
-                None if Instant::now() + POLL >= until => return Ok(false),
-                None => sleep(POLL).await,
+                None if Instant::now() + POLL_INTERVAL >= until => return Ok(false),
+                None => sleep(POLL_INTERVAL).await,
             }
         }
     }

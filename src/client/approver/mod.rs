@@ -40,7 +40,7 @@ use crate::protocol::envelope::EnvelopeSender;
 use crate::protocol::id::{ApproverId, RequestId, TenantId};
 
 /// A person waits so long for an answer of the gateway.
-const PATIENCE: Duration = Duration::from_secs(15);
+const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// One device of an approver, as its profile describes it.
 pub struct Approver {
@@ -64,7 +64,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn deadline() -> Instant {
-    Instant::now() + PATIENCE
+    Instant::now() + CALL_TIMEOUT
 }
 
 impl Approver {

@@ -15,9 +15,9 @@ use crate::protocol::id::RequestId;
 use crate::protocol::prompt::PromptStatus;
 
 /// Enforcers take no older prompts, so the gateway need not keep them.
-const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-const FIRST_POLL: Duration = Duration::from_millis(100);
-const LONGEST_POLL: Duration = Duration::from_secs(1);
+const PROMPT_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the gateway says has become of a prompt.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ impl Approver {
             "prompt.send",
             prompt.request_id(),
             (self.sender(), Some(recipient)),
-            Some(self.after(LASTS)),
+            Some(self.after(PROMPT_LIFETIME)),
             &body.to_string(),
         )?;
         let call = GatewayCall::post("/v1/prompt", envelope);
@@ -82,7 +82,7 @@ impl Approver {
     ) -> Result<SentPrompt, ClientError> {
         let call = GatewayCall::get(path(&["v1", "prompt", request_id.as_str()]));
         let until = Instant::now() + time;
-        let mut pause = FIRST_POLL;
+        let mut pause = FIRST_POLL_INTERVAL;
         loop {
             let answer = self.client.expect(&call, &[200], deadline()).await?;
             let sent = read(request_id, &answer.json()?)?;
@@ -90,7 +90,7 @@ impl Approver {
                 return Ok(sent);
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_POLL);
+            pause = (pause * 2).min(MAX_POLL_INTERVAL);
         }
     }
 }

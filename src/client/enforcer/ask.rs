@@ -21,14 +21,14 @@ use crate::protocol::json::JsonNode;
 use crate::protocol::timestamp::Timestamp;
 
 /// One call waits so long for a decision.
-const WAIT: Duration = Duration::from_secs(25);
+const LONG_POLL_TIMEOUT: Duration = Duration::from_secs(25);
 /// The answer of such a call may come later by this, or by less at the end of the time-out.
 const ANSWER_GRACE: Duration = Duration::from_secs(5);
 const LAST_ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// Two calls for a decision are at least so far apart: a gateway may answer at once, and with nothing.
-const BETWEEN: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Nothing waits longer for an acknowledgement or a withdrawal.
-const AFTERWARDS: Duration = Duration::from_secs(3);
+const ACK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A request that is ready to be sent, or was.
 pub struct PendingRequest<'e> {
@@ -170,8 +170,8 @@ impl PendingRequest<'_> {
                     interrupted.map_or(ApprovalDenial::TimedOut, ApprovalDenial::Unavailable)
                 );
             }
-            let next = Instant::now() + BETWEEN.min(left);
-            match self.wait_once(left.min(WAIT)).await {
+            let next = Instant::now() + POLL_INTERVAL.min(left);
+            match self.wait_once(left.min(LONG_POLL_TIMEOUT)).await {
                 Ok(Some(answer)) => return Box::pin(self.judge(&answer, still_holds)).await,
                 Ok(None) => interrupted = None,
                 // The time-out has passed; this is no failure of the gateway.
@@ -295,7 +295,7 @@ impl PendingRequest<'_> {
 
     /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the agent does not depend on it.
     async fn acknowledge(&self, message: &wire::PushedMessage<'_, '_>, effect: OutcomeEffect) {
-        let deadline = Instant::now() + AFTERWARDS;
+        let deadline = Instant::now() + ACK_TIMEOUT;
         let outcome = self.outcome_key.sign(&OutcomeStatement {
             request_id: self.request_id().clone(),
             artifact_hash: self.own.artifact_hash,
@@ -344,7 +344,7 @@ impl PendingRequest<'_> {
             path(&["v1", "exchanges", request.as_str(), "withdraw"]),
             envelope,
         );
-        let deadline = Instant::now() + AFTERWARDS;
+        let deadline = Instant::now() + ACK_TIMEOUT;
         let ended = enforcer.client.expect(&call, &[200, 404, 409], deadline);
         ended.await.map(drop)
     }

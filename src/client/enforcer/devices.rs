@@ -15,7 +15,7 @@ use crate::e2e::{DeviceId, DeviceTrust, SignedStatement};
 use crate::protocol::json::JsonValue;
 
 /// A list of devices is read again when it is older.
-const FRESH_FOR: Duration = Duration::from_secs(60);
+const LIST_LIFETIME: Duration = Duration::from_secs(60);
 
 /// A device as people tell it from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Enforcer {
     fn is_fresh(&self, record: &ApproverRecord) -> bool {
         let age = (record.checked_at()).map(|at| self.clock.now().inner() - at.inner());
         // A time in the future means that the clock was set back.
-        age.is_some_and(|age| !age.is_negative() && age < FRESH_FOR)
+        age.is_some_and(|age| !age.is_negative() && age < LIST_LIFETIME)
     }
 
     /// The devices in force of `asked`. Reads the statements again if the copy is old, or if `again`.

@@ -27,7 +27,7 @@ use crate::protocol::envelope::EnvelopeSender;
 use crate::protocol::id::{EnforcerId, TenantId};
 
 /// For calls that nobody waits for longer than for the gateway itself.
-const PATIENCE: Duration = Duration::from_secs(15);
+const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An enforcer as its profile describes it.
 pub struct Enforcer {
@@ -113,7 +113,7 @@ impl Enforcer {
     async fn revoke_pairing(&self, routing_token: &str) -> Result<(), ClientError> {
         let body = serde_json::json!({ "routingToken": routing_token });
         let call = GatewayCall::post("/v1/pairing/revoke", body.to_string());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + CALL_TIMEOUT;
         self.client.expect(&call, &[200], deadline).await.map(drop)
     }
 }

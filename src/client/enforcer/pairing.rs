@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
-use super::{Enforcer, PATIENCE};
+use super::{CALL_TIMEOUT, Enforcer};
 use crate::client::error::ClientError;
 use crate::client::gateway::{GatewayCall, path};
 use crate::client::profile::ApproverRecord;
@@ -20,8 +20,8 @@ use crate::protocol::id::{ApproverId, TextId as _};
 use crate::protocol::pairing::{Nonce, PairingCode};
 use crate::protocol::timestamp::Timestamp;
 
-const POLL: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+const PAIRING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// An attempt at pairing that waits for a device.
 pub struct PairingAttempt {
@@ -81,7 +81,7 @@ impl Enforcer {
             }
         }
         let call = GatewayCall::post("/v1/pairing/initiate", body.to_string());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + CALL_TIMEOUT;
         let answer = self.client.expect(&call, &[200], deadline).await?.json()?;
         let text = |member: &str| answer[member].as_str().unwrap_or_default();
         let expected = || ClientError::answer("a code, a nonce and when they expire");
@@ -105,9 +105,9 @@ impl Enforcer {
     ) -> Result<Option<PairingCompletion>, ClientError> {
         let call = GatewayCall::get(path(&["v1", "pairing", "status", attempt.nonce.as_str()]));
         // Whatever the gateway says about when the code expires.
-        let until = Instant::now() + LONGEST_WAIT;
+        let until = Instant::now() + PAIRING_TIMEOUT;
         loop {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + CALL_TIMEOUT;
             let status = self.client.expect(&call, &[200], deadline).await?.json()?;
             match status["status"].as_str() {
                 Some("completed") => return self.receive(attempt, &status).await.map(Some),
@@ -115,7 +115,7 @@ impl Enforcer {
                 _ if attempt.expires_at <= self.clock.now() || until <= Instant::now() => {
                     return Ok(None);
                 }
-                _ => sleep(POLL).await,
+                _ => sleep(POLL_INTERVAL).await,
             }
         }
     }

@@ -88,7 +88,7 @@ impl Enforcer {
         reason: EndReason,
         deadline: Instant,
     ) -> Result<(), ClientError> {
-        let forgotten = self.forget_session(session);
+        let forgotten = self.delete_session_grants(session);
         let event = json!({
             "eventType": "session.end",
             "sessionId": session,

@@ -9,7 +9,7 @@ use countersign::client::approver::{
 };
 use countersign::client::{ClientError, visible};
 use countersign::e2e::{
-    ArtifactHints, DecisionScope, DenialCause, GrantMatch, MAX_GRANT, OutcomeEffect,
+    ArtifactHints, DecisionScope, DenialCause, GrantMatch, MAX_GRANT_LIFETIME, OutcomeEffect,
 };
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
@@ -124,7 +124,7 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
     };
     let lasts = match (scope, args.lasts) {
         (DecisionScope::Once, _) => None,
-        (DecisionScope::Session, None) => Some(MAX_GRANT),
+        (DecisionScope::Session, None) => Some(MAX_GRANT_LIFETIME),
         (DecisionScope::Timebox, None) => return Err(usage("say for how long, such as --for 1h")),
         (_, lasts) => lasts,
     };

@@ -28,7 +28,7 @@ Examples:
   countersign join                            goes on: brings a device into force that was not added in time";
 
 /// The gateway takes a statement for ten minutes.
-const LINK_LASTS: Duration = Duration::from_secs(9 * 60 + 30);
+const LINK_LIFETIME: Duration = Duration::from_secs(9 * 60 + 30);
 
 #[derive(Args)]
 pub struct JoinArgs {
@@ -154,7 +154,7 @@ async fn enrol(
         }
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         screen.progress("waiting for a device in force to add this one …");
-        let added = approver.wait_until_in_force(left.min(LINK_LASTS)).await;
+        let added = approver.wait_until_in_force(left.min(LINK_LIFETIME)).await;
         screen.clear();
         if added? {
             break;

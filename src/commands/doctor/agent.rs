@@ -15,7 +15,7 @@ use crate::commands::guard::GuardAddress;
 use crate::commands::install::place::{InstallPlaces, InstallScope};
 use crate::commands::install::shell::guard_of;
 
-const VERSION_PATIENCE: Duration = Duration::from_secs(30);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whether there is anything of it on this machine.
 pub fn is_here(agent: Agent, places: &InstallPlaces) -> bool {
@@ -176,7 +176,7 @@ async fn version(agent: Agent, report: &mut FindingReport) {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    let output = match tokio::time::timeout(VERSION_PATIENCE, command.output()).await {
+    let output = match tokio::time::timeout(VERSION_TIMEOUT, command.output()).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) => {
             return report.warn(

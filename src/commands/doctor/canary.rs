@@ -16,7 +16,7 @@ use crate::commands::findings::FindingReport;
 use crate::commands::install::place::InstallPlaces;
 use crate::commands::install::shell::guard_of;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const CANARY_TIMEOUT: Duration = Duration::from_secs(30);
 /// No profile can be here, whatever its name: so no gateway is reached and nobody is asked.
 const NOWHERE: &str = "/dev/null/countersign-doctor";
 /// More than any answer.
@@ -33,7 +33,7 @@ pub async fn check(
     let Some(command) = without_guard(command) else {
         return report.fail(name, "its guard cannot be told from the command", remedy);
     };
-    match tokio::time::timeout(PATIENCE, run(agent, &command, places)).await {
+    match tokio::time::timeout(CANARY_TIMEOUT, run(agent, &command, places)).await {
         Err(_) => report.fail(
             name,
             "the hook did not answer a call that it must deny",

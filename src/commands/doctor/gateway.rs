@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::commands::findings::{FindingReport, FindingStatus};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// The header has whole seconds.
 const SAME_TIME: i64 = 3;
 /// Requests and decisions last minutes; a gateway refuses clients that are further ahead.
@@ -28,7 +28,7 @@ pub async fn check(file: &ProfileFile, report: &mut FindingReport) {
     let call = GatewayCall::get("/v1/exchanges/00000000-0000-7000-8000-000000000000");
     let answer = enforcer
         .client()
-        .call(&call, Instant::now() + PATIENCE)
+        .call(&call, Instant::now() + READ_TIMEOUT)
         .await;
     let url = enforcer.client().address();
     let reached = match &answer {
@@ -123,7 +123,7 @@ async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut FindingR
             );
             continue;
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + READ_TIMEOUT;
         match enforcer.refreshed_devices(&record.id, deadline).await {
             Ok(devices) if devices.is_empty() => report.fail(
                 check,

@@ -140,7 +140,7 @@ fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
 fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<ExitAction> {
     let enforcer = open(options)?;
     let Some(prefix) = id else {
-        enforcer.forget_all_grants()?;
+        enforcer.delete_all_grants()?;
         remark("every grant is forgotten");
         return Ok(ExitAction::DONE);
     };
@@ -159,7 +159,7 @@ fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<ExitActio
             Ok(ExitAction::code(DENIED))
         }
         [one] => {
-            enforcer.forget_grant(one)?;
+            enforcer.delete_grant(one)?;
             remark(&format!("forgotten: {}", visible(one)));
             Ok(ExitAction::DONE)
         }

@@ -31,7 +31,7 @@ Examples:
   countersign run --always-ask -- git push      whatever was permitted before";
 
 /// Longer it is not looked for a grant.
-const GRANT_WITHIN: Duration = Duration::from_secs(15);
+const GRANT_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Args)]
 pub struct RunArgs {
@@ -237,7 +237,7 @@ async fn is_granted(
     act: &GrantSubject,
     screen: &mut TerminalScreen,
 ) -> bool {
-    let deadline = Instant::now() + args.timeout.min(GRANT_WITHIN);
+    let deadline = Instant::now() + args.timeout.min(GRANT_TIMEOUT);
     let only = args.approver.as_deref();
     let trouble = enforcer.client().trouble();
     let looking = enforcer.granted_by(only, act, None, deadline);

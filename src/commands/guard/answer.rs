@@ -21,7 +21,7 @@ use crate::commands::hook::report::{WaitingNotice, session_of};
 const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A decision that came in time is still judged.
 const JUDGE_TIMEOUT: Duration = Duration::from_secs(10);
-const LONGEST_QUESTION: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_REQUEST_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 pub const INTERRUPTED: &str = "interrupted before there was a decision";
 
 /// Called once the gateway has the request: with its id, the approvers who are asked, and the seconds left.
@@ -35,7 +35,7 @@ pub async fn answer(
     asked: AskedReport<'_>,
     still_holds: impl AsyncFnOnce() -> Result<(), String>,
 ) -> AskReply {
-    let time = Duration::from_millis(call.timeout_ms).min(LONGEST_QUESTION);
+    let time = Duration::from_millis(call.timeout_ms).min(MAX_REQUEST_LIFETIME);
     let until = Instant::now() + time;
     let mut enforcer = match Enforcer::open(file, &Clock::system()) {
         Ok(enforcer) => enforcer,

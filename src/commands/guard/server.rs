@@ -30,7 +30,7 @@ const CALLER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Requests that wait are withdrawn within this time when the guard ends.
 const END_TIMEOUT: Duration = Duration::from_secs(6);
 /// After an error of the system, such as too many open files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The reason that a caller gives for a change is cut after this many characters.
 const MAX_CHANGE_CHARS: usize = 1_000;
 
@@ -73,7 +73,7 @@ pub async fn serve(
             () = stop.cancelled() => break,
         };
         let Ok((stream, _)) = accepted else {
-            sleep(ACCEPT_PAUSE).await;
+            sleep(ACCEPT_RETRY_INTERVAL).await;
             continue;
         };
         let peer = stream.peer_cred().map(|peer| peer.uid());

@@ -18,7 +18,7 @@ use crate::commands::guard::{
 };
 
 /// Files are read in this time, or the answer is no: a disk that is away may keep a program waiting for ever.
-const FILES_WITHIN: Duration = Duration::from_secs(20);
+const FILES_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct HookRequest<'a> {
     pub agent: Agent,
@@ -187,7 +187,7 @@ async fn still_holds(ask: &Arc<PreparedRequest>) -> Result<(), String> {
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
-    match timeout(FILES_WITHIN, tokio::task::spawn_blocking(work)).await {
+    match timeout(FILES_TIMEOUT, tokio::task::spawn_blocking(work)).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(_)) => Err("countersign failed inside; this is a bug, please report it".to_owned()),
         Err(_) => Err("the files that it is about could not be read in time".to_owned()),

@@ -37,7 +37,7 @@ Agents run it; `countersign install AGENT` tells them to. To try it by hand:
   countersign hook codex --profile work < call.json";
 
 /// An agent writes what it has to say at once.
-const INPUT_WITHIN: Duration = Duration::from_secs(30);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Args)]
 pub struct HookArgs {
@@ -158,7 +158,7 @@ async fn input() -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     // One more, so that too much shows.
     let mut input = tokio::io::stdin().take(MAX_INPUT_BYTES as u64 + 1);
-    match timeout(INPUT_WITHIN, input.read_to_end(&mut text)).await {
+    match timeout(INPUT_TIMEOUT, input.read_to_end(&mut text)).await {
         Ok(Ok(_)) => Ok(text),
         Ok(Err(error)) => Err(format!("the agent's input cannot be read: {error}")),
         Err(_) => Err("the agent's input did not end in time".to_owned()),

@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use crate::commands::guard::{AgentSession, ObservedEvent};
 
 /// All reports of one event.
-const WITHIN: Duration = Duration::from_secs(5);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// After a decision the agent waits for us.
-const AFTER_DECISION: Duration = Duration::from_secs(3);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The session as the protocol calls it.
 pub fn session_of(enforcer: &Enforcer, session: &AgentSession) -> Option<SessionId> {
@@ -34,7 +34,7 @@ pub async fn observe(
 ) -> Option<String> {
     let mut enforcer = Enforcer::open(file, &Clock::system()).ok()?;
     let id = session_of(&enforcer, session)?;
-    let deadline = Instant::now() + WITHIN;
+    let deadline = Instant::now() + REPORT_TIMEOUT;
     let _unheard = match event {
         ObservedEvent::Start => {
             let host = title_of(session);
@@ -81,12 +81,12 @@ impl WaitingNotice {
             let mut enforcer = tokio::task::spawn_blocking(opening).await.ok()?.ok()?;
             let id = session_of(&enforcer, &session)?;
             let state = SessionState::WaitingApproval;
-            let deadline = Instant::now() + WITHIN;
+            let deadline = Instant::now() + REPORT_TIMEOUT;
             let _unheard = enforcer.session_status(&id, state, deadline).await;
             let Ok(WaitingEnd::Answered) = until.await else {
                 return None;
             };
-            let deadline = Instant::now() + AFTER_DECISION;
+            let deadline = Instant::now() + SETTLE_TIMEOUT;
             let state = SessionState::Executing;
             let _unheard = enforcer.session_status(&id, state, deadline).await;
             prompts(&mut enforcer, &session, &id, deadline).await

@@ -44,7 +44,7 @@ An agent that does not ask is not stopped by this: hooks are what enforces."#;
 /// A longer message is dropped. The content of a request has at most 4 MiB, and takes more when it is escaped.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// Everything that waits is withdrawn within this time, or left to expire: agents kill servers that take long to end.
-const END_WITHIN: Duration = Duration::from_secs(6);
+const END_TIMEOUT: Duration = Duration::from_secs(6);
 
 #[derive(Args)]
 pub struct McpArgs {
@@ -83,7 +83,7 @@ pub async fn run(args: McpArgs) -> anyhow::Result<ExitAction> {
     let ending = tokio::select! {
         ending = serve(Arc::clone(&requests), input, &mut screen) => ending,
         code = signals => {
-            let _left_to_expire = timeout(END_WITHIN, requests.end()).await;
+            let _left_to_expire = timeout(END_TIMEOUT, requests.end()).await;
             ExitAction::code(code)
         }
     };
@@ -119,7 +119,7 @@ async fn serve(
     };
     let overdue = async {
         ended.cancelled().await;
-        sleep(END_WITHIN).await;
+        sleep(END_TIMEOUT).await;
     };
     tokio::select! {
         _ = ending => {}

@@ -24,7 +24,7 @@ pub const MAX_PENDING: usize = 64;
 /// So many that have ended are remembered for `check_approval`.
 const REMEMBERED: usize = 256;
 /// A request that is just being sent has this long to arrive before it is withdrawn: the other way round it would stay.
-const SENDING: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 enum RequestState {
@@ -232,7 +232,7 @@ impl OpenRequests {
             });
             let withdrawn = async {
                 withdrawal.cancelled().await;
-                let _not_sent = timeout(SENDING, sent.cancelled()).await;
+                let _not_sent = timeout(SEND_TIMEOUT, sent.cancelled()).await;
             };
             tokio::select! {
                 biased;

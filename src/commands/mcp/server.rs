@@ -19,7 +19,7 @@ use super::requests::{OpenRequest, OpenRequests};
 use super::tools::{CHECK, INSTRUCTIONS, REQUEST, WITHDRAW, tools};
 
 /// At least so far apart, so that nobody is flooded and every notification says more than the last one.
-const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 pub struct McpServer {
     requests: Arc<OpenRequests>,
@@ -91,7 +91,7 @@ async fn follow(request: &mut OpenRequest, context: &RequestContext<RoleServer>)
     let Some(token) = context.meta.get_progress_token() else {
         return request.ended().await;
     };
-    let mut ticks = interval(BETWEEN_PROGRESS);
+    let mut ticks = interval(PROGRESS_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

@@ -12,7 +12,7 @@ use super::PageArgs;
 use crate::commands::print_line;
 
 /// For each file.
-const TIME_LIMIT: Duration = Duration::from_secs(20);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
 const CONNECTIONS: &str = "connect-src ";
 
 #[derive(clap::Args)]
@@ -89,7 +89,7 @@ async fn fetch(
     host: &GatewayClient,
     name: &str,
 ) -> anyhow::Result<countersign::client::GatewayAnswer> {
-    let deadline = Instant::now() + TIME_LIMIT;
+    let deadline = Instant::now() + FETCH_TIMEOUT;
     Ok(host
         .call(&GatewayCall::get(format!("/{name}")), deadline)
         .await?)

@@ -27,7 +27,7 @@ use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, judge_introspe
 use crate::telemetry::trace;
 
 /// How long a refused token is cached.
-const REFUSED_FOR: Duration = Duration::from_secs(5);
+const REFUSAL_LIFETIME: Duration = Duration::from_secs(5);
 
 /// A server that answers about some tokens only must not fill the log.
 const LINES: RateLimit = RateLimit {
@@ -242,7 +242,7 @@ impl TokenIntrospection {
                 let refused = CachedAnswer {
                     said: *error,
                     since,
-                    until: until(self.lifetime.min(REFUSED_FOR)),
+                    until: until(self.lifetime.min(REFUSAL_LIFETIME)),
                 };
                 self.refused.insert(hash, refused);
             }

@@ -18,9 +18,9 @@ use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{KeySet, SignedToken, TokenError};
 
 /// How often unknown keys may cause a read.
-const ASK_EVERY: Duration = Duration::from_secs(30);
+const REFETCH_INTERVAL: Duration = Duration::from_secs(30);
 /// The same while no keys are known at all.
-const FIRST_EVERY: Duration = Duration::from_secs(1);
+const FIRST_FETCH_INTERVAL: Duration = Duration::from_secs(1);
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
@@ -94,8 +94,8 @@ impl Jwks {
     fn may_ask(&self) -> bool {
         let state = self.state();
         let (last, pause) = match state.keys {
-            Some(_) => (state.asked, ASK_EVERY),
-            None => (state.tried, FIRST_EVERY),
+            Some(_) => (state.asked, REFETCH_INTERVAL),
+            None => (state.tried, FIRST_FETCH_INTERVAL),
         };
         let now = self.clock.now().inner();
         // A clock that was set back must not prevent reads.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use quick_cache::unsync::Cache;
 use tokio::time::Instant;
 
-use super::tenants::FRESH_FOR;
-use super::{Authenticator, CHANGED_WITHIN};
+use super::tenants::TENANT_LIFETIME;
+use super::{Authenticator, RECENT_CHANGE_LIFETIME};
 use crate::gateway::error::Result;
 use crate::protocol::id::TenantId;
 use crate::protocol::token::{TokenIdentity, TokenRevocations};
@@ -59,7 +59,9 @@ impl Authenticator {
         let revoked = &self.tokens.revoked;
         let generation = {
             let state = revoked.state();
-            let fresh = state.refreshed.is_some_and(|at| at.elapsed() < FRESH_FOR);
+            let fresh = state
+                .refreshed
+                .is_some_and(|at| at.elapsed() < TENANT_LIFETIME);
             if let Some(known) = state.known.get(tenant).filter(|_| fresh) {
                 return Ok(Arc::clone(known));
             }
@@ -81,7 +83,7 @@ impl Authenticator {
         let asked = Instant::now();
         let ago = self.tokens.revoked.state().refreshed;
         let ago = ago.map_or(Duration::ZERO, |at| at.elapsed());
-        let within = (ago + CHANGED_WITHIN).as_secs_f64();
+        let within = (ago + RECENT_CHANGE_LIFETIME).as_secs_f64();
         let changed = self.store.changed_revocations(within).await?;
         let changed: HashSet<TenantId> = changed.into_iter().collect();
         {
@@ -89,7 +91,7 @@ impl Authenticator {
             // What was cached while nobody asked may have changed longer ago than was asked for.
             let missed = state
                 .refreshed
-                .is_none_or(|at| at.elapsed() > CHANGED_WITHIN / 2);
+                .is_none_or(|at| at.elapsed() > RECENT_CHANGE_LIFETIME / 2);
             state
                 .known
                 .retain(|tenant, _| !missed && !changed.contains(tenant));

@@ -14,7 +14,7 @@ use crate::protocol::id::TenantId;
 
 /// How long the caches of tenants and credentials may be used after the last refresh: less than the 5 s that a revocation
 /// may take.
-pub(super) const FRESH_FOR: Duration = Duration::from_secs(4);
+pub(super) const TENANT_LIFETIME: Duration = Duration::from_secs(4);
 /// Most tenants cached.
 const CAPACITY: usize = 10_000;
 
@@ -54,7 +54,9 @@ impl Authenticator {
         let tenants = &self.tokens.tenants;
         let generation = {
             let state = tenants.state();
-            let fresh = state.refreshed.is_some_and(|at| at.elapsed() < FRESH_FOR);
+            let fresh = state
+                .refreshed
+                .is_some_and(|at| at.elapsed() < TENANT_LIFETIME);
             if let Some(active) = state.known.get(tenant).filter(|_| fresh) {
                 return Ok(*active);
             }

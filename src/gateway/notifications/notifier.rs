@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::NotificationService;
-use super::send::{DeliveryOutcome, NotificationMessage, TIME_LIMIT};
+use super::send::{DeliveryOutcome, NotificationMessage, SEND_TIMEOUT};
 use crate::gateway::error::Result;
 use crate::gateway::notices::NotificationHint;
 use crate::jitter::jitter;
@@ -25,13 +25,13 @@ use crate::store::notification_delivery::{ClaimTerms, ClaimedNotification};
 /// Approvers that one statement looks at.
 const HINTS_PER_ROUND: usize = 512;
 /// Pause between rounds, so that a busy node asks the database this often and not for every submission.
-const ROUND_PAUSE: Duration = Duration::from_millis(50);
+const ROUND_INTERVAL: Duration = Duration::from_millis(50);
 /// Targets that one statement claims.
 const CLAIMS: usize = 64;
 /// How long a claim lasts. A node that dies is replaced after that.
 const CLAIM_SECONDS: u64 = 30;
 /// A claim that could not be sent by then is given back: the rest is for the sending itself, and for writing down what came of it.
-const START_WITHIN: Duration = Duration::from_secs(CLAIM_SECONDS - TIME_LIMIT.as_secs() - 5);
+const START_TIMEOUT: Duration = Duration::from_secs(CLAIM_SECONDS - SEND_TIMEOUT.as_secs() - 5);
 /// How long a notification has its turn. After that it goes on, but the next one begins: a target that does not answer delays no other.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Turns of a node, and of one tenant.
@@ -158,7 +158,7 @@ impl NotificationService {
             if let Err(error) = self.claim(&round, &stop).await {
                 tracing::debug!(%error, "notifications are left to the sweep");
             }
-            sleep(ROUND_PAUSE).await;
+            sleep(ROUND_INTERVAL).await;
         }
     }
 
@@ -239,7 +239,7 @@ impl NotificationService {
         slot: &DeliveryPermit,
         stop: &CancellationToken,
     ) -> Option<DeliveryOutcome> {
-        let latest = Instant::now() + START_WITHIN;
+        let latest = Instant::now() + START_TIMEOUT;
         let turn = async {
             let own = slot.turns.acquire().await;
             (own, self.load.turns.acquire().await)

@@ -21,11 +21,11 @@ use crate::protocol::notification::{NotificationNotice, TargetUrl, WebhookBody};
 use crate::protocol::timestamp::Timestamp;
 
 /// How long a target may take to answer.
-pub const TIME_LIMIT: Duration = Duration::from_secs(10);
+pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a push service keeps a message for a browser that is away.
 const LONGEST_TTL: i64 = 24 * 3_600;
 /// The longest pause that a target may ask for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3_600);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 pub enum DeliveryOutcome {
@@ -138,7 +138,7 @@ impl NotificationSender {
         ) else {
             return DeliveryOutcome::failed("the notification cannot be put together");
         };
-        let deadline = Instant::now() + TIME_LIMIT;
+        let deadline = Instant::now() + SEND_TIMEOUT;
         match outbound.post(&uri, headers, body, deadline).await {
             Ok(answered) => self.judge(&answered),
             Err(OutboundError::Slow) => DeliveryOutcome::failed("no answer in time"),
@@ -236,5 +236,5 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
         let date = OffsetDateTime::from(date);
         Duration::try_from(date - now.inner()).unwrap_or_default()
     };
-    Some(asked.min(LONGEST_RETRY_AFTER))
+    Some(asked.min(MAX_RETRY_INTERVAL))
 }

@@ -37,7 +37,7 @@ const CLOSE_BYTES: u64 = 64 << 10;
 /// What a ping says while nothing will come.
 const CUT_OFF: &[u8] = b"the database is unavailable";
 /// Pause after the database was unavailable.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 enum SocketEnd {
     /// The peer is gone: there is nobody to tell.
@@ -179,7 +179,7 @@ impl ClientSocket {
             }
             Err(error) => {
                 tracing::debug!(%error, "the next page of a socket could not be read; retrying");
-                sleep(jitter(RETRY_AFTER)).await;
+                sleep(jitter(RETRY_INTERVAL)).await;
             }
         }
         Ok(())

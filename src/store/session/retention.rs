@@ -14,7 +14,11 @@ const SNAPSHOTS: i64 = 100;
 impl SessionStore {
     /// Deletes sessions of a tenant without a report for `keep`, with their snapshots; returns how many rows were deleted. A
     /// session of many snapshots takes several calls; if a report comes meanwhile, the rest of it stays.
-    pub async fn forget_sessions(&self, tenant: &TenantId, keep: PgInterval) -> Result<u64> {
+    pub async fn delete_expired_sessions(
+        &self,
+        tenant: &TenantId,
+        keep: PgInterval,
+    ) -> Result<u64> {
         let query = sqlx::query!(
             r#"
             with found as materialized (

@@ -21,7 +21,7 @@ use crate::e2e::{
 use crate::protocol::id::{ApproverId, SessionId, TextId as _};
 
 /// The gateway has this long to take the report of a use.
-const REPORT_WITHIN: Duration = Duration::from_secs(2);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A grant for a larger artifact is not kept: the file has up to 200 of them.
 const MAX_ARTIFACT_BYTES: usize = 64 << 10;
 
@@ -222,7 +222,7 @@ impl Enforcer {
             None => self.session("grant", &used.request_id),
         };
         if let Ok(session) = own {
-            let deadline = deadline.min(Instant::now() + REPORT_WITHIN);
+            let deadline = deadline.min(Instant::now() + REPORT_TIMEOUT);
             let _unreported = self.snapshot(&session, &payload, deadline).await;
         }
     }
@@ -252,17 +252,17 @@ impl Enforcer {
     }
 
     /// Forgets the grant that was given with this request.
-    pub fn forget_grant(&self, request_id: &str) -> Result<(), ClientError> {
+    pub fn delete_grant(&self, request_id: &str) -> Result<(), ClientError> {
         self.retain(|grant| grant.request_id != request_id)
     }
 
     /// Forgets every grant, also those of a file that cannot be read.
-    pub fn forget_all_grants(&self) -> Result<(), ClientError> {
+    pub fn delete_all_grants(&self) -> Result<(), ClientError> {
         self.grant_file().remove()
     }
 
     /// The session and how long a grant lasts are read from what was signed.
-    pub(super) fn forget_session(&self, session: &SessionId) -> Result<(), ClientError> {
+    pub(super) fn delete_session_grants(&self, session: &SessionId) -> Result<(), ClientError> {
         let mut ended = Vec::new();
         for stored in self.grant_file().load()? {
             let signed = stored.artifact();

@@ -12,9 +12,9 @@ use crate::client::profile::ProfileFile;
 use crate::protocol::timestamp::Timestamp;
 
 /// An older prompt is not taken, so that what was taken need not be remembered for longer.
-const OLDEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const PROMPT_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The sender's clock may be ahead by so much.
-const AHEAD: Duration = Duration::from_secs(5 * 60);
+const CLOCK_SKEW_GRACE: Duration = Duration::from_secs(5 * 60);
 const MAX_REMEMBERED: usize = 1_000;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -62,10 +62,10 @@ impl ClaimTable {
         }
         let age = now.inner() - created_at.inner();
         let until = self.until.as_deref().and_then(Timestamp::parse);
-        if age > OLDEST || until.is_some_and(|until| created_at <= until) {
+        if age > PROMPT_LIFETIME || until.is_some_and(|until| created_at <= until) {
             return PromptClaim::TooOld;
         }
-        if age < -time::Duration::try_from(AHEAD).unwrap_or_default() {
+        if age < -time::Duration::try_from(CLOCK_SKEW_GRACE).unwrap_or_default() {
             return PromptClaim::FromTheFuture;
         }
         let remembered = RememberedPrompt {
@@ -80,7 +80,7 @@ impl ClaimTable {
     fn forget(&mut self, now: Timestamp) {
         let oldest = now
             .inner()
-            .checked_sub(OLDEST.try_into().unwrap_or_default());
+            .checked_sub(PROMPT_LIFETIME.try_into().unwrap_or_default());
         let oldest = oldest.map(Timestamp::from);
         self.prompts.retain(|_, it| it.created_at() >= oldest);
         let times = self
